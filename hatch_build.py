@@ -2,7 +2,8 @@
 
 On the index a relative link leads nowhere. With the address of the repository, set as
 `repository` in `pyproject.toml`, each becomes a link to the file of this version. Without one,
-the words of a link stay and the link goes; a picture becomes its description.
+the words of a link stay and the link goes, a picture becomes its description, and where a link was
+all that a sentence had, the command is named that prints the page: it comes with the package.
 """
 
 import re
@@ -12,6 +13,8 @@ from typing import Any
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 _LINK = re.compile(r"(?P<picture>!?)\[(?P<words>[^\]\n]*)\]\((?P<target>[^()\s]+)\)")
+_PAGE = re.compile(r"docs/(?:tutorial|how-to|reference|explanation|case-studies)/([\w-]+)\.md")
+_LAST_LINE = "\nThe pages named here come with the package: `surecall docs` lists them.\n"
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
@@ -44,9 +47,19 @@ def rewrite_links(text: str, repository: str, version: str) -> str:
         if re.match(r"[a-z]+:", target):
             return match[0]
         if not repository:
-            return f"*{words}*" if picture else words
+            return f"*{words}*" if picture else name_page(match)
         kind = "raw" if picture else "blob"
         return f"{picture}[{words}]({repository}/{kind}/{version}/{target})"
 
     parts = _FENCE.split(text)
-    return "".join(part if part.startswith("```") else _LINK.sub(rewrite, part) for part in parts)
+    page = "".join(part if part.startswith("```") else _LINK.sub(rewrite, part) for part in parts)
+    return page if repository else page + _LAST_LINE
+
+
+def name_page(link: re.Match[str]) -> str:
+    """Return the words of a link, or how to print its page where they say nothing by themselves."""
+    page = _PAGE.match(link["target"])
+    before, after = link.string[: link.start()], link.string[link.end() :]
+    if page and before.endswith((". ", ".\n")) and after.startswith("\n"):
+        return f"{link['words']}: `surecall docs {page[1]}`"
+    return link["words"]

@@ -91,7 +91,7 @@ def options_page() -> str:
         "Each can be given to `surecall.run(...)` by name, in the table `[options]` of",
         "`surecall.toml`, or as a variable such as `SURECALL_OPTIONS__MAX_TURNS=8`.",
         "An unknown option is an error.\n",
-        "| option | type | default | |",
+        "| option | type | default | what it does |",
         "|---|---|---|---|",
     ]
     for doc in field_docs(Options):
@@ -119,7 +119,7 @@ def settings_page() -> str:
         "what is given explicitly.",
         "An unknown key or variable is an error with a suggestion.",
         "`surecall doctor` shows every value with its origin.\n",
-        "| key | variable | takes | default | |",
+        "| key | variable | takes | default | what it does |",
         "|---|---|---|---|---|",
     ]
     for key, setting in SETTINGS.items():

@@ -64,4 +64,4 @@ def field_table(record: type) -> list[str]:
     if not docs:
         return []
     rows = [f"| {code(doc.name)} | {code(doc.type)} | {cell(doc.doc)} |" for doc in docs]
-    return ["| field | type | |", "|---|---|---|", *rows, ""]
+    return ["| field | type | meaning |", "|---|---|---|", *rows, ""]

@@ -507,7 +507,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
     names = sorted(known)
     by_lower = {item.lower(): item for item in names}
-    close = get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
+    likely = (get_close_matches(name.lower(), by_lower, n=3, cutoff=rate) for rate in (0.8, 0.6))
+    close = next(filter(None, likely), None)
     if close:
         return "Did you mean " + " or ".join(repr(by_lower[item]) for item in close) + "?"
     if not names:

@@ -9,7 +9,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from .accessibility import find_barriers
 
@@ -55,6 +55,27 @@ def test_a_search_finds_a_page_and_nothing_foreign_is_loaded(
     found = page.locator("#properdocs-search-results article").first
     expect(found).to_contain_text("The provider ignores tool_choice")
     assert [url for url in asked if not url.startswith((address, "data:", "blob:"))] == []
+    page.close()
+
+
+def test_a_search_typed_before_the_index_is_there_is_answered(
+    browser: Browser, address: str
+) -> None:
+    """What was typed is not lost: the page says what it waits for, and then has the results."""
+    page = browser.new_page()
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/search_index.json", hold)
+    page.goto(f"{address}/index.html")
+    page.get_by_text("Search", exact=True).first.click()
+    page.locator("#properdocs-search-query").press_sequentially("ignores")
+    results = page.locator("#properdocs-search-results")
+    expect(results).to_contain_text("The index is being read")
+    held[0].continue_()
+    expect(results).to_contain_text("The provider ignores tool_choice")
     page.close()
 
 

@@ -38,7 +38,7 @@ def test_init_finds_a_key_by_its_name_and_never_writes_it(tmp_path: Path) -> Non
 
 def test_every_line_that_is_commented_out_can_be_used(tmp_path: Path) -> None:
     """Without its marks, the file still has only settings that exist."""
-    invoke("init", "--model", "gpt-5")
+    assert 'next: surecall run "hi"' in invoke("init", "--model", "gpt-5").stderr
     file = tmp_path / "surecall.toml"
     text = re.sub(r"^# (?=[\w.]+ = |\[)", "", file.read_text(), flags=re.MULTILINE)
     file.write_text(text)

@@ -37,7 +37,13 @@ REPAIRED = (
     "text_hermes",
     "text_in_error",
 )
-REFUSED = ("name_unknown", "arguments_prose", "arguments_missing_field", "cut_at_limit")
+REFUSED = (
+    "name_unknown",
+    "arguments_prose",
+    "arguments_missing_field",
+    "cut_at_limit",
+    "cut_after_arguments",
+)
 
 Calls = list[tuple[str, Any]]
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")
@@ -159,6 +165,20 @@ async def test_what_cannot_be_used_is_an_error_of_the_sdk(fault: str) -> None:
         stream = await wrapped.chat.completions.create(**chat(fault), stream=True)
         with pytest.raises(openai.APIError):
             assert [event async for event in stream] == []
+
+
+@pytest.mark.parametrize("fault", ["cut_at_limit", "cut_after_arguments", "cut_by_filter"])
+async def test_cut_call_is_refused_after_every_step(fault: str) -> None:
+    """A model that is stopped in every reply is stopped in the calls it was taught, too."""
+    async with (
+        serve() as (url, provider),
+        openai.AsyncOpenAI(base_url=url, api_key="k", max_retries=0) as client,
+    ):
+        with pytest.raises(openai.APIStatusError) as refused:
+            await surecall.wrap(client).chat.completions.create(**chat(fault))
+        assert refused.value.code == "CALLS_REFUSED"
+        assert "allow more tokens, or ask for less at a time" in str(refused.value)
+        assert provider.requests == 3
 
 
 async def test_what_was_done_is_in_the_response() -> None:

@@ -11,7 +11,7 @@ import pytest
 from surecall.errors import Code, ConfigError
 from surecall.loop import Arguments, Options, Session, resolve_options
 from surecall.loop import options as options_module
-from surecall.loop.arguments import RunArguments, SessionArguments
+from surecall.loop.arguments import RunArguments, SessionArguments, refuse_unknown
 from surecall.loop.options import PARAMETERS, OptionArguments
 
 FIELDS = Options.__struct_fields__
@@ -86,6 +86,28 @@ def test_an_unknown_option_is_refused_with_a_suggestion() -> None:
     assert caught.value.code == Code.UNKNOWN_OPTION
     assert "preset:mine" in caught.value.message
     assert "'max_turns'" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("temprature", "Did you mean 'temperature'?"),
+        ("base_uri", "Did you mean 'base_url'?"),
+        ("max_turn", "Did you mean 'max_turns'?"),
+        (
+            "top_p",
+            (
+                "Fields of the request go into request_overrides, as in "
+                'request_overrides={"top_p": ...} or --option request_overrides.top_p=VALUE.'
+            ),
+        ),
+    ],
+)
+def test_a_wrong_argument_is_refused_with_the_one_that_was_meant(name: str, hint: str) -> None:
+    """Arguments of a session and fields of a request are suggested like options."""
+    with pytest.raises(ConfigError) as caught:
+        refuse_unknown({name: 1})
+    assert (caught.value.code, caught.value.hint) == (Code.UNKNOWN_OPTION, hint)
 
 
 @dataclass(frozen=True)

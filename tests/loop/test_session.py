@@ -135,6 +135,12 @@ async def test_without_an_address_there_is_a_clear_error() -> None:
         await surecall.run("hi", model="m", config=Config())
 
 
+async def test_a_provider_that_is_nearly_spelt_right_is_suggested() -> None:
+    """A typo before the colon is taken for what it is."""
+    with pytest.raises(ConfigError, match=r"Did you mean openrouter:vendor/some:free\?"):
+        await surecall.run("hi", model="opnrouter:vendor/some:free", config=Config())
+
+
 async def test_a_session_closes_only_what_it_opened() -> None:
     """A transport of the caller stays open."""
 

@@ -116,8 +116,19 @@ def test_links_of_the_index_page_lead_to_this_version() -> None:
         f"and ![a map]({home}/raw/v0.1.0/docs/m.svg).\n{code}"
     )
     assert rewrite(text + code, "", "v0.1.0") == (
-        f"See docs, [us](https://example.org) and *a map*.\n{code}"
+        f"See docs, [us](https://example.org) and *a map*.\n{code}\n"
+        "The pages named here come with the package: `surecall docs` lists them.\n"
     )
+
+
+def test_a_link_that_is_a_sentence_becomes_the_command_that_prints_the_page() -> None:
+    """Without a repository, "How" alone would say nothing."""
+    rewrite = load_script("hatch_build", ROOT).rewrite_links
+    text = (
+        "It is fast. [How](docs/explanation/performance.md#a)\nSee [why](docs/index.md) and go.\n"
+    )
+    page = rewrite(text, "", "v0.1.0")
+    assert page.startswith("Fast. How: `surecall docs performance`\nSee why and go.\n")
 
 
 def test_the_source_archive_holds_what_is_needed_to_build_and_test(built: Path) -> None:

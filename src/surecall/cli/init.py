@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, Final
 
 import click
@@ -64,6 +65,7 @@ def init(output: Output, *, force: bool, ask: bool, **settings: str | None) -> E
     variables = [name for _, name in keys]
     words = f"wrote {place}; keys found: {', '.join(variables) or 'none'}"
     output.answer({"type": "init", "file": str(place), "keys": variables, **values}, words)
+    output.note(f"next: {_next_command(values)}")
     return _ask_provider(output) if ask else ExitCode.OK
 
 
@@ -74,6 +76,14 @@ def _choose_values(
     if not values and keys:
         values["provider"] = keys[0][0].id
     return values
+
+
+def _next_command(values: Mapping[str, str]) -> str:
+    """Return the command that shows whether the settings work."""
+    if "model" in values:
+        return 'surecall run "hi"'
+    placed = "provider" in values or "base_url" in values
+    return f'surecall run "hi" --model {"MODEL" if placed else "MODEL@http://127.0.0.1:8000/v1"}'
 
 
 def _lines(values: Mapping[str, str], keys: list[tuple[ProviderEntry, str]]) -> Iterator[str]:
@@ -87,7 +97,8 @@ def _lines(values: Mapping[str, str], keys: list[tuple[ProviderEntry, str]]) -> 
     for key, example in _EXAMPLES.items():
         value = values.get(key)
         doc = SETTINGS[key].doc.replace("[provider](providers.md)", "provider")
-        yield f"\n# {doc}"
+        yield ""
+        yield from wrap(doc, 88, initial_indent="# ", subsequent_indent="# ")
         yield f"{'# ' if value is None else ''}{key} = {encode_text(value or example)}"
     yield _TABLES
 

@@ -133,7 +133,7 @@ def _report_misuse(error: click.ClickException, output: Output) -> ExitCode:
             output.text(message)
             return ExitCode.USAGE
         message = "No command was given."
-    output.problem(code, message, f"See `{command} --help`.")
+    output.problem(code, " ".join(message.split()), f"See `{command} --help`.")
     return ExitCode.USAGE
 
 

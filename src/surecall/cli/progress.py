@@ -211,7 +211,8 @@ class Progress:
     def _request_failed(self, event: ModelRequestFailed) -> None:
         status = f"status {event.status}, " if event.status else ""
         took = f"({status}{duration_text(event.elapsed_ms)})"
-        self.say("✗", "no reply", f"{event.code}  {event.message}", "red", detail=took)
+        words = f"{event.code}  {event.message}"
+        self.say("✗", "no reply", words, "red", detail=took, crop=False)
 
     def _request_retried(self, event: ModelRequestRetried) -> None:
         self.say("↻", "retry", "the request is sent again without tools", "yellow")

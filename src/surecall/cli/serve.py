@@ -25,7 +25,7 @@ def _need_extra() -> None:
     if missing:
         raise ConfigError(
             Code.EXTRA_MISSING,
-            f"the gateway needs {' and '.join(missing)}, which is not installed.",
+            f"the gateway needs packages that are not installed: {', '.join(missing)}.",
             hint="Run: pip install 'surecall[gateway]'",
         )
 

@@ -18,7 +18,7 @@ from .policy import ParseError, Policy, Route, Step, StepName
 from .prepare import Asked, Mode, Preparation
 from .request import ClientRequest
 from .verdict import Verdict
-from .wording import EMPTY_ANSWER, REFUSED_HINT, ask_for_call, refuse_calls, write_envelope
+from .wording import EMPTY_ANSWER, ask_for_call, hint_refused, refuse_calls, write_envelope
 
 _log: Final = logging.getLogger("surecall.exchange")
 _ASKING: Final[tuple[StepName, ...]] = ("reask", "force", "taught")
@@ -224,7 +224,7 @@ def refuse(bad: Verdict) -> ProviderReplyError:
     """Return the error for calls that nothing made usable."""
     errors = bad.errors or (ErrorDetail(Code.TOOL_NOT_EXECUTED, bad.notice),)
     return ProviderReplyError(
-        Code.CALLS_REFUSED, refuse_calls(errors), hint=REFUSED_HINT, status=200
+        Code.CALLS_REFUSED, refuse_calls(errors), hint=hint_refused(errors), status=200
     )
 
 

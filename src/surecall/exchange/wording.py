@@ -11,6 +11,7 @@ from surecall.tools.outputs import render_envelope
 _MAX_REASONS: Final = 3
 _MAX_REASON_CHARS: Final = 300
 _MAX_NAMES: Final = 20
+_SAME_AGAIN: Final = "Sending the same request again is unlikely to help"
 
 NO_RESULT: Final = "No result of this call was recorded; it may or may not have run."
 CHECK_STATE: Final = "Check the state before you repeat it."
@@ -75,7 +76,11 @@ def refuse_calls(errors: Iterable[ErrorDetail]) -> str:
     return f"The model's tool calls cannot be used, and asking again did not help: {shown}{more}"
 
 
-REFUSED_HINT: Final = "Sending the same request again is unlikely to help; use another model."
+def hint_refused(errors: Iterable[ErrorDetail]) -> str:
+    """Say to a client what may help when nothing made the calls usable."""
+    if all(error.code == Code.ARGUMENTS_TRUNCATED for error in errors):
+        return f"{_SAME_AGAIN}; allow more tokens, or ask for less at a time."
+    return f"{_SAME_AGAIN}; use another model."
 
 
 def refuse_losses(names: Iterable[str], target: str) -> str:

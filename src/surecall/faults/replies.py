@@ -56,7 +56,9 @@ class PlannedReply(Struct, frozen=True, kw_only=True):
         """Return the reply with other calls."""
         return self.with_message(tool_calls=list(calls))
 
-    def with_text(self, text: str, finish_reason: str = "stop", **fields: Any) -> "PlannedReply":
+    def with_text(
+        self, text: str, finish_reason: str | None = "stop", **fields: Any
+    ) -> "PlannedReply":
         """Return the reply with nothing but text in place of its message."""
         message = {"role": "assistant", "content": text, **fields}
         return replace(self, message=message, finish_reason=finish_reason)

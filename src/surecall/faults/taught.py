@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from surecall.formats.teach import ANSWER_KEY, MUST_CALL, REPLY_KEY, RESULT_OF, TOOLS_FOLLOW
 from surecall.jsontext import encode_text
 from surecall.narrow import as_fields
+from surecall.reading.truncation import cut_cause
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
 
 from .inputs import parse_fields
@@ -40,13 +41,23 @@ class Lesson:
         """Return a reply in the form that was taught."""
         if not self._is_taught or not (reply.calls or self.holds_reply):
             return reply
+        calls = reply.calls[:1] if self.holds_reply else reply.calls
+        text = self._write_text(reply, calls)
+        if calls and cut_cause(reply.finish_reason) is not None:
+            return reply.with_text(_leave_open(text, calls[-1]), reply.finish_reason)
+        return reply.with_text(text)
+
+    def _write_text(self, reply: PlannedReply, calls: Sequence[dict[str, Any]]) -> str:
         if not self.holds_reply:
-            blocks = (f"{_FENCE}{_write_call(call)}{_FENCE_END}" for call in reply.calls)
-            return reply.with_text("\n\n".join(blocks))
-        text = encode_text({ANSWER_KEY: reply.text})
-        if reply.calls:
-            text = _write_call(reply.calls[0])
-        return reply.with_text(f'{{"{REPLY_KEY}": {text}}}' if self._is_wrapped else text)
+            return "\n\n".join(f"{_FENCE}{_write_call(call)}{_FENCE_END}" for call in calls)
+        text = _write_call(calls[0]) if calls else encode_text({ANSWER_KEY: reply.text})
+        return f'{{"{REPLY_KEY}": {text}}}' if self._is_wrapped else text
+
+
+def _leave_open(text: str, last: dict[str, Any]) -> str:
+    """Leave out what follows the last arguments: a model that is stopped there closes nothing."""
+    arguments = _arguments(as_fields(last.get("function")))
+    return text[: text.rindex(arguments) + len(arguments)]
 
 
 def _write_call(call: dict[str, Any]) -> str:

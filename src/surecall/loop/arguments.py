@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, Literal, cast
 
 from surecall.config import Config
-from surecall.errors import Code, ConfigError
+from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.profiles import Catalog
 from surecall.protocols import WireProtocol
 from surecall.records import Message
@@ -81,6 +81,45 @@ def need_store(approvals: ApprovalStore | None) -> ApprovalStore:
             hint="Pass approvals=..., the store that the run was started with.",
         )
     return approvals
+
+
+_REQUEST_FIELDS: Final = frozenset(
+    {
+        "frequency_penalty",
+        "logit_bias",
+        "logprobs",
+        "max_completion_tokens",
+        "max_output_tokens",
+        "min_p",
+        "parallel_tool_calls",
+        "presence_penalty",
+        "reasoning",
+        "reasoning_effort",
+        "repetition_penalty",
+        "response_format",
+        "service_tier",
+        "thinking",
+        "top_k",
+        "top_p",
+        "user",
+        "verbosity",
+    }
+)
+"""Body fields that callers of SDKs know as arguments."""
+
+
+def refuse_unknown(options: Mapping[str, Any]) -> None:
+    """Refuse a name that nothing has, with the name that was probably meant."""
+    for name in options.keys() - CallerArguments.__optional_keys__:
+        hint = did_you_mean(name, SessionArguments.__optional_keys__)
+        if name in _REQUEST_FIELDS:
+            hint = (
+                "Fields of the request go into request_overrides, as in "
+                f'request_overrides={{"{name}": ...}} or --option request_overrides.{name}=VALUE.'
+            )
+        raise ConfigError(
+            Code.UNKNOWN_OPTION, f"there is no option {name!r} (from the caller).", hint=hint
+        )
 
 
 DECLARED_FOR_A_RUN: Final = frozenset({"after_required", "required_tools"})

@@ -313,7 +313,7 @@ def resolve_options(
             raise ConfigError(
                 Code.UNKNOWN_OPTION,
                 f"there is no option {name!r} (from {origins.get(name, 'the caller')}).",
-                hint=did_you_mean(name, [*_FIELDS, *PARAMETERS]),
+                hint=did_you_mean(name, _FIELDS),
             )
         if value is not None or name in _NULLABLE:
             known[name] = value

@@ -1,6 +1,7 @@
 """From what the caller said to what is in force: provider, presets, options, connection."""
 
 from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -233,9 +234,9 @@ def make_transport(
         raise ConfigError(
             Code.INVALID_CONFIG,
             "no provider address was given.",
-            hint="Name the provider before the model, as in openrouter:vendor/model, write "
-            "MODEL@http://127.0.0.1:8000/v1, or pass --base-url, base_url=... or transport=..., or "
-            "set SURECALL_BASE_URL.",
+            hint=f"{_suggest_model(config.model)}Name the provider before the model, as in "
+            "openrouter:vendor/model, write MODEL@http://127.0.0.1:8000/v1, or pass --base-url, "
+            "base_url=... or transport=..., or set SURECALL_BASE_URL.",
         )
     return HttpTransport(
         config.base_url,
@@ -246,6 +247,14 @@ def make_transport(
         retry=RetryPolicy(**_given(config.retry)),
         protocol=protocol,
     )
+
+
+def _suggest_model(model: str | None) -> str:
+    """Return a sentence about a model whose provider is nearly the name of one."""
+    prefix, _, name = (model or "").partition(":")
+    known = [entry.id for entry in Catalog.builtin().providers] if name else []
+    close = get_close_matches(prefix.lower(), known, n=1, cutoff=0.8)
+    return f"Did you mean {close[0]}:{name}? " if close else ""
 
 
 def _given(settings: Any) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from .arguments import (
     need_store,
     parse_prompt,
     refuse_options_of_a_run,
+    refuse_unknown,
     stream_run,
 )
 from .events import Listener, combine_listeners
@@ -354,6 +355,7 @@ class Session(Closing):
         system: str | None,
         output: AnyForm | None,
     ) -> Plan:
+        refuse_unknown(options)
         provider = find_provider(self._config, self._catalog)
         resolved = merge_options(
             provider=provider,
