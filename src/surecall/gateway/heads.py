@@ -118,6 +118,7 @@ class Head:
         "refusal",
         "token",
         "wish",
+        "written",
     )
 
     def __init__(
@@ -134,6 +135,8 @@ class Head:
         self.encoding = b""
         self.wish = b""
         self.is_json = False
+        self.written: dict[tuple[Any, ...], Any] = {}
+        """What was written of it for upstreams before, since the next request may have the same."""
         has_host = is_strange = False
         kinds = _KINDS
         for name, value in headers:
