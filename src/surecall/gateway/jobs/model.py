@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from surecall.apart import read_aside
 from surecall.errors import Code, ProviderError, ProviderStatusError
-from surecall.exchange import ClientRequest, Policy, Route, mediate, relay
+from surecall.exchange import ClientRequest, Delivered, Policy, Route, mediate, relay
 from surecall.gateway.heads import Wishes, returned_headers
 from surecall.gateway.keys import forbidden
 from surecall.gateway.upstreams import Target, may_fall_back
@@ -168,10 +168,10 @@ class Job(StreamingJob):
         if not is_stream:
             reply = await answer.read()
             self._upstream_s += time.perf_counter() - began_s
-            record = self._record(
-                status=answer.status, outcome="relayed", usage=find_usage(reply), reply=reply
+            relayed = Delivered(
+                status=answer.status, body=reply, outcome="relayed", usage=find_usage(reply)
             )
-            await self._keep(record)
+            await self._keep(self._record(answer.status, relayed, reply))
             length = (b"content-length", str(len(reply)).encode())
             await self._respond(answer.status, [*headers, *own, length], reply)
             return True
@@ -202,9 +202,10 @@ class Job(StreamingJob):
         self._upstream_s += time.perf_counter() - began_s
         usage = find_stream_usage(self._tail)
         self._count(held)
-        await self._keep(
-            self._record(status=answer.status, outcome="relayed", usage=usage, error=failure)
+        relayed = Delivered(
+            status=answer.status, body=b"", outcome="relayed", usage=usage, error=failure
         )
+        await self._keep(self._record(answer.status, relayed))
         if failure is not None:  # the client sees what came: a body that ends too early
             if held:
                 self._link.write_piece(held)
