@@ -84,9 +84,7 @@ class Origin:
         """How many requests wait for a connection."""
         return len(self._waiters)
 
-    def prepare(
-        self, method: str, path: str, headers: Iterable[tuple[str, str]]
-    ) -> RequestHead:
+    def prepare(self, method: str, path: str, headers: Iterable[tuple[str, str]]) -> RequestHead:
         """Return the head of a request, for `send_with`.
 
         Raises:
