@@ -179,12 +179,15 @@ class ChatWire(Wire):
         """Take an event if it only goes on with arguments, and tell whether it was."""
         if not self._is_plain or self.is_finished:
             return False
+        return self.take_alike(event) or self._take_first_piece(event)
+
+    def take_alike(self, event: bytes) -> bool:
+        """Take an event if it differs from the last piece of arguments in these alone."""
         form = self._form
-        text = None if form is None else form.read(event)
-        if text is not None:
-            self._growing.arguments.append(text)
-        elif not self._take_first_piece(event):
+        text = None if form is None or self.is_finished else form.read(event)
+        if text is None:
             return False
+        self._growing.arguments.append(text)
         self.events += 1
         self.piece = ""
         return True
@@ -202,6 +205,8 @@ class ChatWire(Wire):
             return False
         text = piece.function.arguments
         call.arguments.append(text)
+        self.events += 1
+        self.piece = ""
         if self._form is None or self._form.is_used:  # or else no two events are alike
             self._growing, self._form = call, find_form(event, text)
         return True

@@ -38,6 +38,11 @@ class EventCutter:
         self._max_event_bytes = max_event_bytes
         self._max_stream_bytes = max_stream_bytes
 
+    @property
+    def has_partial(self) -> bool:
+        """Whether the beginning of an event waits for the rest of it."""
+        return len(self._partial) > 0
+
     def feed(self, chunk: bytes) -> bytes:
         """Take the next bytes and return all whole events that are there now."""
         self._received += len(chunk)

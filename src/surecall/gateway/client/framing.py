@@ -238,19 +238,19 @@ class ReplyFrame:
             if not self._has_ended:
                 raise self._refuse(error) from None
             self.is_reusable = False
-        self._tail = data[-5:] if len(data) >= 5 else (self._tail + data)[-5:]
+        tail = self._tail = data if len(data) >= 5 else self._tail[-5:] + data
         if self._has_ended:
             self.is_complete = True
             self._parser = None
             # The parser skips empty lines behind the end: they are noticed here.
-            if self._tail[-4:] != _HEAD_END or self._tail[0] == _LINE_FEED:
+            if tail[-4:] != _HEAD_END or tail[-5] == _LINE_FEED:
                 self.is_reusable = False
-        elif chunks:
-            self._quiet_bytes = 0
-        else:
+        if not chunks:
             self._quiet_bytes += len(data)
-            if self._quiet_bytes > self._limits.max_header_bytes:
+            if self._quiet_bytes > self._limits.max_header_bytes and not self._has_ended:
                 raise bad_framing("has more bytes between its chunks than are read")
+            return b""
+        self._quiet_bytes = 0
         body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
         chunks.clear()
         return body
