@@ -25,6 +25,10 @@ _LOOKS: Final = 10
 _REASONS: Final = {408: b"Request Timeout", 431: b"Request Header Fields Too Large"}
 
 _CHUNKED: Final = (b"transfer-encoding", b"chunked")
+_REPLY: Final = (
+    b"%bcontent-type: application/json\r\ncontent-length: %d\r\nx-surecall-outcome: %b\r\n"
+    b"x-surecall-request-id: %b\r\nx-surecall-receipts: %d\r\n\r\n%b"
+)
 _MODEL_URLS: Final = {path.encode(): path for path in MODEL_PATHS}
 _MAX_SEEN_HEADERS: Final = 64
 
@@ -324,6 +328,24 @@ class GatewayProtocol(HttpToolsProtocol):
         cycle.response_started = cycle.response_complete = True
         if not self.transport.is_closing():
             self.transport.write(data)
+        cycle.message_event.set()
+        cycle.on_response()
+
+    def write_reply(
+        self,
+        cycle: RequestResponseCycle,
+        status: int,
+        outcome: str,
+        receipts: int,
+        *,
+        of: str,
+        body: bytes,
+    ) -> None:
+        """Write a whole reply with no headers but the usual ones; `of` is the id of the request."""
+        usual = (STATUS_LINE[status], len(body), outcome.encode(), of.encode(), receipts, body)
+        cycle.response_started = cycle.response_complete = True
+        if not self.transport.is_closing():
+            self.transport.write(_REPLY % usual)
         cycle.message_event.set()
         cycle.on_response()
 

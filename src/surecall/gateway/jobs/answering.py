@@ -30,17 +30,24 @@ class AnsweringJob(AskingJob):
     _known: Known | None = None
 
     async def _deliver(self, delivered: Delivered) -> None:
+        """Answer with a whole reply, once its record is durable."""
+        status, body, receipts = delivered.status, delivered.body, len(delivered.receipts)
+        await self._keep(self._record(status, delivered, body))
+        link, cycle = self._link, self._cycle
+        is_usual = not delivered.headers and delivered.error is None
+        if is_usual and link.can_write(cycle) and not self._core.is_draining:
+            link.write_reply(cycle, status, delivered.outcome, receipts, of=self.id, body=body)
+            return
         headers = [
             _JSON_TYPE,
-            (b"content-length", str(len(delivered.body)).encode()),
-            *self._own_headers(delivered.outcome, len(delivered.receipts)),
+            (b"content-length", str(len(body)).encode()),
+            *self._own_headers(delivered.outcome, receipts),
         ]
         if delivered.headers:
             headers += returned_plain(delivered.headers)
         if delivered.error is not None:
             headers = end_retries(headers)
-        await self._keep(self._record(delivered.status, delivered, delivered.body))
-        await self._respond(delivered.status, headers, delivered.body)
+        await self._respond(status, headers, body)
 
     def _own_headers(self, outcome: str, receipts: int) -> list[tuple[bytes, bytes]]:
         return [

@@ -45,11 +45,7 @@ class Job(StreamingJob):
                 Code.UNSUPPORTED_CONTENT_TYPE, "The body must not be compressed.", status=415
             )
         wishes = head.wishes()
-        model, stream = self.named or (None, None)
-        request = self._request = await read_aside(
-            partial(ClientRequest.parse, self._protocol, self._body, model=model, stream=stream),
-            is_long=len(self._body) > MAX_INLINE_CHARACTERS,
-        )
+        request = self._request = await self._parse()
         if self._caller is not None:
             if not self._caller.may_ask(request.model):
                 raise forbidden(f"The key may not ask for {request.model[:80]!r}.")
@@ -67,6 +63,13 @@ class Job(StreamingJob):
         finally:
             self._core.budget.live -= 1
             gate.leave()
+
+    async def _parse(self) -> ClientRequest:
+        body, (model, stream) = self._body, self.named or (None, None)
+        if len(body) <= MAX_INLINE_CHARACTERS:
+            return ClientRequest.parse(self._protocol, body, model=model, stream=stream)
+        parse = partial(ClientRequest.parse, self._protocol, body, model=model, stream=stream)
+        return await read_aside(parse, is_long=True)
 
     async def _try_targets(self, targets: tuple[Target, ...], wishes: Wishes) -> None:
         """Ask one target after the other, as long as nothing was delivered."""
@@ -119,7 +122,8 @@ class Job(StreamingJob):
                 steps=tuple(step for step in policy.steps if step not in wishes.without),
                 show_receipts=wishes.receipts,
             )
-        request = self._override(request, target)
+        if self._state.settings.models:
+            request = self._override(request, target)
         if request.stream:
             return await self._stream(request, route, policy, asking)
         return await self._whole(request, route, policy, asking)
