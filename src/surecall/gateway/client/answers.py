@@ -59,6 +59,7 @@ class Answer:
         "_unread_bytes",
         "_waiter",
         "attempts",
+        "status",
     )
 
     def __init__(
@@ -84,13 +85,10 @@ class Answer:
         self._is_paused = False
         self._is_scheduled = False
         self._is_flowing = False
+        self.status = 0
+        """The status, once the head is there."""
         self.attempts = attempts
         """How many requests were sent for it: 2 when an idle connection had been closed."""
-
-    @property
-    def status(self) -> int:
-        """The status."""
-        return self._frame.status
 
     @property
     def raw_headers(self) -> list[tuple[bytes, bytes]]:
@@ -210,8 +208,10 @@ class Answer:
         if had_head:
             return True
         if frame.has_head:
+            self.status = frame.status
             self._wake()
-        return frame.has_head
+            return True
+        return False
 
     def _take_last(self, body: bytes) -> None:
         frame = self._frame

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable
 from random import random
 from typing import TYPE_CHECKING, Final
 
@@ -128,15 +129,17 @@ class Asking:
             if not await job.wait_to_retry(read_error(self.target.upstream.protocol, sent)):
                 return sent
 
-    async def send_once(self, body: bytes, *, stream: bool) -> "Answer":
+    def send_once(self, body: bytes, *, stream: bool) -> "Awaitable[Answer]":
         """Send a body and return the answer, whatever it is."""
-        target = self.target
-        upstream = target.upstream
+        upstream = self.target.upstream
         if not upstream.is_ready:
-            await upstream.open()
-        path = upstream.path_of(target.model, stream=stream)
-        head = self._job.prepare(target, self._first, path)
-        return await upstream.send_with(head, body)
+            return self._open_and_send(body, stream=stream)
+        path = upstream.path_of(self.target.model, stream=stream)
+        return upstream.send_with(self._job.prepare(self.target, self._first, path), body)
+
+    async def _open_and_send(self, body: bytes, *, stream: bool) -> "Answer":
+        await self.target.upstream.open()
+        return await self.send_once(body, stream=stream)
 
 
 def read_error(protocol: WireProtocol, sent: Sent) -> ProviderError:
