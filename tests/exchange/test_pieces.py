@@ -15,6 +15,7 @@ SHAPES = (
     f'{HEAD}"index": 0, "function": {{"arguments": %s}}{TAIL}',
     f'{HEAD}"index":1,"function":{{"arguments":%s}}{TAIL}',
     f'{HEAD}"index":0,"id":"","function":{{"arguments":%s}}{TAIL}',
+    f'{HEAD}"index":0,"function":{{"arguments":%s}}}}]}}}}],"usage":null}}',
 )
 
 
@@ -69,6 +70,7 @@ def test_a_run_ends_where_another_form_begins() -> None:
     form = form_of(write('""'))
     assert form.read_run(b"".join(alike[:2]) + other) == (["a", '{"b'], len(b"".join(alike[:2])))
     assert form.read_run(other) == ([], 0)
+    assert form.read_run(write('"d"', SHAPES[4])) == ([], 0)
     assert form.read(alike[2]) == '": "é\\'
 
 

@@ -27,13 +27,22 @@ class PieceForm:
         end: What comes behind it, from its quotation mark to the blank line.
     """
 
-    __slots__ = ("_end", "_end_size", "_escaped_end", "_start", "_start_size", "is_used")
+    __slots__ = (
+        "_between",
+        "_end",
+        "_end_size",
+        "_escaped_end",
+        "_start",
+        "_start_size",
+        "is_used",
+    )
 
     def __init__(self, start: bytes, end: bytes) -> None:
         self._start = start
         self._start_size = len(start)
         self._end = end
         self._end_size = len(end)
+        self._between = end + start
         self._escaped_end = b"\\" + end
         self.is_used = False
         """Whether any other event had this form."""
@@ -58,13 +67,12 @@ class PieceForm:
         start, size = self._start, self._start_size
         if not data.startswith(start) or data.find(self._escaped_end) >= 0:
             return [], 0
-        texts: list[bytes] = []
         blocks = data.split(self._end)
-        blocks.pop()
-        for block in blocks:
-            if not block.startswith(start):
-                break
-            texts.append(block[size:])
+        rest = blocks.pop()
+        texts = [block[size:] for block in blocks]
+        if b"%b%b%b%b" % (start, self._between.join(texts), self._end, rest) != data:
+            others = (at for at, block in enumerate(blocks) if not block.startswith(start))
+            del texts[next(others, 0) :]
         try:
             found = _decode_texts(b'["%b"]' % b'","'.join(texts))
         except UNREADABLE:
