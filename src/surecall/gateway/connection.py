@@ -56,7 +56,7 @@ class WholeRequest(RequestResponseCycle):
     expected_content_length = 0
 
     def __init__(self, link: "GatewayProtocol", path: str, body: bytes) -> None:
-        parser = link.parser
+        parser: Any = link.parser
         self.keep_alive = parser.get_http_version() != "1.0" and parser.should_keep_alive()
         self.transport = link.transport
         self.flow = link.flow
@@ -149,7 +149,7 @@ class GatewayProtocol(HttpToolsProtocol):
         self._stop_watching()
         self._whole_path = _MODEL_URLS.get(self.url)
         self._pieces = []
-        parser = self.parser
+        parser: Any = self.parser
         if (
             self._whole_path is None
             or parser.get_method() != b"POST"
@@ -194,7 +194,8 @@ class GatewayProtocol(HttpToolsProtocol):
             super().on_message_complete()
             return
         self.cycle = WholeRequest(self, path, b"".join(self._pieces))
-        self._start_asgi_task(self.cycle, self.app)
+        app: Any = self.app
+        self._start_asgi_task(self.cycle, app)
 
     def read_head(self, headers: RawHeaders, hosts: Hosts) -> Head:
         """Return what the headers of a request say; clients send the same ones again and again."""
