@@ -66,7 +66,7 @@ async def test_a_request_may_come_in_two_reads(tmp_path: Path, cut: int) -> None
 
 async def test_requests_that_come_at_once_are_answered_in_order(tmp_path: Path) -> None:
     """The second waits for the answer to the first."""
-    async with serve_stubbed(tmp_path, ANSWER) as (served, stub):
+    async with serve_stubbed(tmp_path, ANSWER) as (served, _):
         reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
         writer.write(write(served, size=1) + write(served, size=2, content_encoding="gzip"))
         writer.write(write(served, size=3))
