@@ -24,7 +24,7 @@ class EventCutter:
     A line, an event or a stream that is too long raises `STREAM_TOO_LARGE`.
     """
 
-    __slots__ = ("_has_returns", "_max_event_bytes", "_max_stream_bytes", "_partial", "_received")
+    __slots__ = ("_has_returns", "_max_event_bytes", "_max_stream_bytes", "_received", "partial")
 
     def __init__(
         self,
@@ -32,16 +32,12 @@ class EventCutter:
         max_event_bytes: int = MAX_LINE_BYTES,
         max_stream_bytes: int = MAX_STREAM_BYTES,
     ) -> None:
-        self._partial = bytearray()
+        self.partial = bytearray()
+        """The beginning of an event that waits for the rest of it."""
         self._has_returns = False
         self._received = 0
         self._max_event_bytes = max_event_bytes
         self._max_stream_bytes = max_stream_bytes
-
-    @property
-    def has_partial(self) -> bool:
-        """Whether the beginning of an event waits for the rest of it."""
-        return len(self._partial) > 0
 
     def feed(self, chunk: bytes) -> bytes:
         """Take the next bytes and return all whole events that are there now."""
@@ -50,7 +46,7 @@ class EventCutter:
             raise _too_large("The stream", self._max_stream_bytes)
         if not self._has_returns and _RETURN in chunk:
             self._has_returns = True
-        partial = self._partial
+        partial = self.partial
         if not partial:
             end = self._last_end(chunk, 0)
             if end == len(chunk):
@@ -76,7 +72,7 @@ class EventCutter:
         if (
             end < 0
             or end != len(chunk) - 2
-            or self._partial
+            or self.partial
             or self._has_returns
             or _RETURN in chunk
             or self._received + len(chunk) > self._max_stream_bytes
@@ -87,8 +83,8 @@ class EventCutter:
 
     def close(self) -> bytes:
         """Return the bytes behind the last whole event."""
-        rest = bytes(self._partial)
-        self._partial.clear()
+        rest = bytes(self.partial)
+        self.partial.clear()
         return rest
 
     def split(self, data: bytes) -> tuple[list[bytes], int]:

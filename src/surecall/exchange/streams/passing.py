@@ -106,7 +106,7 @@ class Passing(Side):
         if self._error is not None or self._wire.done:
             return b""
         cutter, wire = self._cutter, self._wire
-        if self._is_holding and not cutter.has_partial and wire.take_alike(chunk):
+        if self._is_holding and not cutter.partial and wire.take_alike(chunk):
             self._wait(chunk, _ONLY_PIECES)
             return b""
         if cutter.is_event(chunk):

@@ -92,6 +92,8 @@ class ReplyFrame:
             if self.is_complete or not data:
                 return b""
         kind = self._body_kind
+        if kind == _BY_CHUNKS:
+            return self._feed_chunks(data)
         if kind == _BY_LENGTH:
             left_bytes = self._left_bytes = self._left_bytes - len(data)
             if left_bytes > 0:
@@ -101,7 +103,7 @@ class ReplyFrame:
                 self.is_reusable = False
                 return data[:left_bytes]
             return data
-        return data if kind == _BY_CLOSE else self._feed_chunks(data)
+        return data
 
     def end(self) -> ProviderError | None:
         """Take the end of the connection; return the error if it came too early."""
