@@ -118,14 +118,14 @@ class _Checks:
         value = decode_plain(arguments)
         if value.__class__ is not dict or (len(value) == 1 and UNREADABLE_KEY in value):
             return False
-        if not self._names:
+        names = self._names
+        if not names.names:
             return True
-        spec = self._names.spec(name)
-        if spec is None or spec.name != name:
+        if name not in names:
             return False
         if self._choice is not None and not self._choice.takes(name):
             return False
-        checker = self._names.checker(spec)
+        checker = names.checker_of(name)
         return (
             checker is None
             or checker.is_exact(value)

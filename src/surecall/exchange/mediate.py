@@ -67,7 +67,10 @@ async def mediate(
         clock: The time in seconds.
     """
     began_s = clock()
-    asked = await read_aside(partial(pass_on, request, route), is_long=request.is_long)
+    if request.is_long:
+        asked = await read_aside(partial(pass_on, request, route), is_long=True)
+    else:
+        asked = pass_on(request, route)
     sent = None
     if asked is not None:
         try:

@@ -216,7 +216,7 @@ class ClientRequest:
         """Whether the conversation may hold calls or results of tools."""
         if self._has_calls is None:
             name, body = self.protocol.name, self.body
-            self._has_calls = (name != "chat_completions" or _CHAT_MARK in body) and any(
+            self._has_calls = (name != "chat_completions" or body.find(_CHAT_MARK) >= 0) and any(
                 mark in body for mark in _CALL_MARKS[name]
             )
         return self._has_calls

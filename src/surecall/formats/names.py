@@ -64,6 +64,10 @@ class ToolNames:
             )
         return self._parameter_names
 
+    def __contains__(self, name: str) -> bool:
+        """Tell whether a tool has this very name."""
+        return name in self._tools
+
     def checker(self, spec: ToolSpec) -> SchemaChecker | None:
         """Return the compiled schema of a tool; `None` when it cannot be used."""
         if spec.name not in self._checkers:
@@ -74,6 +78,11 @@ class ToolNames:
                 checker = None
             self._checkers[spec.name] = checker
         return self._checkers[spec.name]
+
+    def checker_of(self, name: str) -> SchemaChecker | None:
+        """Return the same for a tool of this very name."""
+        found = self._checkers.get(name)
+        return self.checker(self._tools[name]) if found is None else found
 
     def resolve(self, name: str) -> str | None:
         """Return the registered name, or `None` when no tool, or more than one, is meant."""

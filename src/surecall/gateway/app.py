@@ -216,8 +216,10 @@ class Gateway(Core):
         method: str = scope["method"]
         name = MODEL_PATHS.get(path)
         protocol: WireProtocol | None = None
-        hosts, plain = state.hosts.at(scope["server"])
-        head = Head(scope["headers"], hosts, plain)
+        if scope["query_string"]:  # which may have a key
+            head = Head(scope["headers"], *state.hosts.at(scope["server"]))
+        else:
+            head = scope["surecall.link"].read_head(scope["headers"], state.hosts)
         caller: Caller | None = None
         try:
             if head.refusal is not None and not may_visit(

@@ -118,6 +118,7 @@ class Head:
         "refusal",
         "token",
         "wish",
+        "written",
     )
 
     def __init__(
@@ -134,6 +135,8 @@ class Head:
         self.encoding = b""
         self.wish = b""
         self.is_json = False
+        self.written: dict[tuple[Any, ...], Any] = {}
+        """What was written of it for upstreams before, since the next request may have the same."""
         has_host = is_strange = False
         kinds = _KINDS
         for name, value in headers:
@@ -271,14 +274,14 @@ async def read_body(receive: Any, head: Head, limit: int) -> bytes:
         ClientLeft: It never came in full.
     """
     if head.length > limit:
-        raise _too_large(limit)
+        raise too_large(limit)
     message = await receive()
     if message["type"] == "http.disconnect":
         raise ClientLeft
     body: bytes = message["body"]
-    if not message["more_body"]:
-        return body
     pieces, size = [body], len(body)
+    if size > limit:
+        raise too_large(limit)
     while message["more_body"]:
         message = await receive()
         if message["type"] == "http.disconnect":
@@ -286,11 +289,12 @@ async def read_body(receive: Any, head: Head, limit: int) -> bytes:
         pieces.append(message["body"])
         size += len(message["body"])
         if size > limit:
-            raise _too_large(limit)
+            raise too_large(limit)
     return b"".join(pieces)
 
 
-def _too_large(limit: int) -> ProviderStatusError:
+def too_large(limit: int) -> ProviderStatusError:
+    """Return the refusal of a body that has more bytes than are taken."""
     return ProviderStatusError(
         Code.REQUEST_TOO_LARGE,
         f"The body has more than {limit} bytes.",

@@ -34,7 +34,7 @@ from .settings import GatewaySettings, TargetSettings, UpstreamEntry
 if TYPE_CHECKING:
     from surecall.transport import Engine
 
-    from .client import Answer, Origin
+    from .client import Answer, Origin, RequestHead
 
 Headers = Sequence[tuple[str, str]]
 
@@ -243,31 +243,37 @@ class Upstream:
         """
         if self._origin is None:
             await self.open()
-            assert self._origin is not None
-        if not self.breaker.begin():
+        return await self.send_with(self.prepare(method, path, headers), body)
+
+    def prepare(self, method: str, path: str, headers: Headers) -> "RequestHead":
+        """Return the head of a request, for `send_with`; the upstream must be ready."""
+        assert self._origin is not None
+        if self._fixed or self._own:
+            sent = {name.lower() for name, _ in headers}
+            extra = [item for item in (*self._fixed, *self._own) if item[0].lower() not in sent]
+            headers = (*headers, *extra)
+        return self._origin.prepare(method, path, headers)
+
+    async def send_with(self, head: "RequestHead", body: bytes) -> "Answer":
+        """Do what `send` does, with a head that was prepared."""
+        assert self._origin is not None
+        breaker = self.breaker
+        if not breaker.begin():
             raise ProviderConnectionError(
                 Code.CONNECTION_FAILED,
                 f"The upstream {self.name} has failed too often just now.",
                 hint="It is tried again in a moment.",
                 retry_after_s=_OPEN_S,
             )
-        if self._fixed or self._own:
-            sent = {name.lower() for name, _ in headers}
-            extra = [item for item in (*self._fixed, *self._own) if item[0].lower() not in sent]
-            headers = (*headers, *extra)
         try:
-            answer = await self._origin.send(
-                method, path, headers, body, deadlines=self.entry.deadlines
-            )
+            answer = await self._origin.send_with(head, body, self.entry.deadlines)
         except ProviderError as error:
-            self.breaker.note(
-                failed=isinstance(error, ProviderConnectionError | ProviderTimeoutError)
-            )
+            breaker.note(failed=isinstance(error, ProviderConnectionError | ProviderTimeoutError))
             raise
         except BaseException:
-            self.breaker.release()
+            breaker.release()
             raise
-        self.breaker.note(failed=answer.status >= 500)
+        breaker.note(failed=answer.status >= 500)
         return answer
 
 

@@ -1,16 +1,20 @@
 """The tool loop: decides purely, acts through a driver, and records every decision."""
 
-from .journal import FileJournal, Journal, MemoryJournal
-from .options import Options, resolve_options
-from .output import OutputForm, OutputMode, OutputReading, OutputSpec
-from .paused import approve, deny
-from .plan import Plan, make_plan
-from .prompt_runner import PromptResult, PromptRunner
-from .replay import Replay, replay_trace, resend_turn
-from .result import OutputResult, OutputStream, RunResult, RunStream
-from .runs import Arguments, extract, resume, run, run_sync, stream
-from .session import Session
-from .trace import Trace, TurnTrace, load_trace, save_trace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .journal import FileJournal, Journal, MemoryJournal
+    from .options import Options, resolve_options
+    from .output import OutputForm, OutputMode, OutputReading, OutputSpec
+    from .paused import approve, deny
+    from .plan import Plan, make_plan
+    from .prompt_runner import PromptResult, PromptRunner
+    from .replay import Replay, replay_trace, resend_turn
+    from .result import OutputResult, OutputStream, RunResult, RunStream
+    from .runs import Arguments, extract, resume, run, run_sync, stream
+    from .session import Session
+    from .trace import Trace, TurnTrace, load_trace, save_trace
 
 __all__ = [
     "Arguments",
@@ -47,3 +51,30 @@ __all__ = [
     "save_trace",
     "stream",
 ]
+
+# Names are loaded when first used: what looks at single replies needs little of a run.
+_HOMES = {
+    "journal": "FileJournal Journal MemoryJournal",
+    "options": "Options resolve_options",
+    "output": "OutputForm OutputMode OutputReading OutputSpec",
+    "paused": "approve deny",
+    "plan": "Plan make_plan",
+    "prompt_runner": "PromptResult PromptRunner",
+    "replay": "Replay replay_trace resend_turn",
+    "result": "OutputResult OutputStream RunResult RunStream",
+    "runs": "Arguments extract resume run run_sync stream",
+    "session": "Session",
+    "trace": "Trace TurnTrace load_trace save_trace",
+}
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names.split():
+            value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -20,13 +20,13 @@ OK = http_response(b"{}")
 
 def test_a_head_is_rendered_whole() -> None:
     """Own headers frame the request; the caller's follow in their order."""
-    head = render_head("POST", "/v1/x?a=b", "h:1", [("X-A", "1"), ("x-b", "a, b")], 7)
+    head = render_head("POST", "/v1/x?a=b", "h:1", [("X-A", "1"), ("x-b", "a, b")]).end(7)
     assert head == (
         b"POST /v1/x?a=b HTTP/1.1\r\nHost: h:1\r\nAccept-Encoding: gzip, identity\r\n"
         b"X-A: 1\r\nx-b: a, b\r\nContent-Length: 7\r\n\r\n"
     )
-    assert b"Content-Length" not in render_head("GET", "/", "h", [], 0)
-    assert b"Content-Length: 0" in render_head("POST", "/", "h", [], 0)
+    assert b"Content-Length" not in render_head("GET", "/", "h", []).end(0)
+    assert b"Content-Length: 0" in render_head("POST", "/", "h", []).end(0)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_header_that_could_break_out_is_refused(header: tuple[str, str]) -> No
     """Line breaks, odd characters, and headers that frame the message; twice, in case of memory."""
     for _ in range(2):
         with pytest.raises(RequestError) as caught:
-            render_head("POST", "/", "h", [header], 0)
+            render_head("POST", "/", "h", [header])
         assert caught.value.code == Code.INVALID_REQUEST
         assert "evil" not in str(caught.value)
 
@@ -71,14 +71,14 @@ def test_a_header_that_could_break_out_is_refused(header: tuple[str, str]) -> No
 def test_a_path_is_plain(path: str) -> None:
     """It begins at the root and has no spaces or line breaks."""
     with pytest.raises(RequestError):
-        render_head("POST", path, "h", [], 0)
+        render_head("POST", path, "h", [])
 
 
 @pytest.mark.parametrize("method", ["", "get", "CONNECT", "TRACE", "GET /", "GET\r\n"])
 def test_methods_are_listed(method: str) -> None:
     """Others are not sent."""
     with pytest.raises(RequestError):
-        render_head(method, "/", "h", [], 0)
+        render_head(method, "/", "h", [])
 
 
 async def test_a_refused_request_opens_no_connection() -> None:

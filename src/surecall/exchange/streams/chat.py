@@ -1,15 +1,26 @@
 """Streams of chat completions."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
-from msgspec import Meta, Raw, Struct
+from msgspec import Raw
 
-from surecall.jsontext import decoder_of, encode_text
+from surecall.jsontext import encode_text
 from surecall.narrow import as_fields, as_list, text_or_none
 from surecall.protocols.chat_completions.replies import parse_usage
 from surecall.records import RawCall, ToolCall, Usage
 
+from .chat_chunks import (
+    Call,
+    Choice,
+    Delta,
+    decode_chunk,
+    decode_piece,
+    decode_pieces,
+    decode_text,
+    decode_texts,
+)
+from .pieces import PieceForm, find_form
 from .wire import (
     CALL,
     END,
@@ -32,115 +43,6 @@ _TEXT_KEYS: Final = ("content", "refusal")
 _PLAIN_ENDS: Final = frozenset({"stop", "function_call", "end_turn", "eos"})
 
 
-class _Function(Struct, gc=False):
-    name: str | None = None
-    arguments: str | None = None
-
-
-class _Call(Struct, gc=False):
-    index: int
-    id: str | None = None
-    type: str | None = None
-    function: _Function | None = None
-
-
-class _Delta(Struct, gc=False):
-    content: str | None = None
-    tool_calls: list[_Call] | None = None
-    function_call: Raw = NOTHING
-    refusal: str | None = None
-
-
-class _Choice(Struct, gc=False):
-    index: int = 0
-    delta: _Delta | None = None
-    finish_reason: str | None = None
-    message: Raw = NOTHING
-    error: Raw = NOTHING
-
-
-class _Chunk(Struct, gc=False):
-    choices: list[_Choice] | None = None
-    error: Raw = NOTHING
-    usage: Raw = NOTHING
-    model: str | None = None
-    object: str | None = None
-
-
-class _TextDelta(Struct, gc=False):
-    content: Annotated[str, Meta(min_length=1)]
-    tool_calls: None = None
-    function_call: None = None
-
-
-class _TextChoice(Struct, gc=False):
-    delta: _TextDelta
-    index: Literal[0] = 0
-    finish_reason: None = None
-    message: None = None
-    error: None = None
-
-
-class _TextChunk(Struct, gc=False):
-    """A chunk that brings nothing but text; another cannot be decoded as one."""
-
-    choices: tuple[_TextChoice]
-    error: None = None
-    usage: None = None
-    object: Literal["chat.completion.chunk"] | None = None
-
-
-_Blank: TypeAlias = Literal[""] | None
-
-
-class _MoreArguments(Struct, gc=False):
-    arguments: str
-    name: _Blank = None
-    thought_signature: None = None
-    provider_specific_fields: None = None
-
-
-class _MoreCall(Struct, gc=False):
-    index: int
-    function: _MoreArguments
-    id: _Blank = None
-    extra_content: None = None
-    thought_signature: None = None
-    provider_specific_fields: None = None
-
-
-class _MoreDelta(Struct, gc=False):
-    tool_calls: tuple[_MoreCall]
-    content: _Blank = None
-    function_call: None = None
-    reasoning: _Blank = None
-    reasoning_content: _Blank = None
-    reasoning_details: None = None
-    thinking_blocks: None = None
-    extra_content: None = None
-    provider_specific_fields: None = None
-
-
-class _MoreChoice(Struct, gc=False):
-    delta: _MoreDelta
-    index: Literal[0] = 0
-    finish_reason: None = None
-    message: None = None
-    error: None = None
-
-
-class _MoreChunk(Struct, gc=False):
-    """A chunk that only goes on with the arguments of a call; another cannot be decoded as one.
-
-    So it has nothing either that a client would have to send back.
-    """
-
-    choices: tuple[_MoreChoice]
-    error: None = None
-    usage: None = None
-    object: Literal["chat.completion.chunk"] | None = None
-
-
 class _Partial:
     __slots__ = ("arguments", "id", "name")
 
@@ -150,11 +52,6 @@ class _Partial:
         self.arguments: list[str] = []
 
 
-_decode: Final = decoder_of(_Chunk)
-_decode_text: Final = decoder_of(_TextChunk)
-_decode_texts: Final = decoder_of(list[_TextChunk])
-_decode_piece: Final = decoder_of(_MoreChunk)
-_decode_pieces: Final = decoder_of(list[_MoreChunk])
 _FINISH: Final = b'"finish_reason":"'
 _SPACED_FINISH: Final = b'"finish_reason": "'
 _STYLE_BYTES: Final = 200
@@ -193,6 +90,10 @@ class ChatWire(Wire):
         self._partial: dict[int, _Partial] = {}
         self._usage: Raw = Raw()
         self._choice: int | None = None
+        self._growing = _Partial()
+        """The call that the last piece belongs to."""
+        self._form: PieceForm | None = None
+        """How pieces of this call are written."""
         self._is_plain = False
         """Whether the first piece of the one reply has come, and its index is 0."""
 
@@ -216,7 +117,7 @@ class ChatWire(Wire):
         if name == b"error":
             return self._take_unusual(data, name)
         try:
-            chunk = _decode(data)
+            chunk = decode_chunk(data)
         except UNREADABLE:
             return self._take_unusual(data, name)
         if chunk.usage is not NOTHING and is_there(chunk.usage):
@@ -237,7 +138,7 @@ class ChatWire(Wire):
         if not self._is_plain or event[:6] != b"data: ":
             return ""
         try:
-            chunk = _decode_text(event[6:-2])
+            chunk = decode_text(event[6:-2])
         except UNREADABLE:
             return ""
         self.events += 1
@@ -246,15 +147,25 @@ class ChatWire(Wire):
 
     def take_texts(self, data: bytes) -> list[str]:
         """Take events at the beginning of these that bring nothing but text, all at once."""
-        chunks, _ = self._decode_run(data, _NO_TEXT, _decode_texts)
+        chunks, _ = self._decode_run(data, _NO_TEXT, decode_texts)
         self.events += len(chunks)
         return [chunk.choices[0].delta.content for chunk in chunks]
 
     def take_pieces(self, data: bytes) -> int:
         """Take events at the beginning of these that only go on with arguments, all at once."""
-        if self.is_finished:
+        taken = data.find(b"\n\n") + 2
+        if not self.take_piece(data[:taken]):
             return 0
-        chunks, size = self._decode_run(data, _NO_PIECE, _decode_pieces)
+        if self._form is not None:
+            texts, size = self._form.read_run(data[taken:])
+            self._growing.arguments += texts
+            self.events += len(texts)
+            taken += size
+        return taken + self._take_run(data[taken:])
+
+    def _take_run(self, data: bytes) -> int:
+        """Take events that only go on with arguments, whatever else they differ in."""
+        chunks, size = self._decode_run(data, _NO_PIECE, decode_pieces)
         pieces = [chunk.choices[0].delta.tool_calls[0] for chunk in chunks]
         partial = self._partial
         if not partial.keys() >= {piece.index for piece in pieces}:
@@ -268,16 +179,36 @@ class ChatWire(Wire):
         """Take an event if it only goes on with arguments, and tell whether it was."""
         if not self._is_plain or self.is_finished:
             return False
+        return self.take_alike(event) or self._take_first_piece(event)
+
+    def take_alike(self, event: bytes) -> bool:
+        """Take an event if it differs from the last piece of arguments in these alone."""
+        form = self._form
+        text = None if form is None or self.is_finished else form.read(event)
+        if text is None:
+            return False
+        self._growing.arguments.append(text)
+        self.events += 1
+        self.piece = ""
+        return True
+
+    def _take_first_piece(self, event: bytes) -> bool:
+        """Take an event that only goes on with arguments, and learn how such events are written."""
+        if event[:6] != b"data: ":
+            return False
         try:
-            piece = _decode_piece(event[6:-2]).choices[0].delta.tool_calls[0]
+            piece = decode_piece(event[6:-2]).choices[0].delta.tool_calls[0]
         except UNREADABLE:
             return False
         call = self._partial.get(piece.index)
         if call is None:
             return False
-        call.arguments.append(piece.function.arguments)
+        text = piece.function.arguments
+        call.arguments.append(text)
         self.events += 1
         self.piece = ""
+        if self._form is None or self._form.is_used:  # or else no two events are alike
+            self._growing, self._form = call, find_form(event, text)
         return True
 
     def _decode_run(
@@ -293,7 +224,7 @@ class ChatWire(Wire):
         """
         if not self._is_plain or data[:6] != b"data: ":
             return [], 0
-        marked = data.find(_SPACED_FINISH if b'": ' in data[:_STYLE_BYTES] else _FINISH)
+        marked = data.find(_SPACED_FINISH if data.find(b'": ', 0, _STYLE_BYTES) >= 0 else _FINISH)
         end = data.rfind(_NEXT, 0, marked) if marked >= 0 else data.rfind(b"\n\n")
         chunks = _decode_events(data, end, decode)
         if not chunks and (marked := data.find(other, 0, max(end, 0))) >= 0:
@@ -301,7 +232,7 @@ class ChatWire(Wire):
             chunks = _decode_events(data, end, decode)
         return chunks, end + 2 if chunks else 0
 
-    def _take_choice(self, choice: _Choice, data: bytes) -> int:
+    def _take_choice(self, choice: Choice, data: bytes) -> int:
         if choice.error is not NOTHING and is_there(choice.error):
             raise self._read_error(as_fields(self._decode_whole(data))["choices"][0])
         index = choice.index
@@ -324,7 +255,7 @@ class ChatWire(Wire):
             self._take_finish(choice.finish_reason, index)
         return END if self.is_finished and kind != CALL else kind
 
-    def _take_delta(self, delta: _Delta) -> int:
+    def _take_delta(self, delta: Delta) -> int:
         if delta.content:
             self.piece = delta.content
         if delta.tool_calls:
@@ -349,7 +280,7 @@ class ChatWire(Wire):
         """Whether all replies came to their end, also when they are fewer than were asked for."""
         return self.is_finished or (bool(self._ended) and self._ended >= self._seen)
 
-    def _take_calls(self, calls: list[_Call]) -> None:
+    def _take_calls(self, calls: list[Call]) -> None:
         self.has_calls = True
         for piece in calls:
             call = self._partial.get(piece.index)

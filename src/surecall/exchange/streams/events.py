@@ -13,6 +13,9 @@ _MARK: Final = b"\xef\xbb\xbf"
 _DATA: Final = b"data: "
 _EVENT: Final = b"event: "
 _COLON: Final = 0x3A
+_RETURN: Final = 0x0D
+_FEED: Final = 0x0A
+"""Numbers: Python looks for bytes in bytes only after it has failed to take them for a number."""
 
 
 class EventCutter:
@@ -21,7 +24,7 @@ class EventCutter:
     A line, an event or a stream that is too long raises `STREAM_TOO_LARGE`.
     """
 
-    __slots__ = ("_has_returns", "_max_event_bytes", "_max_stream_bytes", "_partial", "_received")
+    __slots__ = ("_has_returns", "_max_event_bytes", "_max_stream_bytes", "_received", "partial")
 
     def __init__(
         self,
@@ -29,7 +32,8 @@ class EventCutter:
         max_event_bytes: int = MAX_LINE_BYTES,
         max_stream_bytes: int = MAX_STREAM_BYTES,
     ) -> None:
-        self._partial = bytearray()
+        self.partial = bytearray()
+        """The beginning of an event that waits for the rest of it."""
         self._has_returns = False
         self._received = 0
         self._max_event_bytes = max_event_bytes
@@ -40,15 +44,18 @@ class EventCutter:
         self._received += len(chunk)
         if self._received > self._max_stream_bytes:
             raise _too_large("The stream", self._max_stream_bytes)
-        if not self._has_returns and b"\r" in chunk:
+        if not self._has_returns and _RETURN in chunk:
             self._has_returns = True
-        partial = self._partial
+        partial = self.partial
         if not partial:
             end = self._last_end(chunk, 0)
             if end == len(chunk):
                 return chunk
             partial += chunk[end:] if end else chunk
             data = chunk[:end]
+        elif not self._has_returns and (found := chunk.rfind(b"\n\n")) >= 0:
+            data = b"%b%b" % (partial, chunk[: found + 2])
+            partial[:] = chunk[found + 2 :]
         else:
             searched = max(0, len(partial) - 3)
             partial += chunk
@@ -65,9 +72,9 @@ class EventCutter:
         if (
             end < 0
             or end != len(chunk) - 2
-            or self._partial
+            or self.partial
             or self._has_returns
-            or b"\r" in chunk
+            or _RETURN in chunk
             or self._received + len(chunk) > self._max_stream_bytes
         ):
             return False
@@ -76,8 +83,8 @@ class EventCutter:
 
     def close(self) -> bytes:
         """Return the bytes behind the last whole event."""
-        rest = bytes(self._partial)
-        self._partial.clear()
+        rest = bytes(self.partial)
+        self.partial.clear()
         return rest
 
     def split(self, data: bytes) -> tuple[list[bytes], int]:
@@ -148,12 +155,12 @@ def read_event(block: bytes) -> tuple[bytes, bytes]:
     if block[:7] == _EVENT:
         line = block.find(b"\n") + 1
         is_plain = block[line : line + 6] == _DATA and block.find(b"\n", line) < 0
-        if line and is_plain and b"\r" not in block:
+        if line and is_plain and _RETURN not in block:
             return block[line + 6 :], block[7 : line - 1]
-    elif not block or (block[0] == _COLON and b"\n" not in block and b"\r" not in block):
+    elif not block or (block[0] == _COLON and _FEED not in block and _RETURN not in block):
         return b"", b""
     block = block.rstrip(b"\r\n")
-    if block[:5] == b"data:" and b"\n" not in block and b"\r" not in block:
+    if block[:5] == b"data:" and _FEED not in block and _RETURN not in block:
         return block[6 if block[5:6] == b" " else 5 :], b""
     events = SSEReader().feed(block.removeprefix(_MARK) + b"\n\n")
     if not events:

@@ -17,7 +17,7 @@ from .wire import event_of, same_event
 _DATA: Final = b"data: "
 _EVENT: Final = b"event: "
 _COLON: Final = 0x3A
-_LISTED: Final = (b'"content":[', b'"content": [')
+_CONTENT: Final = b'"content":'
 _BLOCK: Final = b'"content_block_'
 _INDEX: Final = b'"index"'
 _NAMED: Final = ("messages", "responses")
@@ -53,11 +53,10 @@ class EventForm:
         if data[:6] != _DATA or data[-2:] != b"\n\n":
             return False
         count = data.count(b"\n\ndata: ") + 1
-        if data.count(b"\n") != 2 * count:
+        if _count(data, b"\n") != 2 * count:
             return False
         # Every event has a list of choices: without any other list, none is the content.
-        may_list = self._is_chat and data.count(b"[") > count
-        return not (may_list and any(mark in data for mark in _LISTED))
+        return not (self._is_chat and _count(data, b"[") > count and _lists_content(data))
 
     def write(self, block: bytes) -> bytes:
         """Return one event, of whatever form, in the usual one; nothing if there is nothing."""
@@ -90,6 +89,22 @@ class EventForm:
         if kind == "content_block_start":
             self._blocks += 1
         return {**fields, "index": max(0, self._blocks - 1)}
+
+
+def _count(data: bytes, char: bytes) -> int:
+    """Count a character, several times as fast as `count` does."""
+    return len(data) - len(data.replace(char, b""))
+
+
+def _lists_content(data: bytes) -> bool:
+    """Tell whether any content is a list."""
+    at = data.find(_CONTENT)
+    while at >= 0:
+        at += len(_CONTENT)
+        if data[at : at + 2].lstrip(b" ")[:1] == b"[":
+            return True
+        at = data.find(_CONTENT, at)
+    return False
 
 
 def _join_content(fields: dict[str, Any]) -> dict[str, Any]:

@@ -106,6 +106,9 @@ class Passing(Side):
         if self._error is not None or self._wire.done:
             return b""
         cutter, wire = self._cutter, self._wire
+        if self._is_holding and not cutter.partial and wire.take_alike(chunk):
+            self._wait(chunk, _ONLY_PIECES)
+            return b""
         if cutter.is_event(chunk):
             if self._is_holding:
                 return self._hold_event(chunk)

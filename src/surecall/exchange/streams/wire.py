@@ -100,6 +100,14 @@ class Wire(ABC):
         """
         return False
 
+    def take_alike(self, event: bytes) -> bool:
+        """Take an event if it differs from the last piece of arguments in these alone.
+
+        Args:
+            event: Any bytes; what is taken is one whole event.
+        """
+        return False
+
     @abstractmethod
     def take(self, data: bytes, name: bytes) -> int:
         """Take the data of the next event, and return what it brought.

@@ -7,5 +7,6 @@ reply to its reader, `connections` watches one socket, and `pool` keeps the sock
 from .answers import Answer
 from .limits import ClientLimits
 from .pool import Origin
+from .requests import RequestHead
 
-__all__ = ["Answer", "ClientLimits", "Origin"]
+__all__ = ["Answer", "ClientLimits", "Origin", "RequestHead"]

@@ -47,6 +47,7 @@ class Answer:
         "_feed",
         "_frame",
         "_is_done",
+        "_is_flowing",
         "_is_paused",
         "_is_scheduled",
         "_limits",
@@ -58,6 +59,7 @@ class Answer:
         "_unread_bytes",
         "_waiter",
         "attempts",
+        "status",
     )
 
     def __init__(
@@ -82,13 +84,11 @@ class Answer:
         self._is_done = False
         self._is_paused = False
         self._is_scheduled = False
+        self._is_flowing = False
+        self.status = 0
+        """The status, once the head is there."""
         self.attempts = attempts
         """How many requests were sent for it: 2 when an idle connection had been closed."""
-
-    @property
-    def status(self) -> int:
-        """The status."""
-        return self._frame.status
 
     @property
     def raw_headers(self) -> list[tuple[bytes, bytes]]:
@@ -153,6 +153,7 @@ class Answer:
     def pause(self) -> None:
         """Stop the pieces of `pipe`; the idle deadline stops too, the total one does not."""
         self._is_paused = True
+        self._is_flowing = False
         self._regulate()
 
     def resume(self) -> None:
@@ -161,6 +162,7 @@ class Answer:
             self._is_paused = False
             if self._feed is not None:
                 self._deliver_soon()
+            self._note_flow()
             self._regulate()
 
     def abort(self) -> None:
@@ -184,27 +186,42 @@ class Answer:
         error = self._take_error()
         return error if error is None or isinstance(error, ProviderError) else map_failure(error)
 
-    def take(self, data: bytes) -> None:
-        """Take what arrived on the connection."""
+    def take(self, data: bytes) -> bool:
+        """Take what arrived on the connection; return whether more of the body is to come."""
         frame = self._frame
         if frame.is_complete:  # more than it should be
             frame.is_reusable = False
-            return
+            return False
         had_head = frame.has_head
         try:
             body = frame.feed(data)
         except ProviderError as error:
             self.fail(error)
-            return
+            return False
+        if frame.is_complete:
+            self._take_last(body)
+        elif body:
+            if self._is_flowing:
+                self._emit(body)
+            else:
+                self._take_body(body)
+        if had_head:
+            return True
+        if frame.has_head:
+            self.status = frame.status
+            self._wake()
+            return True
+        return False
+
+    def _take_last(self, body: bytes) -> None:
+        frame = self._frame
         # What is compressed may turn out to be damaged: its connection is kept until that is known.
-        if frame.is_complete and not frame.encoding:
+        if not frame.encoding:
             self._release(reusable=frame.is_reusable)
         if body:
             self._take_body(body)
-        if frame.is_complete:
+        if self._feed is not None:
             self._finish_if_delivered()
-        if not had_head and frame.has_head:
-            self._wake()
 
     def take_end(self, failure: BaseException | None = None) -> None:
         """Take the end of the connection, by a failure or in peace."""
@@ -271,16 +288,25 @@ class Answer:
 
     def _take_body(self, body: bytes) -> None:
         """Hand a piece of the body on, or keep it while its reader is not ready."""
-        is_open = self._feed is not None and not self._is_paused and not self._is_scheduled
-        if is_open and self._decoder is None:
+        if self._is_flowing:
             self._emit(body)
             return
         self._unread.append(body)
         self._unread_bytes += len(body)
-        if is_open:
+        if self._feed is not None and not self._is_paused and not self._is_scheduled:
             self._deliver_unread()
-        else:
+        elif self._connection is not None:
             self._regulate()
+
+    def _note_flow(self) -> None:
+        """Note whether pieces go to the reader as they come: every one of a stream asks."""
+        self._is_flowing = not (
+            self._is_paused
+            or self._is_scheduled
+            or self._feed is None
+            or self._decoder is not None
+            or self._unread
+        )
 
     def _deliver_unread(self) -> None:
         """Hand on what has arrived, in turns if there is much of it."""
@@ -302,11 +328,13 @@ class Answer:
             if budget_bytes <= 0:
                 self._deliver_soon()
                 break
+        self._note_flow()
         self._regulate()
 
     def _deliver_soon(self) -> None:
         if not self._is_scheduled:
             self._is_scheduled = True
+            self._is_flowing = False
             self._loop.call_soon(self._take_turn)
 
     def _take_turn(self) -> None:

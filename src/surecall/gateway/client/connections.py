@@ -167,11 +167,14 @@ class Connection(asyncio.Protocol):
             self._keeper.drop(self)
             self.close()
             return
-        answer.take(data)
-        if self._answer is answer and answer.has_head:
+        if answer.take(data) and self._answer is answer:
             deadlines = self._deadlines
             assert deadlines is not None
-            self._move_due(self._loop.time() + deadlines.idle_s)
+            due = self._loop.time() + deadlines.idle_s
+            if due < self._timer_due:
+                self._move_due(due)
+            else:
+                self._due = due
 
     def eof_received(self) -> None:
         """Take the end of what the upstream sends; the transport closes itself."""

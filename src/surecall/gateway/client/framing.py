@@ -92,6 +92,8 @@ class ReplyFrame:
             if self.is_complete or not data:
                 return b""
         kind = self._body_kind
+        if kind == _BY_CHUNKS:
+            return self._feed_chunks(data)
         if kind == _BY_LENGTH:
             left_bytes = self._left_bytes = self._left_bytes - len(data)
             if left_bytes > 0:
@@ -101,7 +103,7 @@ class ReplyFrame:
                 self.is_reusable = False
                 return data[:left_bytes]
             return data
-        return data if kind == _BY_CLOSE else self._feed_chunks(data)
+        return data
 
     def end(self) -> ProviderError | None:
         """Take the end of the connection; return the error if it came too early."""
@@ -238,19 +240,19 @@ class ReplyFrame:
             if not self._has_ended:
                 raise self._refuse(error) from None
             self.is_reusable = False
-        self._tail = data[-5:] if len(data) >= 5 else (self._tail + data)[-5:]
+        tail = self._tail = data if len(data) >= 5 else self._tail[-5:] + data
         if self._has_ended:
             self.is_complete = True
             self._parser = None
             # The parser skips empty lines behind the end: they are noticed here.
-            if self._tail[-4:] != _HEAD_END or self._tail[0] == _LINE_FEED:
+            if tail[-4:] != _HEAD_END or tail[-5] == _LINE_FEED:
                 self.is_reusable = False
-        elif chunks:
-            self._quiet_bytes = 0
-        else:
+        if not chunks:
             self._quiet_bytes += len(data)
-            if self._quiet_bytes > self._limits.max_header_bytes:
+            if self._quiet_bytes > self._limits.max_header_bytes and not self._has_ended:
                 raise bad_framing("has more bytes between its chunks than are read")
+            return b""
+        self._quiet_bytes = 0
         body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
         chunks.clear()
         return body

@@ -16,7 +16,7 @@ from .addresses import connect_socket
 from .answers import Answer
 from .connections import Connection
 from .limits import ClientLimits
-from .requests import render_head
+from .requests import RequestHead, render_head
 
 _STALE_S: Final = 1.0
 """A used connection that ends this soon after a request was sent had been given up before it."""
@@ -84,6 +84,14 @@ class Origin:
         """How many requests wait for a connection."""
         return len(self._waiters)
 
+    def prepare(self, method: str, path: str, headers: Iterable[tuple[str, str]]) -> RequestHead:
+        """Return the head of a request, for `send_with`.
+
+        Raises:
+            RequestError: The request would not be sent as it was meant.
+        """
+        return render_head(method, path, self._host_header, headers)
+
     async def send(
         self,
         method: str,
@@ -99,15 +107,25 @@ class Origin:
             ProviderError: No answer came; its code says why.
             RequestError: The request would not be sent as it was meant.
         """
-        head = render_head(method, path, self._host_header, headers, len(body))
-        loop = self._enter_loop()
+        return await self.send_with(self.prepare(method, path, headers), body, deadlines)
+
+    async def send_with(self, head: RequestHead, body: bytes, deadlines: Deadlines) -> Answer:
+        """Do what `send` does, with a head that was prepared.
+
+        Raises:
+            ProviderError: No answer came; its code says why.
+        """
+        loop = self._loop
+        if self._is_closed or loop is None or asyncio.get_running_loop() is not loop:
+            loop = self._enter_loop()
+        rendered = head.end(len(body))
         total_due = loop.time() + deadlines.total_s
         connection = self._pop_idle() or await self._acquire(deadlines)
         attempts = 1
         while True:
             was_used = connection.uses > 0
-            answer = Answer(loop, connection, self.limits, method == "HEAD", attempts)
-            connection.send(answer, head, body, deadlines, total_due)
+            answer = Answer(loop, connection, self.limits, head.method == "HEAD", attempts)
+            connection.send(answer, rendered, body, deadlines, total_due)
             error = await answer.wait_for_head()
             if error is None:
                 return answer
@@ -158,8 +176,6 @@ class Origin:
 
     def _enter_loop(self) -> asyncio.AbstractEventLoop:
         loop = asyncio.get_running_loop()
-        if loop is self._loop and not self._is_closed:
-            return loop
         if self._is_closed:
             raise _closed()
         if self._loop is not None and not self._loop.is_closed():

@@ -1,7 +1,7 @@
 """What is sent: the head of a request, rendered so that nothing in it can end it early."""
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from surecall.errors import Code, RequestError
 from surecall.transport.bodies import ACCEPT_ENCODING
@@ -31,9 +31,22 @@ _known_names: set[str] = set()
 """Names that were checked before; a bounded memory, since clients may send anything."""
 
 
+class RequestHead(NamedTuple):
+    """The head of a request, but for the length of its body: it can be sent with many bodies."""
+
+    method: str
+    start: bytes
+
+    def end(self, size: int) -> bytes:
+        """Return all of it, for a body of this size."""
+        if size or self.method not in _WITHOUT_BODY:
+            return b"%bContent-Length: %d\r\n\r\n" % (self.start, size)
+        return self.start + b"\r\n"
+
+
 def render_head(
-    method: str, path: str, host: str, headers: Iterable[tuple[str, str]], size: int
-) -> bytes:
+    method: str, path: str, host: str, headers: Iterable[tuple[str, str]]
+) -> RequestHead:
     """Return the request line and the headers, ready to be sent.
 
     Raises:
@@ -51,10 +64,8 @@ def render_head(
         if not (value.isascii() and value.isprintable()):
             raise _refuse(f"The value of the header {name!r} has characters that cannot be sent.")
         lines.append(f"{name}: {value}")
-    if size or method not in _WITHOUT_BODY:
-        lines.append(f"Content-Length: {size}")
-    lines.append("\r\n")
-    return "\r\n".join(lines).encode("ascii")
+    lines.append("")
+    return RequestHead(method, "\r\n".join(lines).encode("ascii"))
 
 
 def _check_name(name: str) -> None:

@@ -21,6 +21,7 @@ class _Link:
 
     is_slow = False
     is_gone = False
+    is_crowded = False
     on_lost: Any = None
     on_writable: Any = None
 
@@ -35,7 +36,7 @@ class _Link:
     def keep_reading(self) -> None:
         """Nothing comes."""
 
-    def take_body(self, _cycle: object, _limit: int) -> None:
+    def take_body(self, _cycle: object) -> None:
         """No body came this way; `receive` has it."""
 
     def can_write(self, _cycle: object) -> bool:
@@ -70,7 +71,6 @@ async def replay(
     scope: dict[str, Any] = {
         "surecall.link": _Link(),
         "surecall.cycle": None,
-        "surecall.is_crowded": False,
         "headers": [],
         "query_string": b"",
     }

@@ -1,15 +1,19 @@
 """Whole answers of a job, errors among them, and the record of what was done."""
 
-import time
-from typing import Any, Final
+from time import perf_counter
+from typing import Final
+
+from msgspec.structs import replace
 
 from surecall.errors import Code, ProviderError, ProviderStatusError, SurecallError
 from surecall.exchange import ClientRequest, Delivered, Step
+from surecall.exchange.streams import Ending
 from surecall.gateway.answers import end_retries, render_error
 from surecall.gateway.heads import returned_plain
+from surecall.gateway.keys import Caller
 from surecall.gateway.records import ParseError, ProbeNote, RequestRecord, StepNote
 from surecall.gateway.upstreams import Known, Target
-from surecall.records import Defect, Receipt, Usage
+from surecall.records import Usage
 
 from .asking import AskingJob
 
@@ -26,31 +30,24 @@ class AnsweringJob(AskingJob):
     _known: Known | None = None
 
     async def _deliver(self, delivered: Delivered) -> None:
+        """Answer with a whole reply, once its record is durable."""
+        status, body, receipts = delivered.status, delivered.body, len(delivered.receipts)
+        await self._keep(self._record(status, delivered, body))
+        link, cycle = self._link, self._cycle
+        is_usual = not delivered.headers and delivered.error is None
+        if is_usual and link.can_write(cycle) and not self._core.is_draining:
+            link.write_reply(cycle, status, delivered.outcome, receipts, of=self.id, body=body)
+            return
         headers = [
             _JSON_TYPE,
-            (b"content-length", str(len(delivered.body)).encode()),
-            *self._own_headers(delivered.outcome, len(delivered.receipts)),
+            (b"content-length", str(len(body)).encode()),
+            *self._own_headers(delivered.outcome, receipts),
         ]
         if delivered.headers:
             headers += returned_plain(delivered.headers)
         if delivered.error is not None:
             headers = end_retries(headers)
-        usage = delivered.usage
-        record = self._record(
-            status=delivered.status,
-            outcome=delivered.outcome,
-            receipts=delivered.receipts,
-            defects=delivered.defects,
-            steps=delivered.steps,
-            parse_error=delivered.parse_error,
-            usage=usage,
-            model_answered=delivered.model_answered,
-            calls=delivered.calls,
-            error=delivered.error,
-            reply=delivered.body,
-        )
-        await self._keep(record)
-        await self._respond(delivered.status, headers, delivered.body)
+        await self._respond(status, headers, body)
 
     def _own_headers(self, outcome: str, receipts: int) -> list[tuple[bytes, bytes]]:
         return [
@@ -85,79 +82,104 @@ class AnsweringJob(AskingJob):
             headers = end_retries(headers)
         if self._core.is_draining:
             headers.append((b"connection", b"close"))
-        record = self._record(status=status, outcome="failed", error=error, reply=body)
-        await self._keep(record)
+        failed = Delivered(status=status, body=body, outcome="failed", error=error)
+        await self._keep(self._record(status, failed, body))
         await self._respond(status, headers, body)
 
     def _describe_left(self) -> RequestRecord:
         status = 200 if self._has_started else 499
-        return self._record(status=status, outcome="failed", code=Code.CLIENT_CLOSED)
+        left = Delivered(status=status, body=b"", outcome="failed")
+        return replace(self._record(status, left), error_code=str(Code.CLIENT_CLOSED))
 
     def _record(
-        self,
-        *,
-        status: int,
-        outcome: Any,
-        receipts: tuple[Receipt, ...] = (),
-        defects: tuple[Defect, ...] = (),
-        steps: Any = (),
-        parse_error: Any = None,
-        usage: Usage | None = None,
-        model_answered: str | None = None,
-        calls: int = 0,
-        error: SurecallError | None = None,
-        code: str = "",
-        reply: bytes | None = None,
+        self, status: int, result: Delivered | Ending, reply: bytes | None = None
     ) -> RequestRecord:
-        request, target, known = self._request, self._target, self._known
-        total_s = time.perf_counter() - self._began_s
-        size = len(reply) if reply is not None else self._sent_bytes
-        copy = self._copy
-        kept = reply if reply is not None or copy is None else copy.read()
-        if self._caller is not None:
-            tokens = usage.total_tokens if usage is not None else 0
-            if not tokens and self._requests:
-                tokens = (len(self._body) + size) // _BYTES_PER_TOKEN
-            self._caller.charge(self.time, tokens)
+        """Return the record of the request, and charge its key.
+
+        Args:
+            status: What the client got.
+            result: How it came about.
+            reply: The body, unless it was streamed.
+        """
+        total_s = perf_counter() - self._began_s
         upstream_s, first_byte_s = self._upstream_s, self._first_byte_s
-        upstream = target.upstream if target is not None else None
-        return RequestRecord(  # in the order of its fields, which is quickest
+        request, target, usage = self._request, self._target, result.usage
+        size = len(reply) if reply is not None else self._sent_bytes
+        if self._caller is not None:
+            self._charge(self._caller, usage, size)
+        record = RequestRecord(  # in the order of its fields, which is quickest
             id=self.id,
             time=self.time,
-            key_id=self._caller.id if self._caller is not None else "",
             client_protocol=self._protocol.name,
-            upstream=upstream.name if upstream is not None else "",
-            upstream_protocol=upstream.entry.protocol if upstream is not None else "",
-            model_asked=request.model if request is not None else "",
-            model_answered=model_answered or "",
-            strategy=known.route.strategy if known is not None else "",
-            outcome=outcome,
-            error_code=str(error.code) if error is not None else code,
+            upstream="" if target is None else target.upstream.name,
+            upstream_protocol="" if target is None else target.upstream.entry.protocol,
+            model_asked="" if request is None else request.model,
+            model_answered=result.model_answered or "",
+            strategy="" if self._known is None else self._known.route.strategy,
+            outcome=result.outcome,
             stream=request is not None and request.stream,
-            client_closed=self._has_left,
             status=status,
-            calls=calls,
-            retries=self._retries,
+            calls=result.calls,
             upstream_requests=self._requests,
-            prompt_tokens=usage.input_tokens if usage is not None else 0,
-            completion_tokens=usage.output_tokens if usage is not None else 0,
+            prompt_tokens=0 if usage is None else usage.input_tokens,
+            completion_tokens=0 if usage is None else usage.output_tokens,
             request_bytes=len(self._body),
             reply_bytes=size,
             upstream_ms=_to_ms(upstream_s),
             added_ms=_to_ms(max(0.0, total_s - upstream_s - self._waited_s)),
             first_byte_ms=None if first_byte_s is None else _to_ms(first_byte_s),
-            probe=None
-            if known is None or known.probe_ok is None
-            else ProbeNote(known.probe_ok, known.probe_error or None),
-            steps=tuple(map(_note_step, steps)) if steps else (),
-            receipts=receipts,
-            defects=defects,
-            parse_error=None
-            if parse_error is None
-            else ParseError(parse_error.mode, parse_error.error, parse_error.snippet),
-            request_body=self._body if copy is not None else None,
-            reply_body=kept if copy is not None else None,
         )
+        if self._has_findings(result):
+            return self._add_findings(record, result, reply)
+        return record
+
+    def _has_findings(self, result: Delivered | Ending) -> bool:
+        """Tell whether there is more to say about a request than what every one has."""
+        if result.receipts or result.defects or result.steps or result.parse_error or result.error:
+            return True
+        known = self._known
+        return (
+            self._caller is not None
+            or self._copy is not None
+            or self._retries > 0
+            or self._has_left
+            or (known is not None and known.probe_ok is not None)
+        )
+
+    def _add_findings(
+        self, record: RequestRecord, result: Delivered | Ending, reply: bytes | None
+    ) -> RequestRecord:
+        """Return the record with what only some have."""
+        known, copy, error = self._known, self._copy, result.error
+        parse_error = result.parse_error
+        if parse_error is not None:
+            parse_error = ParseError(parse_error.mode, parse_error.error, parse_error.snippet)
+        probe = None
+        if known is not None and known.probe_ok is not None:
+            probe = ProbeNote(known.probe_ok, known.probe_error or None)
+        if reply is None and copy is not None:
+            reply = copy.read()
+        return replace(
+            record,
+            key_id="" if self._caller is None else self._caller.id,
+            error_code="" if error is None else str(error.code),
+            client_closed=self._has_left,
+            retries=self._retries,
+            probe=probe,
+            steps=tuple(map(_note_step, result.steps)),
+            receipts=result.receipts,
+            defects=result.defects,
+            parse_error=parse_error,
+            request_body=None if copy is None else self._body,
+            reply_body=None if copy is None else reply,
+        )
+
+    def _charge(self, caller: Caller, usage: Usage | None, size: int) -> None:
+        """Charge the tokens to a key; about as many as there are bytes where nobody says."""
+        tokens = usage.total_tokens if usage is not None else 0
+        if not tokens and self._requests:
+            tokens = (len(self._body) + size) // _BYTES_PER_TOKEN
+        caller.charge(self.time, tokens)
 
 
 def _note_step(step: Step) -> StepNote:

@@ -4,18 +4,20 @@ import asyncio
 import time
 from collections.abc import Awaitable
 from random import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from surecall.errors import ProviderError
 from surecall.exchange import Sent
-from surecall.gateway.upstreams import Target
+from surecall.gateway.upstreams import Target, Upstream
 from surecall.protocols import WireProtocol
 from surecall.transport.retry import RetryPolicy, parse_retry_after, plan_wait
 
 from .base import ClientJob
 
 if TYPE_CHECKING:
-    from surecall.gateway.client import Answer
+    from surecall.gateway.client import Answer, RequestHead
+
+_MAX_WRITTEN: Final = 16
 
 
 class AskingJob(ClientJob):
@@ -49,9 +51,19 @@ class AskingJob(ClientJob):
         self._retries += 1
         return True
 
-    def headers_for(self, target: Target, first: Target) -> list[tuple[str, str]]:
-        """Return the headers for an upstream, with the key that is meant for it."""
-        head, upstream = self._head, target.upstream
+    def prepare(self, target: Target, first: Target, path: str) -> "RequestHead":
+        """Return the head of a request to an upstream, with the key that is meant for it."""
+        upstream, written = target.upstream, self._head.written
+        place = (upstream, first.upstream, path, self._protocol.name)
+        found = written.get(place)
+        if found is None:
+            found = upstream.prepare("POST", path, self._headers_for(upstream, first.upstream))
+            if len(written) < _MAX_WRITTEN:
+                written[place] = found
+        return found
+
+    def _headers_for(self, upstream: Upstream, first: Upstream) -> list[tuple[str, str]]:
+        head = self._head
         is_same = upstream.protocol.name == self._protocol.name
         headers = [("content-type", "application/json"), *head.passed]
         if is_same:
@@ -59,7 +71,7 @@ class AskingJob(ClientJob):
         own = upstream.own_auth
         if self._caller is not None or upstream.entry.embedded:
             return headers + list(own or ())
-        is_meant = upstream.base == first.upstream.base
+        is_meant = upstream.base == first.base
         if own is not None and (not head.key or not is_meant):
             return headers + list(own)
         if not is_meant or not head.token:
@@ -72,11 +84,11 @@ class AskingJob(ClientJob):
 class Asking:
     """Asks one target on behalf of a job, with at most one retry before the first byte."""
 
-    __slots__ = ("_headers", "_job", "is_last", "target")
+    __slots__ = ("_first", "_job", "is_last", "target")
 
     def __init__(self, job: "AskingJob", target: Target, first: Target, is_last: bool) -> None:
         self._job = job
-        self._headers = job.headers_for(target, first)
+        self._first = first
         self.target = target
         self.is_last = is_last
 
@@ -122,9 +134,15 @@ class Asking:
 
     def send_once(self, body: bytes, *, stream: bool) -> "Awaitable[Answer]":
         """Send a body and return the answer, whatever it is."""
-        target = self.target
-        path = target.upstream.path_of(target.model, stream=stream)
-        return target.upstream.send("POST", path, self._headers, body)
+        upstream = self.target.upstream
+        if not upstream.is_ready:
+            return self._open_and_send(body, stream=stream)
+        path = upstream.path_of(self.target.model, stream=stream)
+        return upstream.send_with(self._job.prepare(self.target, self._first, path), body)
+
+    async def _open_and_send(self, body: bytes, *, stream: bool) -> "Answer":
+        await self.target.upstream.open()
+        return await self.send_once(body, stream=stream)
 
 
 def read_error(protocol: WireProtocol, sent: Sent) -> ProviderError:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from surecall.errors import Code, StoreError, SurecallError
 from surecall.gateway.core import Core, State
 from surecall.gateway.gates import overloaded
-from surecall.gateway.heads import ClientLeft, Head, hide_key, read_body
+from surecall.gateway.heads import ClientLeft, Head, hide_key, read_body, too_large
 from surecall.gateway.keys import Caller
 from surecall.gateway.records import RequestRecord, new_request_id
 from surecall.protocols import WireProtocol
@@ -86,11 +86,13 @@ class ClientJob(ABC):
         """Serve the request; whatever happens, the client gets an answer and a record is left."""
         core = self._core
         try:
-            core.check_room(is_crowded=self._asgi_scope["surecall.is_crowded"])
+            core.check_room(is_crowded=self._link.is_crowded)
             limit = self._state.settings.limits.max_request_bytes
-            body = self._link.take_body(self._cycle, limit)
+            body = self._link.take_body(self._cycle)
             if body is None:
                 body = await read_body(self._receive, self._head, limit)
+            elif len(body) > limit:
+                raise too_large(limit)
             self._body = body
         except ClientLeft:
             return

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from surecall.apart import read_aside
 from surecall.errors import Code, ProviderError, ProviderStatusError
-from surecall.exchange import ClientRequest, Policy, Route, mediate, relay
+from surecall.exchange import ClientRequest, Delivered, Policy, Route, mediate, relay
 from surecall.gateway.heads import Wishes, returned_headers
 from surecall.gateway.upstreams import Target, may_fall_back
 from surecall.jsontext import encode
@@ -44,11 +44,7 @@ class Job(StreamingJob):
                 Code.UNSUPPORTED_CONTENT_TYPE, "The body must not be compressed.", status=415
             )
         wishes = head.wishes()
-        model, stream = self.named or (None, None)
-        request = self._request = await read_aside(
-            partial(ClientRequest.parse, self._protocol, self._body, model=model, stream=stream),
-            is_long=len(self._body) > MAX_INLINE_CHARACTERS,
-        )
+        request = self._request = await self._parse()
         if self._caller is not None:
             if self._caller.settings.models:
                 check = partial(self._caller.check_models, (request.model,), request.body)
@@ -67,6 +63,13 @@ class Job(StreamingJob):
         finally:
             self._core.budget.live -= 1
             gate.leave()
+
+    async def _parse(self) -> ClientRequest:
+        body, (model, stream) = self._body, self.named or (None, None)
+        if len(body) <= MAX_INLINE_CHARACTERS:
+            return ClientRequest.parse(self._protocol, body, model=model, stream=stream)
+        parse = partial(ClientRequest.parse, self._protocol, body, model=model, stream=stream)
+        return await read_aside(parse, is_long=True)
 
     async def _try_targets(self, targets: tuple[Target, ...], wishes: Wishes) -> None:
         """Ask one target after the other, as long as nothing was delivered."""
@@ -119,7 +122,8 @@ class Job(StreamingJob):
                 steps=tuple(step for step in policy.steps if step not in wishes.without),
                 show_receipts=wishes.receipts,
             )
-        request = self._override(request, target)
+        if self._state.settings.models:
+            request = self._override(request, target)
         if request.stream:
             return await self._stream(request, route, policy, asking)
         return await self._whole(request, route, policy, asking)
@@ -168,10 +172,10 @@ class Job(StreamingJob):
         if not is_stream:
             reply = await answer.read()
             self._upstream_s += time.perf_counter() - began_s
-            record = self._record(
-                status=answer.status, outcome="relayed", usage=find_usage(reply), reply=reply
+            relayed = Delivered(
+                status=answer.status, body=reply, outcome="relayed", usage=find_usage(reply)
             )
-            await self._keep(record)
+            await self._keep(self._record(answer.status, relayed, reply))
             length = (b"content-length", str(len(reply)).encode())
             await self._respond(answer.status, [*headers, *own, length], reply)
             return True
@@ -202,9 +206,10 @@ class Job(StreamingJob):
         self._upstream_s += time.perf_counter() - began_s
         usage = find_stream_usage(self._tail)
         self._count(held)
-        await self._keep(
-            self._record(status=answer.status, outcome="relayed", usage=usage, error=failure)
+        relayed = Delivered(
+            status=answer.status, body=b"", outcome="relayed", usage=usage, error=failure
         )
+        await self._keep(self._record(answer.status, relayed))
         if failure is not None:  # the client sees what came: a body that ends too early
             if held:
                 self._link.write_piece(held)

@@ -279,19 +279,9 @@ class StreamingJob(AnsweringJob):
     async def _finish_stream(self, ending: Ending, error: SurecallError | None) -> None:
         """Send the end of a stream, once its record is durable."""
         self._count(ending.data)
-        record = self._record(
-            status=200,
-            outcome=ending.outcome,
-            receipts=ending.receipts,
-            defects=ending.defects,
-            steps=ending.steps,
-            parse_error=ending.parse_error,
-            usage=ending.usage,
-            model_answered=ending.model_answered,
-            calls=ending.calls,
-            error=error,
-        )
-        await self._keep(record)
+        if error is not ending.error:
+            ending = replace(ending, error=error)
+        await self._keep(self._record(200, ending))
         if not self._has_started:
             headers = [
                 *self._start_stream(),

@@ -80,6 +80,10 @@ class _Details(Struct, omit_defaults=True):
     parse_error: ParseError | None = None
 
 
+_NO_DETAILS: Final = (*astuple(_Details()), None, None)
+"""What follows the columns of a record in most cases."""
+
+
 def new_request_id(now_s: float | None = None) -> str:
     """Return an id that sorts by time: 11 digits of milliseconds and 14 of chance, hexadecimal."""
     now = time.time() if now_s is None else now_s
@@ -104,6 +108,9 @@ def encode_row(record: RequestRecord) -> StoredRow:
     """Return a record as it is kept: redacted, bounded, and valid whatever it was given."""
     if not _is_plain(record):
         record = _mend_names(record)
+    values = astuple(record)
+    if values[_PLAIN:] == _NO_DETAILS and not record.error_code:
+        return StoredRow(_columns(values, None, None), None)
     bodies = details = findings = None
     if record.request_body is not None or record.reply_body is not None:
         record = _redact_bodies(record)
@@ -114,10 +121,14 @@ def encode_row(record: RequestRecord) -> StoredRow:
     if record.defects or record.error_code:
         codes = dict.fromkeys((*(item.code for item in record.defects), record.error_code))
         findings = _column(f"|{'|'.join(filter(None, codes))}|")
-    values = astuple(record)
-    flags = (1 if record.stream else 0, 1 if record.client_closed else 0)
-    columns = (*values[:_FLAGS], *flags, *values[_FLAGS + 2 : _PLAIN], findings, details)
-    return StoredRow(columns, bodies)
+    return StoredRow(_columns(astuple(record), findings, details), bodies)
+
+
+def _columns(
+    values: tuple[Any, ...], findings: str | None, details: bytes | None
+) -> tuple[Any, ...]:
+    flags = (1 if values[_FLAGS] else 0, 1 if values[_FLAGS + 1] else 0)
+    return values[:_FLAGS] + flags + values[_FLAGS + 2 : _PLAIN] + (findings, details)
 
 
 def _is_plain(record: RequestRecord) -> bool:

@@ -76,14 +76,17 @@ MIGRATIONS: Final[tuple[str, ...]] = (
 """What leads from each layout of the file to the next; the first makes an empty file one."""
 
 _NAMES: Final = ", ".join(f"r.{name}" for name in COLUMNS)
-_NULLABLE: Final = 3
-"""How many columns, from the last on, may be null."""
-_INSERTS: Final = tuple(
-    f"INSERT OR IGNORE INTO requests ({', '.join(names)}) "  # noqa: S608 - names of our own
-    f"VALUES ({', '.join('?' * len(names))})"
-    for names in (list(COLUMNS)[: len(COLUMNS) - count] for count in range(_NULLABLE + 1))
-)
-"""By how many of these are left out: binding a null costs as much as binding six numbers."""
+
+
+def _render_insert(names: Sequence[str]) -> str:
+    places = ", ".join("?" * len(names))
+    return f"INSERT OR IGNORE INTO requests ({', '.join(names)}) VALUES ({places})"  # noqa: S608
+
+
+# Without the last columns where these are null: binding a null costs as much as six numbers.
+_INSERT: Final = _render_insert(list(COLUMNS))
+_INSERT_STREAM: Final = _render_insert(list(COLUMNS)[:-2])
+_INSERT_PLAIN: Final = _render_insert(list(COLUMNS)[:-3])
 _INSERT_BODY: Final = "INSERT OR IGNORE INTO bodies (id, request, reply) VALUES (?, ?, ?)"
 _SELECT: Final = (
     f"SELECT {_NAMES}, b.request, b.reply FROM requests r "  # noqa: S608 - names of our own
@@ -419,10 +422,11 @@ def _write(database: sqlite3.Connection, rows: Sequence[StoredRow]) -> None:
 def _bind(row: StoredRow) -> tuple[str, tuple[Any, ...]]:
     """Return the statement that inserts a row, and the values for it."""
     columns = row.columns
-    count = 0
-    while count < _NULLABLE and columns[-1 - count] is None:
-        count += 1
-    return _INSERTS[count], columns[: len(columns) - count]
+    if columns[-1] is not None or columns[-2] is not None:
+        return _INSERT, columns
+    if columns[-3] is not None:
+        return _INSERT_STREAM, columns[:-2]
+    return _INSERT_PLAIN, columns[:-3]
 
 
 def _row_bytes(row: StoredRow) -> int:
