@@ -50,14 +50,14 @@ def open_checker(wheel):
 def open_conversation_checker():
     """Import the checker of conversations, which runs every call on the APIs of the wheel."""
     from bfcl_eval.eval_checker.multi_turn_eval import multi_turn_checker as checker
+    from bfcl_eval.eval_checker.multi_turn_eval.func_source_code.posting_api import TwitterAPI
 
-    posts = "bfcl_eval.eval_checker.multi_turn_eval.func_source_code.posting_api"
     numbers = count()
 
     def check(question):
-        # The APIs live as long as the name of a model, and posts share their default lists for as
-        # long as their module does: each question gets its own of both.
-        sys.modules.pop(posts, None)
+        # The APIs live as long as the name of a model, and posts share their default lists for
+        # ever: each question gets its own of both.
+        TwitterAPI.post_tweet.__defaults__ = ([], [])
         name = f"model_{next(numbers)}"
         entry = {key: question[key] for key in ("id", "initial_config", "involved_classes")}
         turns = question["turns"]
@@ -68,7 +68,7 @@ def open_conversation_checker():
             "multi_turn_base",
             name,
         )
-        sys.modules.pop(posts, None)
+        TwitterAPI.post_tweet.__defaults__ = ([], [])
         results = [
             checker.execute_multi_turn_func_call(
                 calls, entry["initial_config"], entry["involved_classes"], f"{name}_r", entry["id"]

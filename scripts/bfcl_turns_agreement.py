@@ -137,6 +137,14 @@ def write_call(call: IdealCall) -> str:
     )
 
 
+def read_result(text: str) -> str:
+    """Return a result as Python writes it; the leaderboard writes objects as JSON."""
+    try:
+        return str(json.loads(text)) if text.startswith("{") else text
+    except ValueError:
+        return text
+
+
 class Tally:
     """Counts what is the same, and prints what is not."""
 
@@ -171,6 +179,7 @@ class Tally:
 
     def compare(self, call: IdealCall, mine: str, their: str, case: str) -> None:
         """Compare one result; of two errors that Python raised, the words do not count."""
+        their = read_result(their)
         if mine == their:
             self.counts["results: same"] += 1
         elif mine.startswith(RAISED) and their.startswith(RAISED):

@@ -99,9 +99,16 @@ def test_the_recorded_results_and_verdicts_are_ours_too(
         is_right = not [*check_state(expected, made), *check_results(expected, made)]
         assert is_right == row["ok"], row["turns"]
         for turn, results in zip(made, row["results"], strict=True):
-            assert list(map(drop_words, turn.results)) == list(map(drop_words, results))
+            assert list(map(drop_words, turn.results)) == list(map(read_result, results))
     assert {row["ok"] for row in recorded} == {True, False}
     assert len(recorded) >= 20
+
+
+def read_result(result: str) -> str:
+    """Return a result as Python writes it; objects were recorded as JSON."""
+    if not result.startswith('{"') and result != "{}":
+        return drop_words(result)
+    return str(json.loads(result))
 
 
 def drop_words(result: str) -> str:

@@ -3,15 +3,17 @@
 from collections.abc import Mapping
 from copy import deepcopy
 from inspect import isfunction
-from json import dumps
 from random import Random
 from typing import Any, ClassVar, Final, Self, cast
 
 from msgspec import Struct
 
+from surecall.narrow import as_fields
+
 __all__ = ["Outcome", "World"]
 
 _ERROR: Final = "Error during execution: "
+_PLAIN: Final = (str, int, float, bool, list, dict, type(None))
 
 
 class Outcome(Struct, frozen=True):
@@ -20,7 +22,7 @@ class Outcome(Struct, frozen=True):
     value: Any
     """What the model is shown: plain JSON, or a text."""
     text: str
-    """What verdicts compare."""
+    """What verdicts compare: the value as Python writes it."""
 
 
 class World(Struct):
@@ -77,11 +79,7 @@ def _copy(value: Any) -> Any:
 
 
 def _show(value: Any) -> Outcome:
-    """Write a value as the leaderboard does: objects as JSON, everything else as Python."""
-    if not isinstance(value, dict):
-        return Outcome(deepcopy(value), str(value))
-    fields = cast("dict[str, Any]", value)
-    try:
-        return Outcome(deepcopy(fields), dumps(fields))
-    except TypeError:  # a number with so many digits is not JSON
-        return Outcome(str(fields), str(fields))
+    """Write a value down; one that is not plain JSON is shown as it is written."""
+    text = str(value)
+    is_plain = all(isinstance(each, _PLAIN) for each in as_fields(value).values())
+    return Outcome(deepcopy(value) if is_plain else text, text)
