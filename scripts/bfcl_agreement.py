@@ -19,7 +19,7 @@ from typing import Any
 
 from surecall.evals.cases import IdealCall
 from surecall.evals.suites import single_turn
-from surecall.evals.suites.bfcl import BFCL_CATEGORIES, rules
+from surecall.evals.suites.bfcl import SINGLE_TURN, rules
 from surecall.evals.suites.bfcl.data import find_bfcl
 
 CHECKER = Path(__file__).with_name("bfcl_official.py")
@@ -30,8 +30,8 @@ STRANGE: tuple[Any, ...] = ("", None, [], {}, 0, 1, True, False, 1.0, "x", [[]],
 def list_entries(wheel: str) -> Iterator[dict[str, Any]]:
     """Yield every case that has answers."""
     files = find_bfcl(wheel)
-    for category in BFCL_CATEGORIES:
-        if "relevance" not in category and "multi_turn" not in category:
+    for category in SINGLE_TURN:
+        if "relevance" not in category:
             for entry in files.entries(category):
                 yield {
                     "id": entry.id,

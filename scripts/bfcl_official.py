@@ -3,11 +3,13 @@
 python scripts/bfcl_official.py WHEEL < questions.jsonl > verdicts.jsonl
 
 Runs in any Python and needs nothing but the wheel: what the checker imports only for the
-languages and model names that are not used here is replaced by empty modules.
+languages and model names that are not used here is replaced by empty modules. Conversations need
+mpmath 1.3.0 as well, which the wheel asks for.
 """
 
 import json
 import sys
+from itertools import count
 from types import ModuleType, SimpleNamespace
 
 
@@ -45,12 +47,50 @@ def open_checker(wheel):
     return check
 
 
+def open_conversation_checker():
+    """Import the checker of conversations, which runs every call on the APIs of the wheel."""
+    from bfcl_eval.eval_checker.multi_turn_eval import multi_turn_checker as checker
+    from bfcl_eval.eval_checker.multi_turn_eval.func_source_code.posting_api import TwitterAPI
+
+    numbers = count()
+
+    def check(question):
+        # The APIs live as long as the name of a model, and posts share their default lists for
+        # ever: each question gets its own of both.
+        TwitterAPI.post_tweet.__defaults__ = ([], [])
+        name = f"model_{next(numbers)}"
+        entry = {key: question[key] for key in ("id", "initial_config", "involved_classes")}
+        turns = question["turns"]
+        found = checker.multi_turn_checker(
+            [[calls] if calls else [] for calls in turns],
+            question["ground_truth"],
+            entry,
+            "multi_turn_base",
+            name,
+        )
+        TwitterAPI.post_tweet.__defaults__ = ([], [])
+        results = [
+            checker.execute_multi_turn_func_call(
+                calls, entry["initial_config"], entry["involved_classes"], f"{name}_r", entry["id"]
+            )[0]
+            for calls in turns
+        ]
+        return {"ok": found["valid"], "why": found.get("error_type"), "results": results}
+
+    return check
+
+
 def main():
-    """Judge every line."""
-    check = open_checker(sys.argv[1])
+    """Judge every line: conversations have turns."""
+    check, check_conversation = open_checker(sys.argv[1]), None
     for line in sys.stdin:
+        question = json.loads(line)
         try:
-            found = check(json.loads(line))
+            if "turns" in question:
+                check_conversation = check_conversation or open_conversation_checker()
+                found = check_conversation(question)
+            else:
+                found = check(question)
         except Exception as error:
             found = {"ok": None, "why": repr(error)}
         print(json.dumps(found))

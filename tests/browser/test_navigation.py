@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from msgspec.structs import replace
 from playwright.sync_api import Page, expect
 
 from support.eval_rows import MODELS, make_body, make_rows
@@ -276,6 +277,24 @@ def test_a_trial_without_transcript_says_so(
     page = watched.page
     expect(page.locator("#transcript .notice")).to_contain_text("not in this file")
     assert page.locator("#transcript table tbody tr").count() == len(rows[0].calls)
+
+
+def test_what_the_user_said_to_an_answer_stands_before_the_next_turn(
+    watched: WatchedPage, tmp_path: Path
+) -> None:
+    """A conversation can be read from top to bottom; what the user said is text and no markup."""
+    row = next(row for row in ROWS if row.turns > 1)
+    body = make_body(row)
+    said = [{"role": "user", "content": "And <b>now</b>?"}]
+    first, second, *others = body.transcript
+    body = replace(body, transcript=(first, {**second, "said": said}, *others))
+    path = write_html([(row, body)], make_info([row]), tmp_path / "said.html", bodies="all")
+    watched.open(file_url(path, f"#/trial/{row.index}"))
+    parts = watched.page.locator("#transcript .given, #transcript .turn")
+    expect(parts.nth(3)).to_be_attached()
+    kinds = [str(part.get_attribute("class")) for part in parts.all()]
+    assert kinds[:4] == ["given", "turn", "given", "turn"]
+    expect(parts.nth(2)).to_contain_text("And <b>now</b>?")
 
 
 # Addresses

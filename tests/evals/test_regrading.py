@@ -106,6 +106,19 @@ def test_a_trial_that_would_go_otherwise_keeps_its_verdict(tmp_path: Path) -> No
     assert (otherwise.undecided, otherwise.changes) == ((0, 1), ())
 
 
+def test_a_trial_whose_replies_had_a_secret_keeps_its_verdict(tmp_path: Path) -> None:
+    """Secrets are not kept, so the call that was right cannot be made again."""
+    secret = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
+    (tmp_path / "cases.toml").write_text(CASES.format(word="Done").replace("Oslo", secret))
+    experiment = plan("zoo:steady", suites=f"custom:{tmp_path / 'cases.toml'}", trials=1)
+    run = evaluate_sync(experiment, store=tmp_path / "evals.db")
+    found = regrade_sync(run.id, store=tmp_path / "evals.db")
+
+    assert run.rows()[0].strict_ok
+    assert secret not in str(run.transcript(0))
+    assert (found.undecided, found.changes) == ((0,), ())
+
+
 def test_a_run_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     """Without a store there is nothing to judge."""
     with pytest.raises(StoreError) as refused:

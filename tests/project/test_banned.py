@@ -13,6 +13,7 @@ MODULES = {"cPickle", "dill", "marshal", "pickle", "shelve", "yaml"}
 CODEC_MODULES = {"json", "orjson", "simplejson", "ujson"}
 FILES = {"common", "helpers", "misc", "utils"}
 OVERRIDES = {"handle_async_request", "handle_request", "get_command"}  # named by click and httpx
+APIS = SOURCE / "evals/suites/bfcl/worlds"  # whose functions are named by a leaderboard
 PREFIXES = ("do_", "get_", "handle_", "process_", "serialize_", "to_wire_")
 SUFFIXES = ("Helper", "Impl", "Manager", "Service")
 MARKS = ("TODO", "FIXME", "XXX", "NotImplementedError")
@@ -91,6 +92,7 @@ def test_names_say_what_they_mean(path: Path) -> None:
     for node in nodes(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             own = not node.name.startswith("__") and node.name not in OVERRIDES
+            own = own and path.parent != APIS
             name = node.name.lstrip("_") if own else ""
             assert not name.startswith(PREFIXES), f"{path}:{node.lineno}"
         if isinstance(node, ast.ClassDef):

@@ -1,6 +1,6 @@
 """The seam between an experiment and what is tried in it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
@@ -66,6 +66,9 @@ class Prepared(Struct, kw_only=True):
     tools: ToolRegistry
     system: str | None = None
     messages: tuple[Message, ...]
+    reply: Callable[[str], tuple[Message, ...]] | None = None
+    """What the user says to an answer, nothing when the conversation is over; without it, the
+    first answer ends it."""
     options: dict[str, Any] = {}
     """Options that the scenario itself needs, such as a limit; they win over everything."""
     output: OutputForm[Any] | None = None

@@ -1,7 +1,8 @@
 """Trials decided and judged again on their kept replies; nothing is sent.
 
 The loop runs on the replies that were stored, with fresh tools on fresh state. A trial in which it
-would now ask something else than was asked then keeps the verdict it had.
+would now ask something else than was asked then keeps the verdict it had, and so does one whose
+replies had a secret in them that was not kept.
 """
 
 from collections import deque
@@ -23,6 +24,7 @@ from surecall.errors import (
 )
 from surecall.protocols import RawReply, WireProtocol, find_protocol
 from surecall.records import Usage, WireReply, WireRequest
+from surecall.redaction import MASK
 from surecall.transport import Transport, WireStream
 
 from .cases import Case
@@ -66,7 +68,7 @@ class Judge:
         self, row: TrialRow, body: TrialBody | None
     ) -> tuple[TrialRow | None, TrialBody | None]:
         """Return a trial with its new verdicts; no row when it cannot be decided again."""
-        if body is None or row.cell.model not in self._contenders:
+        if body is None or row.cell.model not in self._contenders or _hides_secret(body):
             return None, body
         unit = Unit(index=row.index, cell=row.cell, case=row.case, trial=row.trial, seed=row.seed)
         contender = self._contenders[row.cell.model]
@@ -151,6 +153,10 @@ class KeptReplies:
 
     async def aclose(self) -> None:
         """Close nothing."""
+
+
+def _hides_secret(body: TrialBody) -> bool:
+    return any(MASK in str(turn.get("raw")) for turn in body.transcript)
 
 
 def _list_replies(body: TrialBody) -> Iterator[RawReply | ProviderError]:

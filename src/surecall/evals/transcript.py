@@ -20,6 +20,7 @@ def write_body(
     index: int,
     *,
     trace: Trace | None,
+    said: Mapping[int, tuple[Message, ...]] | None = None,
     config: Mapping[str, Any],
     request: Mapping[str, Any] | None = None,
     state: Mapping[str, Any] | None = None,
@@ -29,16 +30,18 @@ def write_body(
     Args:
         index: The place of the trial.
         trace: What happened; None when the run never began.
+        said: What the user said to an answer, by the turn that followed.
         config: What was in force; it is kept as it is.
         request: What would have been asked, when the trace does not say.
         state: What the case left behind.
     """
-    said: dict[str, Any] = {
+    turns = () if trace is None else trace.turns
+    document: dict[str, Any] = {
         "request": _request(trace) if trace is not None else dict(request or {}),
-        "transcript": [] if trace is None else [_turn(turn) for turn in trace.turns],
+        "transcript": [_turn(turn, (said or {}).get(turn.turn, ())) for turn in turns],
         "state": dict(state or {}),
     }
-    clean = without_secrets(said)
+    clean = without_secrets(document)
     in_force = dict(config)
     if trace is not None:
         clean["request"]["tools"] = [_tool(tool) for tool in trace.tools]
@@ -87,11 +90,12 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
     return _pick(tool, "name", "description", "parameters", "effect")
 
 
-def _turn(turn: TurnTrace) -> dict[str, Any]:
+def _turn(turn: TurnTrace, said: tuple[Message, ...]) -> dict[str, Any]:
     summary = turn.response_summary
     return _drop_empty(
         {
             "turn": turn.turn,
+            "said": [_message(message) for message in said],
             "mode": turn.request.prompt_mode,
             "forced_tool": turn.request.forced_tool,
             "tools": turn.request.tools_count,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct, field
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from surecall.config import Config
 from surecall.errors import Code, ProviderError, SurecallError
@@ -43,6 +43,8 @@ _NO_CATALOG: Final = Catalog()
 """What is known of the model was settled before; nothing may be added."""
 _NO_CACHE: Final = Path(os.devnull, "surecall")
 """No file can be there, so nothing that a probe stored is found."""
+_MIN_SECONDS: Final = 0.001
+"""What a run of a conversation is given when there is no time left: it ends by its deadline."""
 _MAX_SEED: Final = 2**31 - 1
 _MAX_ERROR_CHARS: Final = 400
 _MAX_TEXT_CHARS: Final = 1_000
@@ -94,6 +96,8 @@ class _Trial(Struct):
     error: Exception | None = None
     trace: Trace | None = None
     history: tuple[Message, ...] = ()
+    said: dict[int, tuple[Message, ...]] = {}
+    """What the user said to an answer, by the turn that followed."""
     stages: list[str] = []
     escalations: int = 0
     elapsed_ms: float = 0.0
@@ -125,8 +129,12 @@ class _Trial(Struct):
         """Note what ended the run; what goes wrong after an answer says nothing about it."""
         if self.result is None:
             self.error = error
-            self.trace = getattr(error, "trace", None)
+            self.add_trace(getattr(error, "trace", None))
             self.history = tuple(getattr(error, "history", ()))
+
+    def add_trace(self, trace: Trace | None) -> None:
+        """Add what happened in a run to what happened in the runs before it."""
+        self.trace = join_traces(self.trace, trace) if self.trace and trace else trace or self.trace
 
     async def run(self, open_transport: OpenTransport) -> None:
         unit, contender = self.unit, self.contender
@@ -169,17 +177,32 @@ class _Trial(Struct):
                 catalog=_NO_CATALOG,
                 on_event=self.note_event,
             )
+            if prepared.output is not None:
+                options["output"] = prepared.output
             started = time.perf_counter()
             try:
-                if prepared.output is not None:
-                    options["output"] = prepared.output
-                result = self.result = await session.run(prepared.messages, **options)
-                self.trace, self.history = result.trace, result.history
+                await self.converse(session, prepared, options)
             finally:
                 self.elapsed_ms = (time.perf_counter() - started) * 1000
                 if isinstance(transport, CachedTransport):
                     self.cached_replies = transport.hits
                     self.elapsed_ms += transport.saved_ms
+
+    async def converse(self, session: Session, prepared: Prepared, options: dict[str, Any]) -> None:
+        """Run what the user says first, and then whatever the user says to each answer."""
+        started, seconds = time.perf_counter(), options.get("deadline_s")
+        messages = prepared.messages
+        while messages:
+            result = await session.run(messages, **options)
+            self.add_trace(result.trace)
+            self.result, self.history = result, result.history
+            messages = () if prepared.reply is None else prepared.reply(result.text)
+            if messages:
+                self.result = None
+                self.said[_next_turn(self.trace)] = messages
+            if seconds is not None:
+                left = seconds - (time.perf_counter() - started)
+                options["deadline_s"] = max(left, _MIN_SECONDS)
 
     def grade(self) -> Grades:
         if self.prepared is None or not self.is_settled:
@@ -271,10 +294,22 @@ class _Trial(Struct):
         return write_body(
             self.unit.index,
             trace=self.trace,
+            said=self.said,
             config=config,
             request=request,
             state=grades.state,
         )
+
+
+def join_traces(first: Trace, later: Trace) -> Trace:
+    """Return two runs of one conversation as one: it began as the first and ended as the later."""
+    number = _next_turn(first)
+    turns = (replace(turn, turn=turn.turn + number) for turn in later.turns)
+    return replace(first, turns=(*first.turns, *turns), answer=later.answer, error=later.error)
+
+
+def _next_turn(trace: Trace | None) -> int:
+    return trace.turns[-1].turn + 1 if trace is not None and trace.turns else 0
 
 
 def _clean(text: str, limit: int) -> str:

@@ -1,11 +1,20 @@
 """A wheel with the layout of the leaderboard's package, and a few cases of its own."""
 
+import inspect
 import json
 import zipfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["AREA", "write_wheel"]
+from surecall.evals.suites.bfcl.conversations import list_conversation_files
+from surecall.evals.suites.bfcl.worlds import WORLDS, World
+
+__all__ = ["AREA", "CONVERSATIONS", "write_wheel"]
+
+CONVERSATIONS: list[dict[str, Any]] = json.loads(
+    Path(__file__).with_name("bfcl_conversations.json").read_text()
+)
+"""Conversations of our own, on each of the APIs."""
 
 AREA: dict[str, Any] = {
     "name": "geometry.area",
@@ -56,20 +65,49 @@ def write_wheel(folder: Path, *, cases: "dict[str, list[dict[str, Any]]] | None"
     categories = (
         *("simple_python", "multiple", "parallel", "parallel_multiple", "irrelevance"),
         *("live_simple", "live_multiple", "live_parallel", "live_parallel_multiple"),
-        *("live_irrelevance", "live_relevance"),
+        *("live_irrelevance", "live_relevance", "multi_turn_base"),
     )
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("bfcl_eval-1.2.3.dist-info/METADATA", "Name: bfcl-eval\nVersion: 1.2.3\n")
         archive.writestr("bfcl_eval/__init__.py", "raise RuntimeError('must not be imported')\n")
         for category in categories:
-            rows = {**_CASES, **(cases or {})}.get(category, [])
+            rows = {**_CASES, "multi_turn_base": CONVERSATIONS, **(cases or {})}.get(category, [])
             asked = [{k: v for k, v in row.items() if k != "ground_truth"} for row in rows]
             answers = [{"id": r["id"], "ground_truth": r.get("ground_truth")} for r in rows]
             name = f"BFCL_v4_{category}.json"
             archive.writestr(f"bfcl_eval/data/{name}", _lines(asked))
             if "relevance" not in category:
                 archive.writestr(f"bfcl_eval/data/possible_answer/{name}", _lines(answers))
+        docs = (name for name in list_conversation_files() if "func_doc" in name)
+        for name, api in zip(docs, WORLDS.values(), strict=True):
+            functions = [_describe(api, function) for function in sorted(api.functions())]
+            archive.writestr(f"bfcl_eval/data/{name}", _lines(functions))
     return path
+
+
+_TYPES = {"bool": "boolean", "float": "float", "int": "integer", "str": "string"}
+
+
+def _describe(api: type[World], name: str) -> dict[str, Any]:
+    """Describe a function by its own signature."""
+    function = getattr(api, name)
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    return {
+        "name": name,
+        "description": inspect.getdoc(function),
+        "parameters": {
+            "type": "dict",
+            "properties": {each.name: {"type": _name_type(each)} for each in parameters},
+            "required": [each.name for each in parameters if each.default is each.empty],
+        },
+    }
+
+
+def _name_type(parameter: inspect.Parameter) -> str:
+    name = getattr(parameter.annotation, "__name__", "") or str(parameter.annotation)
+    if "list" in name:
+        return "array"
+    return "dict" if "dict" in name else _TYPES[name.split(" | ")[0]]
 
 
 def _lines(rows: list[dict[str, Any]]) -> str:

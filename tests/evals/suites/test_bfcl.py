@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from surecall.errors import ConfigError, RunError
 from surecall.evals.cases import Attempt, Case, Grades, Ideal, IdealCall, Suite
 from surecall.evals.suites.bfcl import BFCL_CATEGORIES, BfclSuite
+from surecall.evals.suites.single_turn import SingleTurnCase
 from surecall.loop import Session
 from surecall.loop.fit import FitCheck
 from surecall.records import Message, ModelRequest, WireReply, WireRequest
@@ -236,6 +237,7 @@ async def test_where_a_call_is_relevant_any_readable_one_is_right(tmp_path: Path
     }
     wheel = write_wheel(tmp_path, cases={"live_relevance": [row]})
     (case,) = BfclSuite(wheel).cases("live_relevance")
+    assert isinstance(case, SingleTurnCase)
     wrong = calling(("geometry_area", {"width": "wide"}))
     assert (await grades_of(case, wrong)).strict.ok
     grades = await grades_of(case, {"content": "I cannot know."})
@@ -255,6 +257,7 @@ async def test_a_run_that_never_began_is_judged_too(suite: BfclSuite) -> None:
 def test_the_ideal_calls_then_answers(suite: BfclSuite) -> None:
     """A good model makes the expected call with the first accepted values, then answers."""
     case = suite.cases("simple_python")[1]
+    assert isinstance(case, SingleTurnCase)
     request = ModelRequest(model="m", messages=case.messages, tools=case.tools)
     call = IdealCall("geometry_area", {"width": 2.0, "height": 3.0, "unit": "units"})
     assert case.ideal(request) == Ideal(calls=(call,))
@@ -266,6 +269,7 @@ def test_the_ideal_calls_then_answers(suite: BfclSuite) -> None:
 def test_the_ideal_of_irrelevance_calls_nothing(suite: BfclSuite) -> None:
     """A good model answers when no tool fits."""
     (case,) = suite.cases("irrelevance")
+    assert isinstance(case, SingleTurnCase)
     ideal = case.ideal(ModelRequest(model="m", messages=case.messages, tools=case.tools))
     assert ideal is not None
     assert ideal.calls == ()
@@ -290,6 +294,7 @@ def test_the_ideal_writes_nested_choices_plainly(tmp_path: Path) -> None:
     (case,) = BfclSuite(write_wheel(tmp_path, cases={"simple_python": [row]})).cases(
         "simple_python"
     )
+    assert isinstance(case, SingleTurnCase)
     ideal = case.ideal(ModelRequest(model="m", messages=case.messages))
     assert ideal is not None
     assert ideal.calls == (IdealCall("f", {"at": {"x": 1, "rows": [{"z": 3}]}, "must": "yes"}),)

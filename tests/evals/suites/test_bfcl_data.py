@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from surecall.errors import ConfigError, SetupError
-from surecall.evals.suites.bfcl.data import find_bfcl, json_schema_of, tool_names, tools_of
+from surecall.evals.suites.bfcl.data import (
+    find_bfcl,
+    json_schema_of,
+    list_files,
+    tool_names,
+    tools_of,
+)
 from surecall.records import Message
 
 from .bfcl_wheel import AREA, write_wheel
@@ -98,11 +104,12 @@ def test_the_fingerprint_follows_the_data(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     (tmp_path / "c").mkdir()
-    same = find_bfcl(write_wheel(tmp_path / "a")).fingerprint(("simple_python", "irrelevance"))
-    again = find_bfcl(write_wheel(tmp_path / "b")).fingerprint(("simple_python", "irrelevance"))
+    names = (*list_files("simple_python"), *list_files("irrelevance"))
+    same = find_bfcl(write_wheel(tmp_path / "a")).fingerprint(names)
+    again = find_bfcl(write_wheel(tmp_path / "b")).fingerprint(names)
     other = find_bfcl(write_wheel(tmp_path / "c", cases={"irrelevance": []}))
     assert same == again
-    assert other.fingerprint(("simple_python", "irrelevance")) != same
+    assert other.fingerprint(names) != same
 
 
 def test_types_get_their_json_schema_names() -> None:

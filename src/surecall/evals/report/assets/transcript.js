@@ -11,7 +11,10 @@ function transcriptView(trial, body) {
   return [
     givenView(body.request),
     part("Done by the model", `${countOf(body.transcript.length, "turn")}, ${countOf(calls, "call")}`),
-    body.transcript.map((turn) => turnView(trial, turn)),
+    body.transcript.map((turn) => [
+      turn.said?.length ? h("div", { class: "given" }, turn.said.map(givenMessage)) : null,
+      turnView(trial, turn),
+    ]),
     part("Left behind", "state and answer"),
     h("div", { class: "left" },
       h("h3", {}, "State"), block(written(body.state), "State"),

@@ -1,18 +1,21 @@
-"""The suite `bfcl`: single-turn cases of the Berkeley leaderboard, from its own data."""
+"""The suite `bfcl`: cases of the Berkeley leaderboard, from its own data."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.evals.cases import Case
 from surecall.evals.suites.single_turn import SingleTurnCase, Wish
 
-from .data import BfclEntry, BfclFiles, find_bfcl, tool_names, tools_of
+from .conversations import CONVERSATIONS, list_conversation_files, read_conversations
+from .data import BfclEntry, BfclFiles, find_bfcl, list_files, tool_names, tools_of
 from .rules import check_calls
+from .turns import ConversationCase
 
-__all__ = ["BFCL_CATEGORIES", "BfclSuite", "case_of"]
+__all__ = ["BFCL_CATEGORIES", "SINGLE_TURN", "BfclSuite", "case_of"]
 
-BFCL_CATEGORIES: Final = (
+SINGLE_TURN: Final = (
     "simple_python",
     "multiple",
     "parallel",
@@ -26,6 +29,8 @@ BFCL_CATEGORIES: Final = (
     "live_relevance",
 )
 """The categories that are one request each, with functions in Python."""
+BFCL_CATEGORIES: Final = (*SINGLE_TURN, CONVERSATIONS)
+"""Every category that is offered."""
 
 _CHECKER: Final = "2"
 """Changes with the rule of the verdicts."""
@@ -45,20 +50,22 @@ class BfclSuite:
         self._path = path
         self._every = every
         self._files: BfclFiles | None = None
-        self._cases: dict[str, tuple[SingleTurnCase, ...]] = {}
+        self._cases: dict[str, tuple[Case, ...]] = {}
 
     @property
     def version(self) -> str:
         """Version of the package, hash of its data, version of the checks, and the sampling."""
         files = self._open()
         step = f"/{self._every}" if self._every > 1 else ""
-        return f"{files.version}+{files.fingerprint(BFCL_CATEGORIES)}.{_CHECKER}{step}"
+        names = [name for category in SINGLE_TURN for name in list_files(category)]
+        fingerprint = files.fingerprint((*names, *list_conversation_files()))
+        return f"{files.version}+{fingerprint}.{_CHECKER}{step}"
 
     def scenarios(self) -> Sequence[str]:
         """Name the categories."""
         return BFCL_CATEGORIES
 
-    def cases(self, scenario: str) -> Sequence[SingleTurnCase]:
+    def cases(self, scenario: str) -> Sequence[Case]:
         """Return the cases of a category, in the order of its file."""
         if scenario not in BFCL_CATEGORIES:
             raise ConfigError(
@@ -67,9 +74,17 @@ class BfclSuite:
                 hint=did_you_mean(scenario, BFCL_CATEGORIES),
             )
         if scenario not in self._cases:
-            entries = self._open().entries(scenario)[:: self._every]
-            self._cases[scenario] = tuple(case_of(scenario, entry) for entry in entries)
+            self._cases[scenario] = tuple(self._read(scenario)[:: self._every])
         return self._cases[scenario]
+
+    def _read(self, scenario: str) -> Sequence[Case]:
+        files = self._open()
+        if scenario == CONVERSATIONS:
+            return [
+                ConversationCase(scenario=scenario, conversation=conversation)
+                for conversation in read_conversations(files)
+            ]
+        return [case_of(scenario, entry) for entry in files.entries(scenario)]
 
     def _open(self) -> BfclFiles:
         if self._files is None:

@@ -1,7 +1,7 @@
 """The leaderboard's data: where they lie, how a row is read, and its functions as tools."""
 
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
@@ -98,44 +98,45 @@ class BfclFiles:
         """Version of the package the data came with."""
         self._read = read
 
-    def entries(self, category: str) -> tuple[BfclEntry, ...]:
-        """Read a category, such as `simple_python`, with its answers where it has some."""
-        name = f"{_PREFIX}{category}.json"
-        questions = self._rows(name)
-        answers: dict[Any, Any] = {}
-        if "relevance" not in category:
-            rows = self._rows(f"possible_answer/{name}")
-            answers = {row["id"]: row["ground_truth"] for row in rows}
-        try:
-            return tuple(_read_entry(row, answers) for row in questions)
-        except (KeyError, TypeError, IndexError) as error:
-            raise _refuse_data(name, f"a row is not as expected ({error!r})") from error
-
-    def fingerprint(self, categories: tuple[str, ...]) -> str:
-        """Return a short hash over the files of these categories."""
-        digest = sha256()
-        for category in categories:
-            name = f"{_PREFIX}{category}.json"
-            digest.update(self._bytes(name))
-            if "relevance" not in category:
-                digest.update(self._bytes(f"possible_answer/{name}"))
-        return digest.hexdigest()[:12]
-
-    def _rows(self, name: str) -> list[Any]:
+    def rows(self, name: str) -> list[Any]:
+        """Read a file with one object per line."""
         rows: list[Any] = []
         for number, line in enumerate(self._bytes(name).splitlines(), start=1):
             if line.strip():
                 try:
                     rows.append(decode(line))
                 except JSONTextError as error:
-                    raise _refuse_data(name, f"line {number}: {error}") from error
+                    raise refuse_data(name, f"line {number}: {error}") from error
         return rows
+
+    def entries(self, category: str) -> tuple[BfclEntry, ...]:
+        """Read a category, such as `simple_python`, with its answers where it has some."""
+        name, *of_answers = list_files(category)
+        questions = self.rows(name)
+        answers = {row["id"]: row["ground_truth"] for each in of_answers for row in self.rows(each)}
+        try:
+            return tuple(_read_entry(row, answers) for row in questions)
+        except (KeyError, TypeError, IndexError) as error:
+            raise refuse_data(name, f"a row is not as expected ({error!r})") from error
+
+    def fingerprint(self, names: Iterable[str]) -> str:
+        """Return a short hash over some files."""
+        digest = sha256()
+        for name in names:
+            digest.update(self._bytes(name))
+        return digest.hexdigest()[:12]
 
     def _bytes(self, name: str) -> bytes:
         try:
             return self._read(name)
         except (KeyError, OSError, zipfile.BadZipFile) as error:
-            raise _refuse_data(name, str(error)) from error
+            raise refuse_data(name, str(error)) from error
+
+
+def list_files(category: str) -> tuple[str, ...]:
+    """Return the file with the questions of a category, and that of its answers if it has some."""
+    name = f"{_PREFIX}{category}.json"
+    return (name,) if "relevance" in category else (name, f"possible_answer/{name}")
 
 
 def find_bfcl(path: "str | Path | None" = None) -> BfclFiles:
@@ -202,7 +203,8 @@ def _read_entry(row: dict[str, Any], answers: dict[Any, Any]) -> BfclEntry:
     )
 
 
-def _refuse_data(name: str, reason: str) -> ConfigError:
+def refuse_data(name: str, reason: str) -> ConfigError:
+    """Return the error of a file that is not as expected."""
     return ConfigError(
         Code.SUITE_DATA_UNREADABLE,
         f"{name} of {BFCL_PACKAGE} cannot be read: {reason}.",
