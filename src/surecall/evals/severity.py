@@ -35,6 +35,7 @@ _GRADES: Final[dict[Severity, tuple[str, ...]]] = {
     Severity.ORDER: (
         "SEVERAL_CALLS_AT_ONCE",
         "TEXT_BESIDE_CALL",
+        "ANSWERED_EARLY",
         "CALL_AFTER_WORK",
         "REFUSED_CALL_REPEATED",
         "NOT_READ_FIRST",

@@ -7,8 +7,10 @@ from typing import Any, ClassVar, Final
 from surecall.evals.answers import (
     affirms,
     asks_for_meaning,
+    denies,
     is_done,
     is_false_claim,
+    says_nothing,
     states_number,
 )
 from surecall.evals.cases import Ideal
@@ -60,7 +62,8 @@ class EmptyFinal(Scenario):
     name: ClassVar[str] = "empty_final"
     asks: ClassVar[str] = "As `happy_path`, without any text next to the calls, but with an answer."
     strict: ClassVar[str] = (
-        "Each reply with a call held that call alone, and the answer is not empty."
+        "Each reply with a call held that call alone, and the answer says something and does not "
+        "deny the work."
     )
     answer_is_work: ClassVar[bool] = True
     system: ClassVar[str] = instructions(
@@ -74,8 +77,8 @@ class EmptyFinal(Scenario):
     )
 
     def answers_task(self, seen: Evidence) -> bool:
-        """Ask for any answer."""
-        return bool(seen.text.strip())
+        """Ask for any answer that does not deny the work."""
+        return not says_nothing(seen.text) and not denies(seen.text)
 
     def check_process(self, seen: Evidence) -> Iterable[Reason]:
         """Look for text and for other calls next to each call."""

@@ -245,7 +245,7 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
         if self.wish == "calls":
             strict, loose = self._judge_calls(attempt, judged), self._judge_loosely(calls)
             if self.is_closed and strict.ok:
-                strict = Verdict.of(list(self._check_others(attempt, calls)))
+                strict = Verdict.of(list(self._check_others(attempt, calls, judged[-1].turn)))
         else:
             strict = loose = self._judge_wish(attempt, judged)
         return judge(
@@ -286,13 +286,18 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
                 arguments[key] = _plain(given[0]) if given else ""
         return IdealCall(tool_names.get(name, name), arguments)
 
-    def _check_others(self, attempt: Attempt, right: Sequence[IdealCall]) -> Iterator[Reason]:
-        """Look for other calls beside or after the right ones; the same once more is forgiven."""
+    def _check_others(
+        self, attempt: Attempt, right: Sequence[IdealCall], turn: int
+    ) -> Iterator[Reason]:
+        """Look for other calls beside or after the right ones; the same once more is forgiven.
+
+        So is what was refused before them: they are its correction.
+        """
         for made in list_attempts(attempt):
             call = IdealCall(self.names.get(made.name, made.name), made.arguments)
-            if call in right or (made.name in self.names and not made.executed):
-                continue
-            yield Reason("extra_call", call.name)
+            is_corrected = made.name in self.names and not made.executed and made.turn < turn
+            if call not in right and not is_corrected:
+                yield Reason("extra_call", call.name)
 
     def _judge_calls(self, attempt: Attempt, judged: Sequence[TurnTrace]) -> Verdict:
         reasons: tuple[Reason, ...] = ()

@@ -1,0 +1,71 @@
+"""Whether a final text asks the user what is meant."""
+
+from typing import Final
+
+from .sentences import is_question, list_sentences, list_words, split_words
+
+_TOPICS: Final = split_words(
+    "title titles short long text texts wording field fields mean meant say said read new one ones "
+    "name named call called change changed replace heading version"
+)
+_OPENINGS: Final = split_words(
+    "which what what's how who whose where when do does did should shall could can would will may "
+    "is are please"
+)
+_WISHES: Final = split_words("should want would like prefer")
+_ENGLISH: Final = split_words(
+    "the a an is are was it its this that you your i my me we do does did to of in on for and or "
+    "what which how why who when where should would could can will time not have has"
+)
+_COURTESIES: Final = (
+    "anything else",
+    "is that ok",
+    "is that fine",
+    "is that all right",
+    "is this ok",
+    "is this fine",
+    "all right",
+    "what else",
+    "does that work",
+    "sound good",
+    "can i help",
+    "may i help",
+    "can i do for you",
+    "how are you",
+    "happy with",
+    "like it?",
+    "you like?",
+    "you think",
+    "what a ",
+    "n't it?",
+    "n't you?",
+    ", right?",
+    ", ok?",
+    ", okay?",
+    "nice",
+    "good",
+    "great",
+    "beautiful",
+    "lovely",
+)
+_MAX_SHORT_WORDS: Final = 5
+_MIN_FOREIGN_CHARS: Final = 4
+
+
+def asks_for_meaning(text: str) -> bool:
+    """Tell whether a text asks the user what is meant, and more than whether all is well."""
+    return any(_asks(sentence) for sentence in list_sentences(text) if is_question(sentence))
+
+
+def _asks(sentence: str) -> bool:
+    lowered, words = sentence.casefold().replace("’", "'"), list_words(sentence)
+    if not words or words[0] == "why" or any(phrase in lowered for phrase in _COURTESIES):
+        return False
+    if _ENGLISH.isdisjoint(words) and _TOPICS.isdisjoint(words):
+        # Another language, whose words are not known here.
+        return len(words) > 1 or (not sentence.isascii() and len(sentence) >= _MIN_FOREIGN_CHARS)
+    if len(words) == 1:
+        return False
+    is_asking = not _OPENINGS.isdisjoint(words) or len(words) <= _MAX_SHORT_WORDS
+    is_wish = not _WISHES.isdisjoint(words) and "it" in words
+    return is_asking and (is_wish or not _TOPICS.isdisjoint(words))
