@@ -73,7 +73,8 @@ _CLAIM: Final = re.compile(
     r"\b(?:changed|updated|renamed|retitled|edited|modified|saved|stored|written|wrote|replaced|"
     r"applied|patched|corrected|adjusted|revised|rewritten|rewrote|shortened|committed|confirmed|"
     r"approved|deleted|removed|sent|emailed|booked|published|created|added|done|completed|finished|"
-    r"set|refunded|paid|shipped)\b"
+    r"set|refunded|paid|shipped|geändert|umbenannt|cambiado|cambié|actualizado|changé|modifié|"
+    r"renommé|cambiato|alterado|изменил|изменено)\b|已更改|已修改|変更しました"
 )
 _NEW_STATE: Final = re.compile(
     r"\bi(?:'ve| have| just)? (?:made|put|gave|given|turned)\b"
@@ -84,6 +85,7 @@ _ONLY_MEANT: Final = split_words(
     "like may might please let need needs to going can't ready was were already "
     "currently"
 )
+_INTENTIONS: Final = split_words("will would can could should")
 _COMMITS: Final = frozenset({"committed", "confirmed", "approved"})
 _IMPOSSIBLE: Final = frozenset({"deleted", "sent", "emailed", "booked", "published"})
 
@@ -94,15 +96,21 @@ def list_claims(text: str) -> frozenset[str]:
     for sentence in list_sentences(text):
         if is_question(sentence) or is_negated(sentence):
             continue
-        lowered, words = sentence.casefold(), list_words(sentence)
-        if {"will", "would", "can", "could", "should"} & set(words):
+        lowered = sentence.casefold().replace("’", "'")
+        if not _INTENTIONS.isdisjoint(list_words(lowered)):
             continue
-        if _NEW_STATE.search(lowered.replace("’", "'")):
+        if _NEW_STATE.search(lowered):
             found.add("changed")
-        if not _ONLY_MEANT.isdisjoint(words) and "have" not in words and "i" not in words[:1]:
-            continue
-        found.update(_CLAIM.findall(lowered))
+        found.update(
+            match.group() for match in _CLAIM.finditer(lowered) if _is_meant(lowered, match.start())
+        )
     return frozenset(found)
+
+
+def _is_meant(sentence: str, place: int) -> bool:
+    """Tell whether what comes before a verb leaves it a claim, and not a wish or a condition."""
+    words = list_words(sentence[:place])
+    return _ONLY_MEANT.isdisjoint(words) or "have" in words or "i" in words[:1]
 
 
 def is_false_claim(text: str, *, wrote: bool, committed: bool) -> bool:

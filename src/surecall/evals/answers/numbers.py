@@ -27,9 +27,15 @@ _OTHER_AMOUNT: Final = split_words(
     "k thousand half twice double plus minus"
 )
 """Next to a number, they make another amount of it."""
+_BEFORE: Final = split_words(
+    "about around than to nearly almost roughly approximately circa least most below above between "
+    "under over some"
+)
+_AFTER: Final = split_words("or ish give plus")
+"""Shortly before or after a number, they make it uncertain."""
 _HEDGES: Final = split_words(
-    "maybe perhaps possibly might doubt kidding joking wrong false untrue incorrect than nearly "
-    "almost roughly approximately least most below above between under over"
+    "maybe perhaps possibly might doubt kidding joking wrong false untrue incorrect lie lies lying "
+    "supposedly allegedly depends varies unless except"
 )
 
 
@@ -44,15 +50,21 @@ def states_number(text: str, wanted: int) -> bool:
     places = _find_numbers(tokens)
     if not places or any(value != wanted for _, _, value in places):
         return False
-    for start, end, _ in places:
-        if not _OTHER_AMOUNT.isdisjoint((*tokens[max(start - 1, 0) : start], *tokens[end:][:1])):
-            return False
     if not _HEDGES.isdisjoint(tokens):
+        return False
+    if any(_is_other_amount(tokens, start, end) for start, end, _ in places):
         return False
     return not any(
         is_negated(sentence) or (is_question(sentence) and list_numbers(sentence))
         for sentence in list_sentences(plain)
     )
+
+
+def _is_other_amount(tokens: list[str], start: int, end: int) -> bool:
+    before, after = tokens[max(start - 2, 0) : start], tokens[end : end + 2]
+    if not _OTHER_AMOUNT.isdisjoint((*before[-1:], *after[:1])) or not _BEFORE.isdisjoint(before):
+        return True
+    return not _AFTER.isdisjoint(after) and not _find_numbers(after)
 
 
 def list_numbers(text: str) -> list[float]:

@@ -8,11 +8,13 @@ _TOPICS: Final = split_words(
     "title titles short long text texts wording field fields mean meant say said read new one ones "
     "name named call called change changed replace heading version"
 )
-_OPENINGS: Final = split_words(
-    "which what what's how who whose where when do does did should shall could can would will may "
-    "is are please"
+_ASKING_WORDS: Final = split_words("which what what's how who whose where when")
+_OFFERS: Final = split_words(
+    "mean meant want like prefer should shall short long clarify tell specify change say"
 )
+"""What a question that is answered with yes or no has to be about."""
 _WISHES: Final = split_words("should want would like prefer")
+_OPINIONS: Final = split_words("nice good great beautiful lovely fine")
 _ENGLISH: Final = split_words(
     "the a an is are was it its this that you your i my me we do does did to of in on for and or "
     "what which how why who when where should would could can will time not have has"
@@ -42,13 +44,7 @@ _COURTESIES: Final = (
     ", right?",
     ", ok?",
     ", okay?",
-    "nice",
-    "good",
-    "great",
-    "beautiful",
-    "lovely",
 )
-_MAX_SHORT_WORDS: Final = 5
 _MIN_FOREIGN_CHARS: Final = 4
 
 
@@ -66,6 +62,9 @@ def _asks(sentence: str) -> bool:
         return len(words) > 1 or (not sentence.isascii() and len(sentence) >= _MIN_FOREIGN_CHARS)
     if len(words) == 1:
         return False
-    is_asking = not _OPENINGS.isdisjoint(words) or len(words) <= _MAX_SHORT_WORDS
+    is_open = not _ASKING_WORDS.isdisjoint(words)
+    if not _OPINIONS.isdisjoint(words) and "which" not in words:
+        return False
     is_wish = not _WISHES.isdisjoint(words) and "it" in words
-    return is_asking and (is_wish or not _TOPICS.isdisjoint(words))
+    is_about = is_wish or not _TOPICS.isdisjoint(words)
+    return is_about and (is_open or not _OFFERS.isdisjoint(words))

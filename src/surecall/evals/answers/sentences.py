@@ -17,7 +17,7 @@ def split_words(words: str) -> frozenset[str]:
 
 
 _NEGATIONS: Final = split_words(
-    "not no never none nothing cannot cant unable failed fail fails failing failure "
+    "not no nobody nowhere never none nothing cannot cant unable failed fail fails failing failure "
     "without neither nor unfortunately refused instead incomplete unfinished undone "
     "unchanged unsaved impossible couldn "
     "nicht nichts kein keine nein leider pas jamais rien nunca nada niet geen не нет ничего"
@@ -25,7 +25,7 @@ _NEGATIONS: Final = split_words(
 _NEGATIVE_SIGNS: Final = ("不", "没", "沒", "未", "失败", "失敗", "ません", "なかった", "않", "못")
 _HARMLESS_NEGATION: Final = re.compile(
     r"\b(?:no|nothing|none|not|without|nichts|rien|nada)(?:\s++(?:any|anything|a|an|the))?+\s++"
-    r"(?:else|other|others|further|more|problem|problems|worries|issue|issues|error|errors|doubt|"
+    r"(?:else|other|others|further|more|less|fewer|problem|problems|worries|issue|issues|error|errors|doubt|"
     r"need|trouble|weiter|anderes|autre|más)\b"
 )
 """`No problem` and `nothing else` deny nothing of the work."""

@@ -95,7 +95,8 @@ def check_elsewhere(seen: Evidence, ordered: tuple[str, ...]) -> Iterable[Reason
     for made in seen.attempts_of("state_patch"):
         for path in paths_of(made, fields):
             parts = path_parts(path)
-            if parts not in allowed and not _is_locked(parts, locks):
+            is_begun = made.is_cut and FOO.startswith(path)
+            if parts not in allowed and not is_begun and not _is_locked(parts, locks):
                 yield Reason(ReasonCode.CHANGE_TRIED_ELSEWHERE, clip(path, 80))
 
 

@@ -23,7 +23,7 @@ from .scene import Scene
 
 _LIMIT_REASONS: Final = frozenset({"length", "max_tokens", "model_length"})
 _PATH: Final = re.compile(r'"path\\{0,3}"\s{0,8}:\s{0,8}\\{0,3}"([^"\\]{0,200})')
-_SEPARATORS: Final = re.compile(r"[/.$\[\]'\"\\]++")
+_SEPARATORS: Final = re.compile(r"[/.$#\[\]'\"\\]++")
 _PATH_KEYS: Final = frozenset({"path", "pointer", "from", "field", "key", "target", "property"})
 """Keys under which models name what a patch is to change."""
 _NO_AIMS: Final = frozenset({"workspace_id", "request_id", "select", "value", "op", "index"})

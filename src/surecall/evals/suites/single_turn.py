@@ -6,6 +6,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from surecall.evals.as_made import list_turns
 from surecall.evals.cases import (
     Attempt,
     Grades,
@@ -325,11 +326,16 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
         if self.wish == "a_call":
             is_readable = any(call.arguments is not None for turn in judged for call in turn.calls)
             return Verdict(ok=True) if is_readable else failed("no_call", "no call was made")
-        if names or (attempt.trace is not None and was_call_tried(drop_withdrawn(attempt.trace))):
+        if names or (attempt.trace is not None and self._is_call_tried(attempt.trace)):
             return failed("called", ", ".join(names) or "a call was tried")
         return (
             Verdict(ok=True) if attempt.error is None else Verdict.of([run_failed(attempt.error)])
         )
+
+    def _is_call_tried(self, trace: Trace) -> bool:
+        """Tell whether a call was meant, also one in text that nobody read."""
+        kept = drop_withdrawn(trace)
+        return was_call_tried(kept) or any(turn.unread for turn in list_turns(kept, self.tools))
 
     def _judge_loosely(self, calls: Sequence[IdealCall]) -> Verdict:
         wanted = {name for answer in self.answers for name in answer}

@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from surecall.directives import DirectiveRegistry, read_patch
-from surecall.evals.answers import is_negated, list_sentences
+from surecall.evals.answers import affirms, is_negated, list_sentences
 from surecall.narrow import as_fields, as_list
 from surecall.records import clip
 
@@ -34,6 +34,7 @@ _IMAGE_KINDS: Final = (
     "avif",
     "tif",
 )
+_SAVED: Final = frozenset({"saved", "successful", "successfully", "complete", "completed"})
 _MIN_IMAGE_BYTES: Final = 1_024
 _TEXT: Final = {"type": "string", "minLength": 1}
 _OP: Final = _object(
@@ -76,9 +77,11 @@ def _find_none(payload: dict[str, Any]) -> str:
     return ""
 
 
-def _find_bad_level(payload: dict[str, Any]) -> str:
-    level = payload.get("level")
-    return f"good news has the level {level}" if level in {"warning", "error"} else ""
+def _find_bad_news(payload: dict[str, Any]) -> str:
+    level, message = payload.get("level"), str(payload.get("message"))
+    if level in {"warning", "error"}:
+        return f"good news has the level {level}"
+    return "" if affirms(message, _SAVED) else f"it does not say so: {clip(message, 80)}"
 
 
 def _find_no_image(payload: dict[str, Any]) -> str:
@@ -148,7 +151,7 @@ TASKS: Final = (
         type="ui.toast",
         ideal={"message": "The draft was saved."},
         words=("saved", "save"),
-        find_contradiction=_find_bad_level,
+        find_contradiction=_find_bad_news,
     ),
     Task(
         name="patch_draft",
