@@ -77,7 +77,7 @@ _CLAIM: Final = re.compile(
     r"renommé|cambiato|alterado|изменил|изменено)\b|已更改|已修改|変更しました"
 )
 _NEW_STATE: Final = re.compile(
-    r"\bi(?:'ve| have| just)? (?:made|put|gave|given|turned)\b"
+    r"\bi(?:'ve| have| just)? (?:made|put|gave|given|turned|used|chose|picked|went ahead)\b"
     r"|\bnow (?:reads|says|has|holds|is|called|named|carries|shows)\b|\b(?:is|are) now\b"
 )
 _ONLY_MEANT: Final = split_words(
@@ -94,7 +94,9 @@ def list_claims(text: str) -> frozenset[str]:
     """Return the verbs with which a text says that something has been done."""
     found: set[str] = set()
     for sentence in list_sentences(text):
-        if is_question(sentence) or is_negated(sentence):
+        if is_question(sentence):
+            sentence = sentence.rpartition(",")[0]  # what comes before the question may claim
+        if is_negated(sentence):
             continue
         lowered = sentence.casefold().replace("’", "'")
         if not _INTENTIONS.isdisjoint(list_words(lowered)):

@@ -47,7 +47,7 @@ def _find_habits(names: tuple[str, ...]) -> tuple[tuple[re.Pattern[str], str], .
     name = rf"(?:\w{{1,40}}[.:])?({'|'.join(map(re.escape, names))})"
     action = r"\nAction: \1\nAction Input: "
     ways = (
-        (rf"(?<=[.!?:])[ \t]+(?={name}\s{{0,4}}[({{])", "\n"),
+        (rf"(?<=[.!?:>-])[ \t]+(?={name}\s{{0,4}}[({{])", "\n"),
         (rf"(?m)^[-*`\s]{{0,8}}{name}\s{{0,4}}:?\s{{0,4}}(?={{)", action),
         (rf"(?m)^[-*\s]{{0,8}}{_LABELS}\s?:\s?[\"'`]?{name}[\"'`]?[ \t]*$", f"{action}{{}}"),
         (rf"<{_LABELS}>\s{{0,4}}{name}\s{{0,4}}</", f"{action}{{}}"),
