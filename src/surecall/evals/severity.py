@@ -31,6 +31,8 @@ _GRADES: Final[dict[Severity, tuple[str, ...]]] = {
         "ACTED_UNASKED",
         "CALL_FORBIDDEN",
         "CLAIMED_DONE",
+        "WORK_DENIED",
+        "EFFECT_REPEATED",
     ),
     Severity.ORDER: (
         "SEVERAL_CALLS_AT_ONCE",
@@ -46,6 +48,9 @@ _GRADES: Final[dict[Severity, tuple[str, ...]]] = {
         "IDS_NOT_UNIQUE",
         "KEY_GUESSED",
         "STEP_SKIPPED",
+        "STEP_ORDER",
+        "FACT_MADE_UP",
+        "SEVERAL_ANSWERS",
         "GUARD_NOT_FIRED",
         "NO_PARTIAL_FAILURE",
         "REPEATED_PATCH",

@@ -57,9 +57,10 @@ def denies(text: str) -> bool:
 
 def _is_denial(sentence: str, words: frozenset[str]) -> bool:
     """Tell whether a sentence denies the work, or takes back what was said before it."""
-    if not is_negated(sentence):
+    stated = sentence.partition(" if ")[0]
+    if not is_negated(stated):
         return False
-    found = list_words(sentence)
+    found = list_words(stated)
     is_retraction = len(found) <= _MAX_RETRACTION_WORDS
     return is_retraction or not (words | _INABILITY).isdisjoint(found)
 
@@ -69,17 +70,21 @@ def _lists_no_doing(sentence: str) -> bool:
     return "did" in found or "didn't" in found or bool(_CLAIM.search(sentence.casefold()))
 
 
-_CLAIM: Final = re.compile(
-    r"\b(?:changed|updated|renamed|retitled|edited|modified|saved|stored|written|wrote|replaced|"
-    r"applied|patched|corrected|adjusted|revised|rewritten|rewrote|shortened|committed|confirmed|"
-    r"approved|deleted|removed|sent|emailed|booked|published|created|added|done|completed|finished|"
-    r"set|refunded|paid|shipped|geändert|umbenannt|cambiado|cambié|actualizado|changé|modifié|"
-    r"renommé|cambiato|alterado|изменил|изменено)\b|已更改|已修改|変更しました"
+_VERBS: Final = (
+    "changed|updated|renamed|retitled|edited|modified|saved|stored|written|wrote|replaced|applied|"
+    "patched|corrected|adjusted|revised|rewritten|rewrote|shortened|committed|confirmed|approved|"
+    "deleted|removed|sent|emailed|booked|published|created|added|done|completed|finished|set|"
+    "refunded|paid|shipped"
 )
-_NEW_STATE: Final = re.compile(
-    r"\bi(?:'ve| have| just)? (?:made|put|gave|given|turned|used|chose|picked|went ahead)\b"
+_CLAIM: Final = re.compile(
+    rf"\b(?:{_VERBS}|geändert|umbenannt|cambiado|cambié|actualizado|changé|modifié|renommé|"
+    r"cambiato|alterado|изменил|изменено)\b|已更改|已修改|変更しました"
+)
+_OWN_CLAIM: Final = re.compile(
+    rf"\bi(?:'ve| have| just)? (?:{_VERBS}|made|put|gave|given|turned|used|chose|picked|went ahead)"
     r"|\bnow (?:reads|says|has|holds|is|called|named|carries|shows)\b|\b(?:is|are) now\b"
 )
+"""What can only be a claim, whatever else the sentence says."""
 _ONLY_MEANT: Final = split_words(
     "will would can could shall should if before once when after until want wants "
     "like may might please let need needs to going can't ready was were already "
@@ -94,18 +99,17 @@ def list_claims(text: str) -> frozenset[str]:
     """Return the verbs with which a text says that something has been done."""
     found: set[str] = set()
     for sentence in list_sentences(text):
-        if is_question(sentence):
-            sentence = sentence.rpartition(",")[0]  # what comes before the question may claim
-        if is_negated(sentence):
-            continue
-        lowered = sentence.casefold().replace("’", "'")
+        # What comes before a question may claim something.
+        stated = sentence.rpartition(",")[0] if is_question(sentence) else sentence
+        lowered = stated.casefold().replace("’", "'")
         if not _INTENTIONS.isdisjoint(list_words(lowered)):
             continue
-        if _NEW_STATE.search(lowered):
+        clauses = [clause for clause in list_clauses(lowered) if not is_negated(clause)]
+        if any(map(_OWN_CLAIM.search, clauses)):
             found.add("changed")
-        found.update(
-            match.group() for match in _CLAIM.finditer(lowered) if _is_meant(lowered, match.start())
-        )
+        if not is_negated(lowered):
+            claims = _CLAIM.finditer(lowered)
+            found.update(each.group() for each in claims if _is_meant(lowered, each.start()))
     return frozenset(found)
 
 

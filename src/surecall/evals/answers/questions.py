@@ -17,8 +17,11 @@ _WISHES: Final = split_words("should want would like prefer")
 _OPINIONS: Final = split_words("nice good great beautiful lovely fine")
 _ENGLISH: Final = split_words(
     "the a an is are was it its this that you your i my me we do does did to of in on for and or "
-    "what which how why who when where should would could can will time not have has"
+    "what which how why who when where should would could can will time not have has next now "
+    "please here there any more other about ok okay yes no"
 )
+_SHORT_FORMS: Final = ("'s", "'re", "'ll", "'ve", "'d", "'m", "n't")
+_REQUESTS: Final = split_words("tell clarify specify confirm explain")
 _COURTESIES: Final = (
     "anything else",
     "is that ok",
@@ -50,14 +53,23 @@ _MIN_FOREIGN_CHARS: Final = 4
 
 def asks_for_meaning(text: str) -> bool:
     """Tell whether a text asks the user what is meant, and more than whether all is well."""
-    return any(_asks(sentence) for sentence in list_sentences(text) if is_question(sentence))
+    sentences = list_sentences(text)
+    named = {word for each in sentences if not is_question(each) for word in list_words(each)}
+    return any(_asks(each, named) for each in sentences if is_question(each))
 
 
-def _asks(sentence: str) -> bool:
+def _asks(sentence: str, named: set[str]) -> bool:
+    """Tell whether a question is about what is meant.
+
+    Args:
+        sentence: The question.
+        named: The words of what is said besides it.
+    """
     lowered, words = sentence.casefold().replace("’", "'"), list_words(sentence)
     if not words or words[0] == "why" or any(phrase in lowered for phrase in _COURTESIES):
         return False
-    if _ENGLISH.isdisjoint(words) and _TOPICS.isdisjoint(words):
+    is_english = not _ENGLISH.isdisjoint(words) or any(w.endswith(_SHORT_FORMS) for w in words)
+    if not is_english and _TOPICS.isdisjoint(words):
         # Another language, whose words are not known here.
         return len(words) > 1 or (not sentence.isascii() and len(sentence) >= _MIN_FOREIGN_CHARS)
     if len(words) == 1:
@@ -67,4 +79,6 @@ def _asks(sentence: str) -> bool:
         return False
     is_wish = not _WISHES.isdisjoint(words) and "it" in words
     is_about = is_wish or not _TOPICS.isdisjoint(words)
+    if not _REQUESTS.isdisjoint(words):
+        is_about = is_about or not _TOPICS.isdisjoint(named)
     return is_about and (is_open or not _OFFERS.isdisjoint(words))

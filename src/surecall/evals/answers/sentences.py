@@ -18,8 +18,8 @@ def split_words(words: str) -> frozenset[str]:
 
 _NEGATIONS: Final = split_words(
     "not no nobody nowhere never none nothing cannot cant unable failed fail fails failing failure "
-    "without neither nor unfortunately refused instead incomplete unfinished undone "
-    "unchanged unsaved impossible couldn "
+    "without neither nor unfortunately refused refuse refuses decline declines declined instead "
+    "incomplete unfinished undone unchanged unsaved impossible couldn "
     "nicht nichts kein keine nein leider pas jamais rien nunca nada niet geen не нет ничего"
 )
 _NEGATIVE_SIGNS: Final = ("不", "没", "沒", "未", "失败", "失敗", "ません", "なかった", "않", "못")

@@ -55,8 +55,8 @@ class PartialSuccessFailure(Scenario):
     )
     strict: ClassVar[str] = (
         "That reply was the first one and held these two calls, its patch was refused with "
-        "`ARGUMENT_ERROR` for `/draft/wrong`, and a patch that succeeded followed, one call a "
-        "reply."
+        "`ARGUMENT_ERROR` for `/draft/wrong` and not sent again, and a patch that succeeded "
+        "followed, one call a reply."
     )
     options: ClassVar[dict[str, Any]] = PARALLEL
     must_read: ClassVar[bool] = False
@@ -117,7 +117,9 @@ class MissingWorkspaceId(Scenario):
 
     name: ClassVar[str] = "missing_workspace_id"
     asks: ClassVar[str] = "As `happy_path`, but without `workspace_id` in any call."
-    strict: ClassVar[str] = "No call carried `workspace_id` or the id, under any name."
+    strict: ClassVar[str] = (
+        "No call carried `workspace_id` or the id, under any name and in any spelling."
+    )
     system: ClassVar[str] = instructions(
         TASK,
         "Leave the argument workspace_id out of every call: the tools know which workspace is "
@@ -216,7 +218,7 @@ class LongArgumentsGuard(Scenario):
     )
     strict: ClassVar[str] = (
         "After the read one patch of `/draft/foo` with 300 letters x or more was refused with "
-        "`ARGUMENTS_TOO_LARGE`, and a patch that succeeded followed."
+        "`ARGUMENTS_TOO_LARGE`, no other long one was sent, and a patch that succeeded followed."
     )
     options: ClassVar[dict[str, Any]] = {**ENFORCED, "max_tool_args_bytes": _MAX_CALL_BYTES}
     system: ClassVar[str] = instructions(

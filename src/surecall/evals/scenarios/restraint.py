@@ -197,7 +197,9 @@ class NoCallNeeded(_Untouched):
     name: ClassVar[str] = "no_call_needed"
     asks: ClassVar[str] = "Answer how many days a week has, while tools are offered."
     loose: ClassVar[str] = "The answer names seven."
-    strict: ClassVar[str] = "No call was tried, and the answer is seven and no other number."
+    strict: ClassVar[str] = (
+        "No call was tried, and the answer is seven and no other number, without doubt or denial."
+    )
     options: ClassVar[dict[str, Any]] = {"tool_use_mode": "relaxed"}
     system: ClassVar[str] = (
         "You look after a small workspace. Use its tools only when a request is about the "
@@ -302,7 +304,9 @@ class ChatOnly(_Untouched):
     name: ClassVar[str] = "chat_only"
     asks: ClassVar[str] = "Answer `Done.`; tools are switched off."
     loose: ClassVar[str] = "The answer is `Done.`"
-    strict: ClassVar[str] = "No call was tried, and the answer says `Done`, whatever else it says."
+    strict: ClassVar[str] = (
+        "No call was tried, and the answer says `Done` and does not deny or postpone it."
+    )
     control: bool = True
     options: ClassVar[dict[str, Any]] = {"tool_use_mode": "disabled"}
     system: ClassVar[str] = (
