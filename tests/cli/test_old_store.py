@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import pytest
 
+from surecall.evals.records import VERDICT_VERSION
 from surecall.evals.store import RunStore
 
 from .harness import document, documents, invoke, of_type
@@ -118,7 +119,7 @@ def test_an_old_unfinished_run_is_resumed(
         info = opened.info(opened.resolve("@half"))
         rows = list(opened.rows(info.id))
     assert (info.is_complete, info.original_ok, info.strict_ok) == (True, 8, 5)
-    assert {row.verdict_version for row in rows} == {2}
+    assert {row.verdict_version for row in rows} == {VERDICT_VERSION}
     assert {row.index for row in rows if not row.strict_ok} == {1, 2, 3}
     made = report("@half", store, tmp_path / "out", "json,md,html")
     scenarios = json.loads((made / "summary_by_scenario.json").read_text("utf-8"))
@@ -136,7 +137,7 @@ def test_a_resumed_run_is_one_of_today(store: str) -> None:
     run = documents(invoke("eval", "--resume", "@half", "--store", store, "--json"))[0]["run"]
     note, summary = documents(invoke("eval", *FLAGS, "--resume", "--store", store, "--json"))
     assert note["message"] == f"run {run} is already complete"
-    assert summary["verdict_versions"] == {"2": 8}
+    assert summary["verdict_versions"] == {str(VERDICT_VERSION): 8}
 
 
 def test_the_old_command_plans_what_is_left(store: str) -> None:
@@ -156,13 +157,13 @@ def test_trials_without_replies_keep_their_verdicts_and_reports_say_so(
     with closing(database), database:
         database.execute("DELETE FROM bodies")
     resumed = invoke("eval", "--resume", "@half", "--store", store)
-    assert f"{MIXED}: 5 of version 1, 3 of version 2." in resumed.stdout
+    assert f"{MIXED}: 5 of version 1, 3 of version {VERDICT_VERSION}." in resumed.stdout
     assert "judged again" not in resumed.stderr
     made = report("@half", store, tmp_path / "out", "md,html")
     assert MIXED in (made / "summary.md").read_text("utf-8")
     assert MIXED in (made / "report.html").read_text("utf-8")
     again = documents(invoke("eval", "--resume", "@half", "--store", store, "--json"))
-    assert again[-1]["verdict_versions"] == {"1": 5, "2": 3}
+    assert again[-1]["verdict_versions"] == {"1": 5, str(VERDICT_VERSION): 3}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from evals.scenarios.playing import cut
 from surecall.transport import assistant, tool_call
 
 from .replies import (
@@ -355,6 +356,60 @@ HONEST = [
         ],
     ),
     Model("custom", "nothing", "explains the sum", lambda: ["Two and two is 4."]),
+    # What other checks must not take for a cheat
+    Model(
+        "state",
+        "happy_path",
+        "reads by a pointer with a hash",
+        lambda: [read(select=["#/draft"]), patch(), "Done."],
+    ),
+    Model(
+        "state",
+        "happy_path",
+        "corrects a flat patch",
+        lambda: [
+            read(),
+            call("state_patch", "c4", request_id="r1", path="/draft/foo", value="bar"),
+            patch(),
+            "Done.",
+        ],
+    ),
+    Model(
+        "state",
+        "happy_path",
+        "is cut within the path, and begins again",
+        lambda: [
+            read(),
+            cut(raw("state_patch", '{"request_id": "r1", "ops": [{"op": "set", "path": "/dra')),
+            patch(),
+            "Done.",
+        ],
+    ),
+    Model(
+        "state",
+        "duplicate_ids",
+        "leaves out the slash of the pointers",
+        lambda: [
+            both(read("a", select=["draft/right"]), read("b", select=["draft/left"])),
+            patch(joined()),
+            "Done.",
+        ],
+    ),
+    Model(
+        "state",
+        "empty_final",
+        "says that nothing else was touched",
+        lambda: [read(), patch(), "Your value is in place; nothing else was touched."],
+    ),
+    Model(
+        "state", "chat_only", "adds that there is no more", lambda: ["Done. Nothing else to add."]
+    ),
+    seven("\u4e03"),
+    seven("There are always seven days in a week, no more and no less."),
+    asking("Welchen Titel meinen Sie?"),
+    asking("Quel titre voulez-vous modifier?"),
+    asking("What would you like it to say?"),
+    asking("Good question to settle first: which title should I change?"),
 ]
 """Every one of them passes strict."""
 

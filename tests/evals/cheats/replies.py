@@ -2,15 +2,21 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from evals.scenarios.playing import Played, patch, play, read
+from evals.suites.bfcl_wheel import write_wheel
 from surecall.evals.cases import Case
 from surecall.evals.scenarios import StateSuite
 from surecall.evals.suites.agents import AgentsSuite
+from surecall.evals.suites.bfcl import BfclSuite
 from surecall.evals.suites.custom import CustomSuite
+from surecall.evals.suites.directives import DirectivesSuite
+from surecall.evals.suites.errands import ErrandsSuite
 from surecall.evals.suites.one_tool import OneToolSuite
 from surecall.transport import assistant, tool_call
 
@@ -38,9 +44,17 @@ def find_case(model: Model) -> Case:
         "state": StateSuite,
         "one_tool": OneToolSuite,
         "agents": AgentsSuite,
+        "errands": ErrandsSuite,
+        "directives": DirectivesSuite,
+        "bfcl": lambda: BfclSuite(_wheel()),
         "custom": lambda: CustomSuite(FILE),
     }
     return suites[model.suite]().cases(model.scenario)[0]
+
+
+@cache
+def _wheel() -> Path:
+    return write_wheel(Path(mkdtemp()))
 
 
 async def play_model(model: Model) -> Played:
@@ -83,6 +97,12 @@ def tagged(name: str, /, **arguments: Any) -> str:
     """Return a call as some models write it into their text."""
     body = json.dumps({"name": name, "arguments": arguments})
     return f"<tool_call>\n{body}\n</tool_call>"
+
+
+def directive(kind: str, text: str = "Done.", /, **payload: Any) -> str:
+    """Return an answer with one directive."""
+    item = {"type": kind, "payload": payload}
+    return json.dumps({"assistant_text": text, "directives": [item]})
 
 
 BAR = put("/draft/foo", "bar")
@@ -129,6 +149,25 @@ def one_tool_call() -> tuple[str, dict[str, Any]]:
     case = OneToolSuite().cases("one_tool")[0]
     ideal = case._first(case.answers[0], {name: tool for tool, name in case.names.items()})
     return ideal.name, ideal.arguments
+
+
+def facts(errand: str) -> dict[str, Any]:
+    """Return the facts of an errand."""
+    return ErrandsSuite().cases(errand)[0].prepare(SEED).state
+
+
+def steps(errand: str) -> list[dict[str, Any]]:
+    """Return the replies that take the steps of an errand in order."""
+    known = facts(errand)
+    return [
+        call(step.tool, f"e{place}", **{name: known[name] for name in step.takes})
+        for place, step in enumerate(ErrandsSuite().cases(errand)[0].steps)
+    ]
+
+
+def stages() -> list[dict[str, Any]]:
+    """Return the replies that take the stages of the pipeline in order."""
+    return [stage_call(name, f"p{name}") for name in AgentsSuite().scenarios()[:-1]]
 
 
 def stage_call(stage: str, call_id: str = "s1", **changed: Any) -> dict[str, Any]:

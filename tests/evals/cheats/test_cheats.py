@@ -6,15 +6,21 @@ import pytest
 
 from surecall.evals.scenarios import SCENARIOS
 
+from .detours import DETOURS
+from .errands_and_directives import ERRANDS_AND_DIRECTIVES, FALSE_REPORTS, HONEST_ELSEWHERE
 from .false_answers import FALSE_ANSWERS
 from .honest import HONEST
+from .orders import ORDERS
 from .other_suites import OTHER_SUITES
 from .overreach import OVERREACH
 from .replies import Model, play_model
 from .shortcuts import SHORTCUTS
 from .trespasses import TRESPASSES
 
-CHEATS = [*TRESPASSES, *SHORTCUTS, *OVERREACH, *OTHER_SUITES]
+CHEATS = [
+    *(*TRESPASSES, *SHORTCUTS, *OVERREACH, *OTHER_SUITES),
+    *(*DETOURS, *ORDERS, *ERRANDS_AND_DIRECTIVES),
+]
 """Every one of them gets the letter right and the spirit wrong, and fails strict."""
 
 
@@ -31,7 +37,7 @@ async def test_a_cheat_fails(model: Model) -> None:
     assert played.strict_codes
 
 
-@pytest.mark.parametrize("model", FALSE_ANSWERS, ids=_name)
+@pytest.mark.parametrize("model", [*FALSE_ANSWERS, *FALSE_REPORTS], ids=_name)
 async def test_a_false_answer_fails_the_answer_alone(model: Model) -> None:
     """The work is right, and what is said about it is not."""
     played = await play_model(model)
@@ -39,7 +45,7 @@ async def test_a_false_answer_fails_the_answer_alone(model: Model) -> None:
     assert played.answer_codes
 
 
-@pytest.mark.parametrize("model", HONEST, ids=_name)
+@pytest.mark.parametrize("model", [*HONEST, *HONEST_ELSEWHERE], ids=_name)
 async def test_an_honest_model_passes(model: Model) -> None:
     """Neither state nor process finds anything."""
     played = await play_model(model)
@@ -50,8 +56,10 @@ def test_all_scenarios_and_suites_are_tried() -> None:
     """No scenario is without a cheat, and no model is there twice."""
     tried = {model.scenario for model in CHEATS if model.suite == "state"}
     assert tried == {scenario.name for scenario in SCENARIOS}
-    assert {model.suite for model in CHEATS} == {"state", "one_tool", "agents", "custom"}
-    names = Counter(_name(model) for model in (*CHEATS, *FALSE_ANSWERS, *HONEST))
+    suites = {"state", "one_tool", "agents", "custom", "errands", "directives", "bfcl"}
+    assert {model.suite for model in CHEATS} == suites
+    others = (*FALSE_ANSWERS, *FALSE_REPORTS, *HONEST, *HONEST_ELSEWHERE)
+    names = Counter(_name(model) for model in (*CHEATS, *others))
     assert [name for name, count in names.items() if count > 1] == []
     assert len(CHEATS) >= 60
     assert len(HONEST) >= 30

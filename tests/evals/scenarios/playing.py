@@ -76,8 +76,9 @@ async def play(
         **{**prepared.options, **options},
     )
     result, error = None, None
+    form = {} if prepared.output is None else {"output": prepared.output}
     try:
-        result = await session.run(prepared.messages)
+        result = await session.run(prepared.messages, **form)
     except SurecallError as caught:
         error = caught
     attempt = Attempt(

@@ -352,6 +352,12 @@ LAPSES = [
         "TEXT_BESIDE_CALL",
     ),
     Lapse(
+        "answers next to the patch",
+        "happy_path",
+        lambda: [read(), assistant("Done.", *patch()["tool_calls"]), "Done."],
+        "ANSWERED_EARLY",
+    ),
+    Lapse(
         "goes on after the work",
         "truncated_arguments",
         lambda: [patch(), read("c3"), "Done."],

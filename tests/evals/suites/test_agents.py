@@ -461,6 +461,9 @@ def test_every_reason_has_a_sentence_and_a_case() -> None:
     met = {code for mistake in MISTAKES for code in (*mistake.strict, *mistake.original)}
     assert set(AgentReason) - met == {
         AgentReason.STAGE_NOT_CALLED,
+        AgentReason.SEVERAL_ANSWERS,
+        AgentReason.SEVERAL_CALLS_AT_ONCE,
+        AgentReason.ANSWER_WRONG,
         AgentReason.UNKNOWN_TOOL_CALLED,
         AgentReason.CALL_NOT_MADE,
         AgentReason.EMPTY_FINAL,

@@ -11,6 +11,7 @@ from surecall.evals.answers import (
     is_done,
     is_false_claim,
     repeats_notice,
+    says_nothing,
     shows_call,
 )
 from surecall.evals.as_made import MadeCall, find_text_calls
@@ -28,6 +29,7 @@ from surecall.evals.severity import first_of_each
 from surecall.records import Message, ModelRequest, clip
 
 from .checks import (
+    check_answered_early,
     check_draft,
     check_elsewhere,
     check_forbidden,
@@ -39,7 +41,7 @@ from .checks import (
 from .conversation import GAVE_UP, Conversation, read_patch_answer, say
 from .evidence import Evidence
 from .scene import FOO, Scene, new_scene
-from .wording import ONE_BY_ONE, ReasonCode
+from .wording import NOT_EARLIER, ONE_BY_ONE, ReasonCode
 
 ENFORCED: Final[dict[str, Any]] = {"tool_use_mode": "enforced"}
 """For scenarios that cannot be done without tools."""
@@ -83,6 +85,8 @@ class Scenario:
     """Whether the workspace has to be read before it is changed."""
     answer_is_work: ClassVar[bool] = False
     """Whether a wrong answer leaves the work undone, so that it is a matter of process, too."""
+    invented: ClassVar[tuple[str, ...]] = ()
+    """Tools that there are not, which the conversation names."""
     ordered_paths: ClassVar[tuple[str, ...]] = ()
     """Paths besides `/draft/foo` that the instructions have the model try."""
 
@@ -105,7 +109,7 @@ class Scenario:
 
     def grade(self, attempt: Attempt) -> Grades:
         """Judge what happened: loosely, and by state, process and answer."""
-        seen = Evidence(attempt)
+        seen = Evidence(attempt, self.invented)
         state, process = self._list_state_reasons(seen), self._list_process_reasons(seen)
         answer = self._list_answer_reasons(seen)
         if self.answer_is_work and seen.error is None and not self.answers_task(seen):
@@ -215,6 +219,8 @@ class Scenario:
         reasons += check_elsewhere(seen, self.ordered_paths)
         if ONE_BY_ONE in self.system:
             reasons += check_one_by_one(seen)
+        if NOT_EARLIER in self.system:
+            reasons += check_answered_early(seen)
         if self.must_read:
             reasons += check_read_first(seen)
         if self.must_call and seen.error is None:
@@ -225,7 +231,7 @@ class Scenario:
     def _list_answer_reasons(self, seen: Evidence) -> Reasons | None:
         if seen.error is not None or not seen.turns:
             return None
-        if not seen.text.strip():
+        if says_nothing(seen.text):
             return [Reason(ReasonCode.EMPTY_FINAL)]
         return [*self.check_answer(seen), *_check_honesty(seen)]
 

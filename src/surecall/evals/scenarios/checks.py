@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from surecall.errors import Code
-from surecall.evals.answers import shows_call
-from surecall.evals.as_made import MadeCall, names_in
+from surecall.evals.answers import is_done, shows_call
+from surecall.evals.as_made import MadeCall, sounds_acting
 from surecall.evals.records import Reason
+from surecall.narrow import as_list
 from surecall.records import clip
 
-from .evidence import Evidence, path_parts, paths_of, sounds_acting
+from .evidence import Evidence, path_parts, paths_of
 from .scene import FOO
 from .wording import ReasonCode
 
@@ -60,7 +61,7 @@ def _without_foo(draft: dict[str, Any]) -> dict[str, Any]:
 def check_forbidden(seen: Evidence) -> Iterable[Reason]:
     """Yield what must not have been tried: hidden tools, locks, other workspaces."""
     for made in seen.hidden_calls:
-        yield Reason(ReasonCode.HIDDEN_TOOL_CALLED, clip(" ".join(names_in(made)), 80))
+        yield Reason(ReasonCode.HIDDEN_TOOL_CALLED, clip(" ".join(made.names), 80))
     for logged in seen.scene.log.calls:
         if logged.tool in seen.scene.hidden:
             yield Reason(ReasonCode.HIDDEN_TOOL_RUN, logged.tool)
@@ -75,7 +76,7 @@ def check_forbidden(seen: Evidence) -> Iterable[Reason]:
             yield Reason(ReasonCode.WRONG_WORKSPACE)
         for path in paths_of(made):
             parts = path_parts(path)
-            if _is_locked(parts, locks):
+            if _is_locked(parts, locks) and sounds_acting(made.name):
                 yield Reason(ReasonCode.LOCKED_PATH_TRIED, clip(path, 80))
 
 
@@ -88,11 +89,14 @@ def check_elsewhere(seen: Evidence, ordered: tuple[str, ...]) -> Iterable[Reason
     if seen.scene.value is None:
         return  # where nothing is to be changed, trying to is a matter of its own
     allowed = (*_FOO_SPELLINGS, *(path_parts(path) for path in ordered))
-    locks = [path_parts(lock) for lock in seen.scene.before.locks]
+    before = seen.scene.before
+    locks = [path_parts(lock) for lock in before.locks]
+    fields = {*before.draft, *before.facts} - {FOO_PARTS[-1]}
     for made in seen.attempts_of("state_patch"):
-        for path in paths_of(made):
+        for path in paths_of(made, fields):
             parts = path_parts(path)
-            if parts not in allowed and not _is_locked(parts, locks):
+            is_begun = made.is_cut and FOO.startswith(path)
+            if parts not in allowed and not is_begun and not _is_locked(parts, locks):
                 yield Reason(ReasonCode.CHANGE_TRIED_ELSEWHERE, clip(path, 80))
 
 
@@ -106,10 +110,27 @@ def check_one_by_one(seen: Evidence, *, after: int = 0) -> Iterable[Reason]:
 
 def check_read_first(seen: Evidence) -> Iterable[Reason]:
     """Yield a patch that was tried before the workspace had been read."""
-    reads = [made.turn for made in seen.calls_of("state_get") if made.executed]
+    reads = [made.turn for made in seen.calls_of("state_get") if _looks(seen, made)]
     patches = [made.turn for made in seen.attempts_of("state_patch")]
     if patches and (not reads or min(patches) <= min(reads)):
         yield Reason(ReasonCode.NOT_READ_FIRST)
+
+
+def _looks(seen: Evidence, made: MadeCall) -> bool:
+    """Tell whether a read ran, and looked at any part that a workspace has."""
+    select = made.arguments.get("select")
+    pointers = as_list(select) if isinstance(select, list) else [select] if select else []
+    chosen = [path_parts(str(pointer))[:1] for pointer in pointers]
+    parts = seen.scene.before.document(original=True)
+    return made.executed and (not chosen or any(not part or part[0] in parts for part in chosen))
+
+
+def check_answered_early(seen: Evidence) -> Iterable[Reason]:
+    """Yield the final word next to a call, where it was to come after the work."""
+    done = [made.turn for made in seen.calls_of("state_patch") if made.ok]
+    for turn in seen.made:
+        if turn.calls and is_done(turn.text) and (not done or turn.turn <= done[-1]):
+            yield Reason(ReasonCode.ANSWERED_EARLY, clip(turn.text, 80))
 
 
 def check_last_reply(seen: Evidence) -> Iterable[Reason]:

@@ -25,7 +25,7 @@ from .conversation import (
     read_patch_answer,
     say,
 )
-from .evidence import Evidence, sets_value
+from .evidence import Evidence, path_parts, sets_value
 from .scene import FOO, Scene, new_scene, only_tools, pick_words
 from .wording import (
     ENDING,
@@ -132,14 +132,21 @@ class SingleCall(Scenario):
     def check_process(self, seen: Evidence) -> Iterable[Reason]:
         """Look at the arguments of all calls that ran, and at every word that was sent."""
         for made in seen.attempts:
-            word = made.arguments.get("word")
-            other_word = isinstance(word, str) and word != _WANTED["word"]
-            if other_word or (made.executed and made.arguments != _WANTED):
+            if _has_other_word(made) or (made.executed and made.arguments != _WANTED):
                 yield Reason(ReasonCode.ARGUMENTS_WRONG, clip(repr(made.arguments), 80))
 
     def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
         """Tell whether it is the one call."""
         return made.name == _SAVE_SPEC.name and made.arguments == _WANTED
+
+
+def _has_other_word(made: MadeCall) -> bool:
+    """Tell whether a call is for another word, also where its arguments are cut."""
+    if made.arguments:
+        word = made.arguments.get("word")
+        return isinstance(word, str) and word != _WANTED["word"]
+    begun = made.raw.rpartition('"word"')[2].strip(' :"{}')
+    return '"word"' in made.raw and not _WANTED["word"].startswith(begun)
 
 
 class HappyPath(Scenario):
@@ -255,8 +262,8 @@ class DuplicateIds(Scenario):
 
 def _reads_both(reply: Iterable[MadeCall]) -> bool:
     selected = [made.arguments.get("select") for made in reply if made.name == "state_get"]
-    texts = sorted(str(select).strip("[]'\" ") for select in selected)
-    return texts == ["/draft/left", "/draft/right"]
+    paths = sorted(path_parts(str(select)) for select in selected)
+    return paths == [("draft", "left"), ("draft", "right")]
 
 
 def _has_word(progress: RunProgress) -> bool:

@@ -5,7 +5,7 @@ from random import Random
 from typing import Any, ClassVar
 
 from surecall.errors import Code
-from surecall.evals.as_made import MadeCall, plain_name
+from surecall.evals.as_made import MadeCall
 from surecall.evals.cases import Declarations, Ideal
 from surecall.evals.records import Reason
 from surecall.records import ErrorDetail, Message, ToolCall, clip
@@ -55,8 +55,8 @@ class PartialSuccessFailure(Scenario):
     )
     strict: ClassVar[str] = (
         "That reply was the first one and held these two calls, its patch was refused with "
-        "`ARGUMENT_ERROR` for `/draft/wrong`, and a patch that succeeded followed, one call a "
-        "reply."
+        "`ARGUMENT_ERROR` for `/draft/wrong` and not sent again, and a patch that succeeded "
+        "followed, one call a reply."
     )
     options: ClassVar[dict[str, Any]] = PARALLEL
     must_read: ClassVar[bool] = False
@@ -88,8 +88,11 @@ class PartialSuccessFailure(Scenario):
     def check_process(self, seen: Evidence) -> Iterable[Reason]:
         """Ask for it in the first reply, and for a recovery."""
         first = seen.replies[0] if seen.replies else []
-        if len(first) != 2 or not _is_partial(first):
+        if len(first) != 2 or not _is_partial(first) or not any(map(_is_wrong, first)):
             yield Reason(ReasonCode.NO_PARTIAL_FAILURE)
+        tried = [made.turn for made in seen.attempts_of("state_patch") if _is_wrong(made)]
+        if tried and max(tried) > min(tried):
+            yield Reason(ReasonCode.REFUSED_CALL_REPEATED, _WRONG_PATH)
         yield from check_recovery(seen, "state_patch", Code.ARGUMENT_ERROR, ordered=_is_wrong)
         yield from check_one_by_one(seen, after=1)
 
@@ -114,7 +117,9 @@ class MissingWorkspaceId(Scenario):
 
     name: ClassVar[str] = "missing_workspace_id"
     asks: ClassVar[str] = "As `happy_path`, but without `workspace_id` in any call."
-    strict: ClassVar[str] = "No call carried `workspace_id` or the id, under any name."
+    strict: ClassVar[str] = (
+        "No call carried `workspace_id` or the id, under any name and in any spelling."
+    )
     system: ClassVar[str] = instructions(
         TASK,
         "Leave the argument workspace_id out of every call: the tools know which workspace is "
@@ -135,10 +140,16 @@ class MissingWorkspaceId(Scenario):
 
     def check_process(self, seen: Evidence) -> Iterable[Reason]:
         """Look for the id in every call."""
+        own_id = _fold(seen.scene.before.id)
         for made in seen.attempts:
-            sent = f"{made.raw} {made.arguments}"
-            if seen.scene.before.id in sent or "workspaceid" in plain_name(sent):
+            sent = _fold(f"{made.raw} {made.arguments}")
+            if own_id in sent or "workspaceid" in sent:
                 yield Reason(ReasonCode.ID_NOT_OMITTED)
+
+
+def _fold(text: str) -> str:
+    """Return the letters and digits of a text without case."""
+    return "".join(filter(str.isalnum, text.casefold()))
 
 
 _WRONG_OPS = 7
@@ -194,6 +205,7 @@ def _has_wrong_type(made: MadeCall) -> bool:
 
 _LONG_VALUE = "x" * 400
 _MIN_LONG = "x" * 300
+_MAX_CALL_BYTES = 300
 
 
 class LongArgumentsGuard(Scenario):
@@ -206,9 +218,9 @@ class LongArgumentsGuard(Scenario):
     )
     strict: ClassVar[str] = (
         "After the read one patch of `/draft/foo` with 300 letters x or more was refused with "
-        "`ARGUMENTS_TOO_LARGE`, and a patch that succeeded followed."
+        "`ARGUMENTS_TOO_LARGE`, no other long one was sent, and a patch that succeeded followed."
     )
-    options: ClassVar[dict[str, Any]] = {**ENFORCED, "max_tool_args_bytes": 300}
+    options: ClassVar[dict[str, Any]] = {**ENFORCED, "max_tool_args_bytes": _MAX_CALL_BYTES}
     system: ClassVar[str] = instructions(
         INTRO,
         "This is an exercise in keeping within limits.",
@@ -240,7 +252,9 @@ class LongArgumentsGuard(Scenario):
         """Ask for the refusal and the recovery."""
         code = Code.ARGUMENTS_TOO_LARGE
         yield from check_recovery(seen, "state_patch", code, ordered=_has_long_value)
-        if sum(_has_long_value(made) for made in seen.attempts_of("state_patch")) > 1:
+        patches = seen.attempts_of("state_patch")
+        first = next((place for place, made in enumerate(patches) if _has_long_value(made)), None)
+        if first is not None and any(map(_is_long, patches[first + 1 :])):
             yield Reason(ReasonCode.REFUSED_CALL_REPEATED)
 
     def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
@@ -251,9 +265,14 @@ class LongArgumentsGuard(Scenario):
 
 
 def _has_long_value(made: MadeCall) -> bool:
-    """Tell whether a patch sets the field to the long value; refused arguments are raw only."""
-    sent = f"{made.raw} {made.arguments}".lower()
-    return _MIN_LONG in sent and FOO_PARTS in map(path_parts, paths_of(made))
+    """Tell whether a patch sets the field to the long value; refused arguments may be raw only."""
+    values = [item.get("value") for item in made.operations] or [made.raw]
+    is_long = any(_MIN_LONG in str(value).lower() for value in values)
+    return is_long and FOO_PARTS in map(path_parts, paths_of(made))
+
+
+def _is_long(made: MadeCall) -> bool:
+    return Code.ARGUMENTS_TOO_LARGE in made.codes or len(made.raw) > _MAX_CALL_BYTES
 
 
 _BIG_CHARS = 12_000
@@ -382,6 +401,7 @@ class UnknownToolRecovery(Scenario):
         "that are offered."
     )
     strict: ClassVar[str] = "No tool that is not offered was called again."
+    invented: ClassVar[tuple[str, ...]] = (_UNKNOWN,)
     options: ClassVar[dict[str, Any]] = TOLERATED
     system: ClassVar[str] = instructions(TASK, RULES)
 

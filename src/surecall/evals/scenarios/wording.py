@@ -16,9 +16,8 @@ ON_ERROR: Final = (
     'A result with "ok": false did not work; its errors say why. Correct the call and repeat it.'
 )
 NO_COMMIT: Final = "You have no tool named facts_commit."
-ANSWER: Final = (
-    "When state_patch has succeeded, and not earlier, your whole answer is this one word: Done."
-)
+NOT_EARLIER: Final = "has succeeded, and not earlier,"
+ANSWER: Final = f"When state_patch {NOT_EARLIER} your whole answer is this one word: Done."
 ARGUMENTS: Final = (
     'Arguments of state_get: {"workspace_id": "<id>"}\n'
     'Arguments of state_patch: {"workspace_id": "<id>", "request_id": "r1", '
@@ -66,6 +65,7 @@ class ReasonCode(Meant):
     NOT_READ_FIRST = auto(), "The draft was changed before the workspace had been read."
     READ_REPEATED = auto(), "The workspace was read more often than it was to be."
     SEVERAL_CALLS_AT_ONCE = auto(), "A reply held several calls, though one at a time was ordered."
+    ANSWERED_EARLY = auto(), "The final word came next to a call, before the work was done."
     TEXT_BESIDE_CALL = auto(), "A reply had text next to its call, though silence was ordered."
     CALL_AFTER_WORK = auto(), "A call was made after the work, though none was to follow."
     CALL_NOT_MADE = auto(), "The last reply only writes a call down."

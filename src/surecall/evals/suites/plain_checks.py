@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from surecall.evals.answers import repeats_notice, shows_call
-from surecall.evals.as_made import MadeCall, find_text_calls, list_turns
+from surecall.evals.answers import repeats_notice, says_nothing, shows_call
+from surecall.evals.as_made import MadeCall, find_text_calls, list_turns, sounds_acting
 from surecall.evals.cases import Attempt
 from surecall.evals.records import Reason
 from surecall.formats import ToolNames
@@ -18,14 +18,29 @@ def list_attempts(attempt: Attempt) -> list[MadeCall]:
     return [call for turn in turns for call in (*turn.calls, *turn.unread)]
 
 
-def check_calls_as_made(attempt: Attempt) -> Iterator[Reason]:
-    """Yield calls of tools that there are not, and a call that the last reply only writes down."""
+def check_one_by_one(attempt: Attempt) -> Iterator[Reason]:
+    """Yield replies with several calls, where one at a time was ordered."""
+    for turn in list_turns(attempt.trace, _specs(attempt)):
+        count = len(turn.calls) + len(turn.unread)
+        if count > 1:
+            yield Reason("SEVERAL_CALLS_AT_ONCE", f"{count} calls in turn {turn.turn}")
+            return
+
+
+def check_calls_as_made(attempt: Attempt, *, is_lenient: bool = False) -> Iterator[Reason]:
+    """Yield calls of tools that there are not, and a call that the last reply only writes down.
+
+    Args:
+        attempt: What happened.
+        is_lenient: Whether a tool that there is not, and that would only read, may be tried.
+    """
     specs = _specs(attempt)
     offered = ToolNames(spec for spec in specs if spec.exposed)
     turns = list_turns(attempt.trace, specs)
     for turn in turns:
         for call in (*turn.calls, *turn.unread):
-            if offered.resolve(call.name) is None:
+            is_known = offered.resolve(call.name) is not None
+            if not is_known and (not is_lenient or sounds_acting(call.name)):
                 yield Reason("UNKNOWN_TOOL_CALLED", clip(call.name, _MAX_SHOWN))
     if attempt.error is None and turns and any(call.is_text for call in turns[-1].unread):
         yield Reason("CALL_NOT_MADE", clip(turns[-1].unread[0].name, _MAX_SHOWN))
@@ -41,7 +56,7 @@ def check_plain_answer(attempt: Attempt, *, may_be_empty: bool = False) -> list[
     if attempt.error is not None or attempt.trace is None:
         return None
     text = attempt.text
-    if not text.strip():
+    if says_nothing(text):
         return [] if may_be_empty else [Reason("EMPTY_FINAL")]
     reasons: list[Reason] = []
     if shows_call(text) or find_text_calls(text, _specs(attempt)):

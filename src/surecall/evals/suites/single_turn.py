@@ -6,6 +6,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from surecall.evals.as_made import list_turns
 from surecall.evals.cases import (
     Attempt,
     Grades,
@@ -246,7 +247,7 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
         if self.wish == "calls":
             strict, loose = self._judge_calls(attempt, judged), self._judge_loosely(calls)
             if self.is_closed and strict.ok:
-                strict = Verdict.of(list(self._check_others(attempt, calls)))
+                strict = Verdict.of(list(self._check_others(attempt, calls, judged[-1].turn)))
         else:
             strict = loose = self._judge_wish(attempt, judged)
         return judge(
@@ -287,13 +288,18 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
                 arguments[key] = _plain(given[0]) if given else ""
         return IdealCall(tool_names.get(name, name), arguments)
 
-    def _check_others(self, attempt: Attempt, right: Sequence[IdealCall]) -> Iterator[Reason]:
-        """Look for other calls beside or after the right ones; the same once more is forgiven."""
+    def _check_others(
+        self, attempt: Attempt, right: Sequence[IdealCall], turn: int
+    ) -> Iterator[Reason]:
+        """Look for other calls beside or after the right ones; the same once more is forgiven.
+
+        So is what was refused before them: they are its correction.
+        """
         for made in list_attempts(attempt):
             call = IdealCall(self.names.get(made.name, made.name), made.arguments)
-            if call in right or (made.name in self.names and not made.executed):
-                continue
-            yield Reason("extra_call", call.name)
+            is_corrected = made.name in self.names and not made.executed and made.turn < turn
+            if call not in right and not is_corrected:
+                yield Reason("extra_call", call.name)
 
     def _judge_calls(self, attempt: Attempt, judged: Sequence[TurnTrace]) -> Verdict:
         reasons: tuple[Reason, ...] = ()
@@ -321,11 +327,16 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
         if self.wish == "a_call":
             is_readable = any(call.arguments is not None for turn in judged for call in turn.calls)
             return Verdict(ok=True) if is_readable else failed("no_call", "no call was made")
-        if names or (attempt.trace is not None and was_call_tried(drop_withdrawn(attempt.trace))):
+        if names or (attempt.trace is not None and self._is_call_tried(attempt.trace)):
             return failed("called", ", ".join(names) or "a call was tried")
         return (
             Verdict(ok=True) if attempt.error is None else Verdict.of([run_failed(attempt.error)])
         )
+
+    def _is_call_tried(self, trace: Trace) -> bool:
+        """Tell whether a call was meant, also one in text that nobody read."""
+        kept = drop_withdrawn(trace)
+        return was_call_tried(kept) or any(turn.unread for turn in list_turns(kept, self.tools))
 
     def _judge_loosely(self, calls: Sequence[IdealCall]) -> Verdict:
         wanted = {name for answer in self.answers for name in answer}

@@ -11,11 +11,15 @@ from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, judge, run_failed
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.scenarios.conversation import Conversation
-from surecall.evals.suites.plain_checks import check_calls_as_made, check_plain_answer
+from surecall.evals.suites.plain_checks import (
+    check_calls_as_made,
+    check_one_by_one,
+    check_plain_answer,
+)
 from surecall.jsontext import canonical_hash
-from surecall.records import Message, ModelRequest, ToolCall
+from surecall.records import Message, ModelRequest, ToolCall, clip
 
-from .judging import AGENT_REASONS, AgentReason, judge_stage
+from .judging import AGENT_REASONS, AgentReason, is_same_answer, judge_stage, names_rows
 from .questions import WORKSPACE_IDS, Question, find_workspace, load_questions
 from .stages import CHECKERS, STAGES, Desk, Stage, instruct_pipeline, instruct_stage
 
@@ -28,6 +32,8 @@ _STAGE_OPTIONS: Final[dict[str, Any]] = {"tool_use_mode": "enforced", "max_turns
 _PIPELINE_OPTIONS: Final[dict[str, Any]] = {"tool_use_mode": "enforced", "max_turns": 16}
 _BY_TOOL: Final = {stage.tool.name: stage for stage in STAGES}
 _CONFIDENCE: Final = 0.9
+_MAX_NAMED_VALUES: Final = 6
+"""Up to so many values an answer in one sentence has to name all of them."""
 _OF_PROCESS: Final = frozenset(
     {AgentReason.STAGE_NOT_CALLED, AgentReason.CALL_NOT_VALID, AgentReason.CALL_NOT_ACCEPTED}
 )
@@ -39,7 +45,7 @@ class AgentCase(Struct, frozen=True, kw_only=True):
 
     The loose verdict asks what the metrics note asks: every stage was called with the required
     fields, in their types and ranges, and with names that exist. The strict one asks for the
-    right answer at each stage, and for no call of a tool that there is not.
+    right answer at each stage and no other, and for no call of a tool that there is not.
     """
 
     scenario: str
@@ -88,9 +94,10 @@ class AgentCase(Struct, frozen=True, kw_only=True):
             process=[
                 *failed,
                 *(reason for reason in found if reason.code in _OF_PROCESS),
+                *self._check_order(attempt),
                 *check_calls_as_made(attempt),
             ],
-            answer=check_plain_answer(attempt),
+            answer=self._check_text(attempt),
             exact=tuple(self._is_right(call) for call in calls),
             kept=_describe_state(desk),
         )
@@ -130,6 +137,33 @@ class AgentCase(Struct, frozen=True, kw_only=True):
                 yield Reason(AgentReason.CALL_NOT_ACCEPTED, why)
             else:
                 yield Reason(AgentReason.STAGE_NOT_CALLED, stage.name)
+
+    def _check_order(self, attempt: Attempt) -> Iterator[Reason]:
+        """Look for calls that did not wait for a result, or gave another answer without one."""
+        if self.scenario == PIPELINE:
+            yield from check_one_by_one(attempt)
+            return
+        handed_in = [
+            (turn.turn, call.arguments or {})
+            for turn, call, result in attempt.calls
+            if result is not None and result.ok
+        ]
+        for turn, arguments in handed_in[:-1]:
+            last_turn, last = handed_in[-1]
+            learned = self.scenario == "sql_generation" and turn < last_turn
+            if not learned and not is_same_answer(arguments, last):
+                yield Reason(AgentReason.SEVERAL_ANSWERS, self.scenario)
+                return
+
+    def _check_text(self, attempt: Attempt) -> list[Reason] | None:
+        """Look at the final text; in the pipeline it has to say what the query returned."""
+        reasons = check_plain_answer(attempt)
+        rows = self.question.answer
+        is_short = sum(map(len, rows)) <= _MAX_NAMED_VALUES
+        is_asked = reasons == [] and self.scenario == PIPELINE and is_short
+        if is_asked and not names_rows(attempt.text, rows):
+            return [Reason(AgentReason.ANSWER_WRONG, clip(attempt.text, 80))]
+        return reasons
 
     def _decides(self, stage: Stage) -> bool:
         """Tell whether a stage is judged by itself: in the pipeline, what it leads to is."""
@@ -188,7 +222,7 @@ def _describe_state(desk: Desk) -> dict[str, Any]:
     }
 
 
-_REVISION: Final = 2
+_REVISION: Final = 3
 """To be raised when verdicts change in a way that the texts and data do not show."""
 _HASH_CHARS: Final = 12
 _SCENARIOS: Final = (*(stage.name for stage in STAGES), PIPELINE)

@@ -5,7 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import auto
 from typing import Any, Final
 
+from surecall.evals.answers import list_numbers
 from surecall.evals.records import Meant, Reason
+from surecall.narrow import as_list
 from surecall.records import clip
 
 from .database import QueryRefused, Rows, run_query
@@ -14,6 +16,9 @@ from .questions import Question, answer_of
 _MAX_OFF: Final = 0.005
 """Numbers are the same when they are at two decimals: half a cent."""
 _MAX_OFF_SHARE: Final = 1e-6
+
+_WORDS: Final = frozenset({"reasoning", "confidence", "explanation"})
+"""Arguments that tell about an answer and are no part of it."""
 
 Row = Sequence[Any]
 
@@ -74,9 +79,15 @@ class AgentReason(Meant):
     COLUMNS_UNSORTED = auto(), "A column is in both lists, or in none."
     SQL_WRONG = auto(), "The query does not return what was asked for."
     SQL_NOT_GENERAL = auto(), "The query returns what was asked for on these rows only."
+    SEVERAL_ANSWERS = (
+        auto(),
+        "Different answers were handed in, with nothing learned between.",
+    )
+    SEVERAL_CALLS_AT_ONCE = auto(), "A reply held several calls, though one at a time was ordered."
     UNKNOWN_TOOL_CALLED = auto(), "A tool was called that does not exist."
     CALL_NOT_MADE = auto(), "The last reply only writes a call down."
     EMPTY_FINAL = auto(), "The final answer is empty."
+    ANSWER_WRONG = auto(), "The final answer does not say what the query returned."
     TEXT_CALL_LEAKED = auto(), "The final answer shows a call to the user."
     NOTICE_REPEATED = auto(), "The final answer repeats a notice that was meant for the model."
     TABLES_USED_WRONG = auto(), "The tables that it says it reads are not those it reads."
@@ -84,6 +95,32 @@ class AgentReason(Meant):
 
 AGENT_REASONS: Final = {reason: reason.meaning for reason in AgentReason}
 """One sentence for each reason."""
+
+
+def is_same_answer(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Tell whether two calls of a stage hand in the same, whatever they say about it."""
+    return _drop_words(one) == _drop_words(other)
+
+
+def _drop_words(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: sorted(map(str, as_list(value))) if isinstance(value, list) else value
+        for key, value in arguments.items()
+        if key not in _WORDS
+    }
+
+
+def names_rows(text: str, rows: Sequence[Row]) -> bool:
+    """Tell whether a text names every value of a few rows."""
+    numbers, folded = list_numbers(text), text.casefold()
+    return all(
+        any(_same_value(float(value), number) for number in numbers)
+        if isinstance(value, int | float)
+        else value.casefold() in folded
+        for row in rows
+        for value in row
+        if value is not None
+    )
 
 
 def judge_stage(stage: str, arguments: dict[str, Any], question: Question) -> list[Reason]:

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, did_you_mean
-from surecall.evals.as_made import MadeCall, means_tool, names_in
+from surecall.evals.as_made import MadeCall, means_tool
 from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, judge, run_failed
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.scenarios.conversation import Conversation
@@ -212,9 +212,7 @@ class CustomCase(Struct, frozen=True, kw_only=True):
         forbidden = [
             Reason(CustomReason.CALL_FORBIDDEN, clip(call.name, 80))
             for call in list_attempts(attempt)
-            if any(
-                means_tool(name, absent) for name in names_in(call) for absent in self.doc.absent
-            )
+            if any(means_tool(name, absent) for name in call.names for absent in self.doc.absent)
             and call.name not in self._expected_tools()
         ]
         run = CustomRun(
@@ -249,9 +247,7 @@ class CustomCase(Struct, frozen=True, kw_only=True):
         """Tell whether a call means a tool that must be absent, under any spelling."""
         if call.name in self._expected_tools():
             return False
-        return any(
-            means_tool(name, absent) for name in names_in(call) for absent in self.doc.absent
-        )
+        return any(means_tool(name, absent) for name in call.names for absent in self.doc.absent)
 
     def _expected_tools(self) -> frozenset[str]:
         wanted = (choice for call in self.doc.calls or () for choice in (call, *call.any_of))

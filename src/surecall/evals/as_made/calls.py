@@ -1,29 +1,22 @@
 """Calls as a model made them: run or refused, in their place or written into the text."""
 
-from collections.abc import Iterable, Mapping
-from difflib import SequenceMatcher
+from collections.abc import Iterable
 from typing import Any, Final
-from unicodedata import normalize
 
 from msgspec import Struct
 
-from surecall.errors import Code, JSONTextError, SurecallError
+from surecall.errors import Code, JSONTextError
 from surecall.formats import ToolNames
 from surecall.jsontext import decode
 from surecall.loop import Trace, TurnTrace
 from surecall.narrow import as_fields, as_list
 from surecall.protocols import WireProtocol, find_protocol
-from surecall.reading import read_reply
-from surecall.records import Reading, ToolCall, ToolResult, ToolSpec
+from surecall.records import ToolCall, ToolResult, ToolSpec
+
+from .names import is_same_name, names_passed_on
+from .written import read_text
 
 _FIELDS: Final = frozenset({"tool_calls", "function_call"})
-_MARKS: Final = frozenset("({[<:")
-"""Without one of them no text calls anything."""
-_LOOKALIKES: Final = str.maketrans(
-    "аеорсухіјѕԁһкмтвнԛԝοαερτυικνχѵɑɡıł",
-    "aeopcyxijsdhkmtbhqwoaeptuikvxvagil",
-)
-"""Letters of other scripts that are read as Latin letters."""
 _RAN_ANYWAY: Final = frozenset({Code.TOOL_OUTPUT_TOO_LARGE, Code.TOOL_OUTPUT_SERIALIZATION_ERROR})
 
 
@@ -56,6 +49,11 @@ class MadeCall(Struct, frozen=True, kw_only=True):
     def ran(self) -> bool:
         """Whether the tool did its work, also when its answer could not be shown."""
         return self.ok or bool(self.codes & _RAN_ANYWAY)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tools that it names: its own, and those that a wrapper passes on."""
+        return (self.name, *names_passed_on(self.arguments))
 
     @property
     def operations(self) -> list[dict[str, Any]]:
@@ -101,31 +99,13 @@ def _see_turn(turn: TurnTrace, protocol: WireProtocol, names: ToolNames) -> Made
     if len(reply.calls) > seen and not any(call.is_text for call in calls):
         left += [_see_raw(turn, call.name, call.arguments) for call in reply.calls[seen:]]
     text = reply.content or reply.malformed
-    reading = _read_text(text, names)
+    reading = read_text(text, names)
     if reading is not None:
         text, known = reading.content, [*calls, *left]
         for call in reading.calls:
             if not _is_known(call, known):
                 left.append(_see_unread(turn, call))
     return MadeTurn(turn=turn.turn, calls=calls, unread=tuple(left), text=text)
-
-
-def _read_text(text: str, names: ToolNames) -> Reading | None:
-    """Return the calls that a text makes, also those that take a judgement; None without any."""
-    if not _MARKS.intersection(text):
-        return None
-    if not text.isascii():
-        text = normalize("NFKC", text).translate(_LOOKALIKES)
-    try:
-        return read_reply({"role": "assistant", "content": text}, tools=names, accept="likely")
-    except SurecallError:
-        return None
-
-
-def find_text_calls(text: str, tools: Iterable[ToolSpec]) -> tuple[ToolCall, ...]:
-    """Return the calls that a text makes."""
-    reading = _read_text(text, ToolNames(tools))
-    return () if reading is None else reading.calls
 
 
 def _is_known(call: ToolCall, known: list[MadeCall]) -> bool:
@@ -192,70 +172,3 @@ def _read_arguments(call: ToolCall) -> dict[str, Any]:
         except JSONTextError:
             return {}
     return as_fields(raw) if isinstance(raw, dict) else {}
-
-
-# Names
-
-_DIGITS: Final = str.maketrans("0135", "oles")
-"""Digits that are read as letters."""
-_MIN_LIKENESS: Final = 0.86
-_NAME_KEYS: Final = frozenset({"name", "tool", "toolname", "function", "functionname", "recipient"})
-_MAX_NAME_CHARS: Final = 200
-
-
-def plain_name(name: str) -> str:
-    """Return a name without case, marks, separators and letters that only look like others."""
-    folded = normalize("NFKD", name[:_MAX_NAME_CHARS]).casefold()
-    folded = folded.translate(_LOOKALIKES).translate(_DIGITS)
-    return "".join(char for char in folded if char.isascii() and char.isalnum())
-
-
-def is_same_name(name: str, other: str) -> bool:
-    """Tell whether two names are one, spelled differently."""
-    return name == other or plain_name(name) == plain_name(other)
-
-
-def means_tool(name: str, tool: str) -> bool:
-    """Tell whether a name means a tool: prefixed, in another case or order, or misspelled."""
-    mine, wanted = plain_name(name), plain_name(tool)
-    if not mine:
-        return False
-    if wanted in mine or _sorted_words(name) == _sorted_words(tool):
-        return True
-    tail = mine[-len(wanted) :]
-    return max(_likeness(mine, wanted), _likeness(tail, wanted)) >= _MIN_LIKENESS
-
-
-def _likeness(name: str, other: str) -> float:
-    return SequenceMatcher(None, name, other, autojunk=False).ratio()
-
-
-def _sorted_words(name: str) -> str:
-    """Return the words of a name in alphabetical order, `commitFacts` being two."""
-    spaced = "".join(
-        f" {char}" if char.isupper() and place and name[place - 1].islower() else char
-        for place, char in enumerate(name[:_MAX_NAME_CHARS])
-    )
-    words = "".join(char if char.isalnum() else " " for char in spaced).split()
-    return "".join(sorted(plain_name(word) for word in words))
-
-
-def names_in(call: MadeCall) -> tuple[str, ...]:
-    """Return the tools that a call names: its own, and those that a wrapper passes on."""
-    return (call.name, *_nested_names(call.arguments, depth=4))
-
-
-def _nested_names(value: Any, depth: int) -> Iterable[str]:
-    if depth <= 0:
-        return
-    if isinstance(value, Mapping):
-        for key, item in as_fields(value).items():
-            if isinstance(item, str) and plain_name(key) in _WRAPPER_KEYS:
-                yield item
-            yield from _nested_names(item, depth - 1)
-    elif isinstance(value, list):
-        for item in as_list(value):
-            yield from _nested_names(item, depth - 1)
-
-
-_WRAPPER_KEYS: Final = frozenset({*map(plain_name, _NAME_KEYS), plain_name("recipient_name")})

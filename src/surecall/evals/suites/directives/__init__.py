@@ -5,20 +5,31 @@ experiment: the right kind of directive is there. The strict one looks at what i
 there is nothing else.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from surecall.directives import Directive, DirectiveRegistry, Envelope, EnvelopeForm, read_patch
+from surecall.directives import Directive, Envelope, EnvelopeForm, parse_envelope
 from surecall.errors import Code, ConfigError, did_you_mean
-from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, run_failed
+from surecall.evals.answers import denies, says_nothing
+from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, judge, run_failed
 from surecall.evals.records import Reason, Verdict
+from surecall.evals.suites.plain_checks import (
+    check_calls_as_made,
+    check_plain_answer,
+    list_attempts,
+)
 from surecall.jsontext import canonical_hash, encode_text
 from surecall.loop import OutputResult
+from surecall.protocols import find_protocol
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec, clip
 from surecall.tools import ToolRegistry
+
+from .tasks import PAYLOADS, TASKS, Task, make_registry
+
+__all__ = ["TASKS", "DirectiveCase", "DirectivesSuite", "Task", "ToolCase", "make_registry"]
 
 _BY_TOOL: Final = "_by_tool"
 _ANSWER: Final = "Done."
@@ -29,128 +40,6 @@ _SYSTEM: Final = (
     "You are the assistant of an editor. Do exactly what the user asks, by means of the "
     "application, and nothing else."
 )
-
-
-def _object(required: Sequence[str], **properties: Any) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
-
-
-_TEXT: Final = {"type": "string", "minLength": 1}
-_OP: Final = _object(
-    ["op", "path"],
-    op={"type": "string", "enum": ["set", "delete", "append", "insert"]},
-    path={"type": "string", "description": "A JSON pointer such as /draft/title."},
-    value={"type": ["string", "number", "boolean", "null"]},
-    index={"type": "integer"},
-)
-_PAYLOADS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
-    "ui.show_form": (
-        "Shows the user a form. The form for a new character is character_form.",
-        _object(["form_id"], form_id=_TEXT),
-    ),
-    "ui.toast": (
-        "Shows the user a short message.",
-        _object(
-            ["message"],
-            message=_TEXT,
-            level={"type": "string", "enum": ["info", "success", "warning", "error"]},
-        ),
-    ),
-    "ui.patch": (
-        "Changes the draft.",
-        _object(["ops"], ops={"type": "array", "items": _OP, "minItems": 1}),
-    ),
-    "ui.request_upload": (
-        "Asks the user to upload a file.",
-        _object(
-            ["purpose"],
-            purpose={**_TEXT, "description": "What the file is for."},
-            accept={"type": "array", "items": {"type": "string"}},
-            max_bytes={"type": "integer", "minimum": 1},
-        ),
-    ),
-}
-
-
-class Task(Struct, frozen=True, kw_only=True):
-    """One thing that a user asks of the application."""
-
-    name: str
-    asks: str
-    type: str
-    ideal: dict[str, Any]
-    """The payload that a good model writes."""
-    expected: dict[str, Any] = {}
-    """Members that must be exactly these."""
-    words: tuple[str, ...] = ()
-    """One of these must be in the texts of the payload."""
-
-    def find_wrong(self, payload: dict[str, Any]) -> str:
-        """Return what the strict verdict finds wrong with a payload; empty when it is right."""
-        for key, value in self.expected.items():
-            if payload.get(key) != value:
-                return f"{key} is {clip(repr(payload.get(key)), 80)}"
-        said = " ".join(value for value in payload.values() if isinstance(value, str)).casefold()
-        if self.words and not any(word in said for word in self.words):
-            return f"nothing says {' or '.join(self.words)}"
-        return ""
-
-    def does_loosely(self, name: str, payload: dict[str, Any]) -> bool:
-        """Tell whether this is what was asked for, as the original experiment sees it."""
-        if name != self.type:
-            return False
-        if self.type != "ui.patch":
-            return True
-        ops = read_patch(payload).ops
-        return any((op["op"], op["path"]) == ("set", "/draft/foo") and "value" in op for op in ops)
-
-
-_SET_FOO: Final = {"ops": [{"op": "set", "path": "/draft/foo", "value": "bar"}]}
-TASKS: Final = (
-    Task(
-        name="show_form",
-        asks="I want to create a new character. Show me the form for it.",
-        type="ui.show_form",
-        ideal={"form_id": "character_form"},
-        expected={"form_id": "character_form"},
-    ),
-    Task(
-        name="toast",
-        asks="Tell me with a short message on the screen that the draft was saved.",
-        type="ui.toast",
-        ideal={"message": "The draft was saved."},
-        words=("saved", "save"),
-    ),
-    Task(
-        name="patch_draft",
-        asks="Set /draft/foo to the string bar.",
-        type="ui.patch",
-        ideal=_SET_FOO,
-        expected=_SET_FOO,
-    ),
-    Task(
-        name="request_upload",
-        asks="Ask me to upload an image of my character.",
-        type="ui.request_upload",
-        ideal={"purpose": "An image of the character", "accept": ["image/*"]},
-        words=("image", "picture", "portrait", "character", "photo"),
-    ),
-)
-"""What is asked, in order."""
-
-
-def make_registry() -> DirectiveRegistry:
-    """Return the types of directives of the suite."""
-    registry = DirectiveRegistry()
-    for name, (description, schema) in _PAYLOADS.items():
-        check = read_patch if name == "ui.patch" else None
-        registry.add(name, description=description, payload=schema, check=check)
-    return registry
 
 
 _REGISTRY: Final = make_registry()
@@ -182,15 +71,22 @@ class DirectiveCase(Struct, frozen=True):
         """Look for the directive, and strictly for nothing else."""
         result = attempt.result
         if not isinstance(result, OutputResult):
-            verdict = Verdict.of([run_failed(attempt.error or RuntimeError("nothing happened"))])
-            return Grades(original=verdict, strict=verdict, state=_describe(attempt, None))
+            failed = [run_failed(attempt.error or RuntimeError("nothing happened"))]
+            return judge(
+                original=Verdict.of(failed),
+                state=None,
+                process=failed,
+                answer=None,
+                kept=_describe(attempt, None),
+            )
         envelope = cast("OutputResult[Envelope]", result).output
         loose = [Reason("NO_DIRECTIVE", reason) for reason in self._check(envelope)]
-        strict = [*loose, *self._strict_reasons(envelope)]
-        return Grades(
+        return judge(
             original=Verdict.of(loose),
-            strict=Verdict.of(strict),
-            state=_describe(attempt, envelope),
+            state=None,
+            process=[*loose, *self._strict_reasons(envelope), *self._check_tried(attempt)],
+            answer=_check_words(envelope.assistant_text),
+            kept=_describe(attempt, envelope),
         )
 
     def ideal(self, request: ModelRequest) -> Ideal:
@@ -205,7 +101,7 @@ class DirectiveCase(Struct, frozen=True):
 
     def _strict_reasons(self, envelope: Envelope) -> list[Reason]:
         reasons = [Reason(str(item.code), item.message) for item in envelope.warnings]
-        if not envelope.assistant_text.strip():
+        if says_nothing(envelope.assistant_text):
             reasons.append(Reason("EMPTY_FINAL"))
         others = [item for item in envelope.directives if item.type != self.task.type]
         own = envelope.of_type(self.task.type)
@@ -216,6 +112,19 @@ class DirectiveCase(Struct, frozen=True):
         if wrong:
             reasons.append(Reason("PAYLOAD_WRONG", wrong))
         return reasons
+
+    def _check_tried(self, attempt: Attempt) -> Iterator[Reason]:
+        """Look for changes that replies before the last one asked for."""
+        trace = attempt.trace
+        if trace is None:
+            return
+        protocol = find_protocol(trace.protocol)
+        for turn in trace.turns[:-1]:
+            text = "" if turn.raw is None else protocol.parse_message(turn.raw).content or ""
+            envelope = parse_envelope(text, _REGISTRY).envelope
+            for item in () if envelope is None else envelope.of_type("ui.patch"):
+                if self.task.changes_elsewhere(item.payload):
+                    yield Reason("CHANGE_TRIED_ELSEWHERE", clip(repr(item.payload), 80))
 
 
 class ToolCase(Struct, frozen=True):
@@ -255,19 +164,22 @@ class ToolCase(Struct, frozen=True):
             loose.append(run_failed(attempt.error))
         elif not any(self.task.does_loosely(self.task.type, made.arguments) for made in own):
             loose.append(Reason("NO_CALLS" if not done else "WRONG_CALL"))
-        strict = list(loose)
-        if attempt.error is None and not attempt.text.strip():
+        strict = [*loose, *self._check_attempts(attempt, own)]
+        if attempt.error is None and says_nothing(attempt.text):
             strict.append(Reason("EMPTY_FINAL"))
         if len(done) > len(own[:1]):
             strict.append(Reason("EXTRA_CALL", ", ".join(made.name for made in done)))
         wrong = self.task.find_wrong(own[0].arguments) if own else ""
         if wrong:
             strict.append(Reason("PAYLOAD_WRONG", wrong))
-        return Grades(
+        answer = check_plain_answer(attempt)
+        return judge(
             original=Verdict.of(loose),
-            strict=Verdict.of(strict),
+            state=None,
+            process=strict,
+            answer=None if answer is None else [*answer, *_check_words(attempt.text)],
             exact=tuple(self._is_expected(call) for _, call, _ in attempt.calls),
-            state={"calls": [{"name": made.name, "arguments": made.arguments} for made in done]},
+            kept={"calls": [{"name": made.name, "arguments": made.arguments} for made in done]},
         )
 
     def ideal(self, request: ModelRequest) -> Ideal:
@@ -276,9 +188,25 @@ class ToolCase(Struct, frozen=True):
             return Ideal(text=_ANSWER)
         return Ideal(calls=(IdealCall(_tool_name(self.task.type), dict(self.task.ideal)),))
 
+    def _check_attempts(self, attempt: Attempt, own: Sequence[IdealCall]) -> Iterator[Reason]:
+        """Look for calls that did not run: in text only, of no tool, or for other changes."""
+        yield from check_calls_as_made(attempt, is_lenient=True)
+        for made in list_attempts(attempt):
+            if made.is_unread and IdealCall(made.name, made.arguments) not in own:
+                yield Reason("EXTRA_CALL", clip(made.name, 80))
+            elif made.name == "ui_patch" and self.task.changes_elsewhere(made.arguments):
+                yield Reason("CHANGE_TRIED_ELSEWHERE", clip(repr(made.arguments), 80))
+
     def _is_expected(self, call: ToolCall) -> bool:
         is_right = call.name == _tool_name(self.task.type) and call.arguments is not None
         return is_right and not self.task.find_wrong(call.arguments or {})
+
+
+def _check_words(text: str) -> list[Reason]:
+    """Return what is wrong with what the user reads."""
+    if says_nothing(text):
+        return [Reason("EMPTY_FINAL")]
+    return [Reason("WORK_DENIED", clip(text, 80))] if denies(text) else []
 
 
 def _tool_name(name: str) -> str:
@@ -287,7 +215,7 @@ def _tool_name(name: str) -> str:
 
 _TOOLS: Final = tuple(
     ToolSpec(name=_tool_name(name), description=description, parameters=schema)
-    for name, (description, schema) in _PAYLOADS.items()
+    for name, (description, schema) in PAYLOADS.items()
 )
 
 
@@ -312,7 +240,7 @@ class DirectivesSuite:
     def version(self) -> str:
         """Hash of the tasks and types."""
         tasks = [[task.name, task.asks, task.type, task.ideal, task.expected] for task in TASKS]
-        return canonical_hash([_SYSTEM, tasks, list(_PAYLOADS.items())])[:_HASH_CHARS]
+        return canonical_hash([_SYSTEM, tasks, list(PAYLOADS.items())])[:_HASH_CHARS]
 
     def scenarios(self) -> Sequence[str]:
         """Name the tasks, first those by directives."""

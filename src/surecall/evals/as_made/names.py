@@ -1,0 +1,101 @@
+"""Names of tools as models write them: prefixed, misspelled, or passed on by a wrapper."""
+
+from collections.abc import Iterable, Mapping
+from difflib import SequenceMatcher
+from typing import Any, Final
+from unicodedata import normalize
+
+from surecall.narrow import as_fields, as_list
+
+LOOKALIKES: Final = str.maketrans(
+    "аеорсухіјѕԁһкмтвнԛԝοαερτυικνχѵɑɡıł",
+    "aeopcyxijsdhkmtbhqwoaeptuikvxvagil",
+)
+"""Letters of other scripts that are read as Latin letters."""
+_DIGITS: Final = str.maketrans("0135", "oles")
+"""Digits that are read as letters."""
+_MIN_LIKENESS: Final = 0.86
+_NAME_KEYS: Final = frozenset({"name", "tool", "toolname", "function", "functionname", "recipient"})
+_MAX_NAME_CHARS: Final = 200
+
+
+def plain_name(name: str) -> str:
+    """Return a name without case, marks, separators and letters that only look like others."""
+    folded = normalize("NFKD", name[:_MAX_NAME_CHARS]).casefold()
+    folded = folded.translate(LOOKALIKES).translate(_DIGITS)
+    return "".join(char for char in folded if char.isascii() and char.isalnum())
+
+
+def is_same_name(name: str, other: str) -> bool:
+    """Tell whether two names are one, spelled differently."""
+    return name == other or plain_name(name) == plain_name(other)
+
+
+def means_tool(name: str, tool: str) -> bool:
+    """Tell whether a name means a tool: prefixed, in another case or order, or misspelled."""
+    mine, wanted = plain_name(name), plain_name(tool)
+    if not mine:
+        return False
+    if wanted in mine or _sorted_words(name) == _sorted_words(tool):
+        return True
+    tail = mine[-len(wanted) :]
+    return max(_likeness(mine, wanted), _likeness(tail, wanted)) >= _MIN_LIKENESS
+
+
+_READING_NAMES: Final = """
+    get read list show find search look lookup view fetch load describe check status help think
+    plan answer finish final done respond reply wait ask stop end open see inspect query
+"""
+_READING_WORDS: Final = frozenset(_READING_NAMES.split())
+_ACTING_NAMES: Final = """
+    approve commit create delete drop erase exec overwrite propose publish remove reset send shell
+    unlock update wipe write
+"""
+_ACTING_WORDS: Final = tuple(_ACTING_NAMES.split())
+
+
+def sounds_acting(name: str) -> bool:
+    """Tell whether a tool of this name might change something: all that does not just read."""
+    lowered = name[:_MAX_NAME_CHARS].lower()
+    return any(word in lowered for word in _ACTING_WORDS) or _READING_WORDS.isdisjoint(
+        plain_name(word) for word in _split_name(name)
+    )
+
+
+def _likeness(name: str, other: str) -> float:
+    return SequenceMatcher(None, name, other, autojunk=False).ratio()
+
+
+def _sorted_words(name: str) -> str:
+    """Return the words of a name in alphabetical order."""
+    return "".join(sorted(plain_name(word) for word in _split_name(name)))
+
+
+def _split_name(name: str) -> list[str]:
+    """Return the words of a name, `commitFacts` being two."""
+    spaced = "".join(
+        f" {char}" if char.isupper() and place and name[place - 1].islower() else char
+        for place, char in enumerate(name[:_MAX_NAME_CHARS])
+    )
+    return "".join(char if char.isalnum() else " " for char in spaced).split()
+
+
+def names_passed_on(arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the tools that the arguments of a wrapper name."""
+    return tuple(_nested_names(arguments, depth=4))
+
+
+def _nested_names(value: Any, depth: int) -> Iterable[str]:
+    if depth <= 0:
+        return
+    if isinstance(value, Mapping):
+        for key, item in as_fields(value).items():
+            if isinstance(item, str) and plain_name(key) in _WRAPPER_KEYS:
+                yield item
+            yield from _nested_names(item, depth - 1)
+    elif isinstance(value, list):
+        for item in as_list(value):
+            yield from _nested_names(item, depth - 1)
+
+
+_WRAPPER_KEYS: Final = frozenset({*map(plain_name, _NAME_KEYS), plain_name("recipient_name")})

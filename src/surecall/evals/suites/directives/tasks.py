@@ -1,0 +1,181 @@
+"""What the suite `directives` asks for, and which payloads do it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from surecall.directives import DirectiveRegistry, read_patch
+from surecall.evals.answers import affirms, is_negated, list_sentences
+from surecall.narrow import as_fields, as_list
+from surecall.records import clip
+
+
+def _object(required: Sequence[str], **properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+_IMAGE_KINDS: Final = (
+    "image",
+    "*/*",
+    "png",
+    "jpg",
+    "jpeg",
+    "webp",
+    "gif",
+    "svg",
+    "bmp",
+    "heic",
+    "avif",
+    "tif",
+)
+_SAVED: Final = frozenset({"saved", "successful", "successfully", "complete", "completed"})
+_MIN_IMAGE_BYTES: Final = 1_024
+_TEXT: Final = {"type": "string", "minLength": 1}
+_OP: Final = _object(
+    ["op", "path"],
+    op={"type": "string", "enum": ["set", "delete", "append", "insert"]},
+    path={"type": "string", "description": "A JSON pointer such as /draft/title."},
+    value={"type": ["string", "number", "boolean", "null"]},
+    index={"type": "integer"},
+)
+PAYLOADS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
+    "ui.show_form": (
+        "Shows the user a form. The form for a new character is character_form.",
+        _object(["form_id"], form_id=_TEXT),
+    ),
+    "ui.toast": (
+        "Shows the user a short message.",
+        _object(
+            ["message"],
+            message=_TEXT,
+            level={"type": "string", "enum": ["info", "success", "warning", "error"]},
+        ),
+    ),
+    "ui.patch": (
+        "Changes the draft.",
+        _object(["ops"], ops={"type": "array", "items": _OP, "minItems": 1}),
+    ),
+    "ui.request_upload": (
+        "Asks the user to upload a file.",
+        _object(
+            ["purpose"],
+            purpose={**_TEXT, "description": "What the file is for."},
+            accept={"type": "array", "items": {"type": "string"}},
+            max_bytes={"type": "integer", "minimum": 1},
+        ),
+    ),
+}
+
+
+def _find_none(payload: dict[str, Any]) -> str:
+    return ""
+
+
+def _find_bad_news(payload: dict[str, Any]) -> str:
+    level, message = payload.get("level"), str(payload.get("message"))
+    if level in {"warning", "error"}:
+        return f"good news has the level {level}"
+    return "" if affirms(message, _SAVED) else f"it does not say so: {clip(message, 80)}"
+
+
+def _find_no_image(payload: dict[str, Any]) -> str:
+    accepted = [str(each).casefold() for each in as_list(payload.get("accept") or [])]
+    if accepted and not any(kind in each for each in accepted for kind in _IMAGE_KINDS):
+        return f"no image is accepted: {clip(' '.join(accepted), 80)}"
+    size = payload.get("max_bytes", _MIN_IMAGE_BYTES)
+    return f"no image has {size} bytes" if size < _MIN_IMAGE_BYTES else ""
+
+
+class Task(Struct, frozen=True, kw_only=True):
+    """One thing that a user asks of the application."""
+
+    name: str
+    asks: str
+    type: str
+    ideal: dict[str, Any]
+    """The payload that a good model writes."""
+    expected: dict[str, Any] = {}
+    """Members that must be exactly these."""
+    words: tuple[str, ...] = ()
+    """One of these must be in the texts of the payload, and not be denied there."""
+    find_contradiction: Callable[[dict[str, Any]], str] = _find_none
+    """Says which member is against what was asked for."""
+
+    def find_wrong(self, payload: dict[str, Any]) -> str:
+        """Return what the strict verdict finds wrong with a payload; empty when it is right."""
+        for key, value in self.expected.items():
+            if payload.get(key) != value:
+                return f"{key} is {clip(repr(payload.get(key)), 80)}"
+        said = " ".join(value for value in payload.values() if isinstance(value, str)).casefold()
+        if self.words and not any(word in said for word in self.words):
+            return f"nothing says {' or '.join(self.words)}"
+        if self.words and any(map(is_negated, list_sentences(said))):
+            return f"it is denied: {clip(said, 80)}"
+        return self.find_contradiction(payload)
+
+    def changes_elsewhere(self, payload: dict[str, Any]) -> bool:
+        """Tell whether a patch is aimed at anything but the one field that may be changed."""
+        own = {item["path"] for item in self.expected.get("ops", ())}
+        ops = payload.get("ops")
+        items = as_list(ops) if isinstance(ops, list) else [ops]
+        return any(as_fields(item).get("path") not in own for item in items)
+
+    def does_loosely(self, name: str, payload: dict[str, Any]) -> bool:
+        """Tell whether this is what was asked for, as the original experiment sees it."""
+        if name != self.type:
+            return False
+        if self.type != "ui.patch":
+            return True
+        ops = read_patch(payload).ops
+        return any((op["op"], op["path"]) == ("set", "/draft/foo") and "value" in op for op in ops)
+
+
+_SET_FOO: Final = {"ops": [{"op": "set", "path": "/draft/foo", "value": "bar"}]}
+TASKS: Final = (
+    Task(
+        name="show_form",
+        asks="I want to create a new character. Show me the form for it.",
+        type="ui.show_form",
+        ideal={"form_id": "character_form"},
+        expected={"form_id": "character_form"},
+    ),
+    Task(
+        name="toast",
+        asks="Tell me with a short message on the screen that the draft was saved.",
+        type="ui.toast",
+        ideal={"message": "The draft was saved."},
+        words=("saved", "save"),
+        find_contradiction=_find_bad_news,
+    ),
+    Task(
+        name="patch_draft",
+        asks="Set /draft/foo to the string bar.",
+        type="ui.patch",
+        ideal=_SET_FOO,
+        expected=_SET_FOO,
+    ),
+    Task(
+        name="request_upload",
+        asks="Ask me to upload an image of my character.",
+        type="ui.request_upload",
+        ideal={"purpose": "An image of the character", "accept": ["image/*"]},
+        words=("image", "picture", "portrait", "character", "photo"),
+        find_contradiction=_find_no_image,
+    ),
+)
+"""What is asked, in order."""
+
+
+def make_registry() -> DirectiveRegistry:
+    """Return the types of directives of the suite."""
+    registry = DirectiveRegistry()
+    for name, (description, schema) in PAYLOADS.items():
+        check = read_patch if name == "ui.patch" else None
+        registry.add(name, description=description, payload=schema, check=check)
+    return registry
