@@ -95,6 +95,8 @@ def find_likely_calls(text: str, tools: ToolNames) -> LikelyCalls | None:
 def _find_in(plain: Unescaped, tools: ToolNames) -> LikelyCalls | None:
     text = plain.text
     candidates, is_over_limit = find_candidates(text, tools)
+    if not candidates:
+        return LikelyCalls(content=text, is_over_limit=True) if is_over_limit else None
     layout = Layout(text, [Span(it.start, it.end) for it in candidates])
     groups = [
         group

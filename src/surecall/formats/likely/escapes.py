@@ -14,6 +14,7 @@ _FIRST_QUOTE: Final = re.compile(r"[^\"\\]*+(?:\\++[^\"\\]++)*+\\{1,3}+\"")
 _HTML: Final = re.compile(r"\s*+(?:&lt;|\[?+\s*+\{\s*+&(?:quot|#34|#39);)")
 _WIDE_BEFORE: Final = re.compile(r"(?<=[\"\]}\d])([：，])(?=\s*+[\"\[{\d-])")
 _NARROW: Final = {"：": ":", "，": ","}
+_FIRST_CHARACTERS: Final = 80
 _STRINGS: Final = re.compile(r"\s*+(?:\"|\[\s*+\")")
 
 
@@ -29,6 +30,8 @@ class Unescaped(NamedTuple):
 
 def unescape_text(text: str) -> Unescaped:
     """Return a text without the escapes that all of it was written with."""
+    if "\\" not in text and "&" not in text and "：" not in text:  # most texts
+        return Unescaped(text)
     if "\\_" in text:
         plain = _MARKDOWN.sub(r"\1", text)
         why = "underscores were escaped as in Markdown"
@@ -46,7 +49,7 @@ def unescape_text(text: str) -> Unescaped:
 
 def unwrap_strings(text: str) -> Unescaped | None:
     """Return what a text says that is nothing but a string of JSON, or a list of them."""
-    if not _STRINGS.match(text):
+    if '"' not in text[:_FIRST_CHARACTERS] or not _STRINGS.match(text):
         return None
     try:
         value: Any = decode(text)

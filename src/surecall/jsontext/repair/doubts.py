@@ -64,7 +64,7 @@ _REMAINS_BEFORE: Final = re.compile(r"\A\s*+[:,}\]\"']|[\"'\]}]\s*+[:,]|\"\Z")
 """Text before a value that is rather the rest of a larger one."""
 _CLOSERS_INSIDE: Final = re.compile(r"[}\]]\s*+[}\]]\s*+,")
 """Where a bracket may have been doubled, instead of one too many at the end."""
-_LEADING_ZERO: Final = re.compile(r"[-+]?+0[0-9]++")
+_LEADING_ZERO: Final = re.compile(r"[-+]?+0[0-9xXoObB][0-9a-fA-F_]*+")
 _FEW_LETTERS: Final = 3
 _MARKS: Final = "`~:=(>"
 _LOOK_BACK: Final = 400
@@ -112,7 +112,7 @@ def _is_comment_with_comma(receipt: Receipt) -> bool:
 
 
 def _has_leading_zero(receipt: Receipt) -> bool:
-    """Tell whether a number began with a zero: octal, two numbers, or a text without quotes."""
+    """Tell whether a number began with a zero: of another base, two numbers, or a text."""
     return receipt.rule == "rewrite_number" and bool(_LEADING_ZERO.fullmatch(str(receipt.before)))
 
 
