@@ -566,3 +566,29 @@ def test_bare_text_before_many_blanks_ends_at_its_last_word() -> None:
     blanks = " " * 2_000
     assert repair_json(f'{{"city": a b{blanks}}}').value == {"city": "a b"}
     assert repair_json(f'{{"city": a b{blanks}# c\n}}').value == {"city": "a b"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[042]", id="zero-before-a-number"),
+        pytest.param('{"a": {"b": {"c": 1}}, "d": 2}}', id="closer-doubled-inside-or-at-the-end"),
+    ],
+)
+def test_a_slip_with_two_meanings_leaves_a_value_likely_at_most(text: str) -> None:
+    """It is read, but not certain, and says why."""
+    found = repair_json(text)
+    assert (found.state, found.certainty) == ("whole", "likely")
+    assert found.doubt
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('{"a": 5 // five,\n "b": 1}', id="comment-that-ends-with-a-comma"),
+        pytest.param('{"a"[["x"false],[false,-7,"no"]]}', id="literal-behind-an-inner-quote"),
+    ],
+)
+def test_text_that_may_have_lost_a_quote_is_refused(text: str) -> None:
+    """Nobody can tell what was a string there."""
+    assert repair_json(text).state == "unreadable"

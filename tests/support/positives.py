@@ -140,6 +140,52 @@ BROKEN_SHAPES: dict[str, str] = {
     "invoke": '<invoke name="$name">$args</invoke>',
     "function attribute": '<function name="$name">$args</function>',
     "a fence in a wrapper": "<tool_call>\n```json\n$json\n```\n</tool_call>",
+    "a quote that never closes": "[{'$py_d}]",
+    "all quotes escaped": "$json_escaped",
+    "all quotes escaped, Python": "$py_escaped_quotes",
+    "a string of JSON": "$json_text",
+    "text in a string of JSON": '["Okay.\\n\\n```python\\n$py_s\\n```"]',
+    "escaped as HTML": "&lt;tool_call&gt;$json_html&lt;/tool_call&gt;",
+    "full-width punctuation": '{"name"："$name"，"arguments"：$args}',
+    "tag in brackets": "[TOOL_CALL] $json [/TOOL_CALL]",
+    "token without brackets": "TOOL_CALLS [$json]",
+    "half a tag": "tool_call>$json</tool_call>",
+    "function in parentheses": "<function($name)>$args</function>",
+    "function without its bracket": "function=$name>$args</function>",
+    "headers of a turn": "<|end_header_id|><|start_header_id|>[$py]",
+    "tool_use and input": '<tool_use name="$name"><input>$args</input></tool_use>',
+    "name and arguments elements": (
+        "<tool_call>\n<name>$name</name>\n<arguments>$args</arguments>\n</tool_call>"
+    ),
+    "parameters as elements": (
+        "<tool_call>\n<tool_name>$name</tool_name>\n<parameters>\n$children\n</parameters>\n"
+        "</tool_call>"
+    ),
+    "labels in a tag": "<tool_call>name: $name\narguments: $args</tool_call>",
+    "name in quotes in a tag": '<tool_call>"$name", $args</tool_call>',
+    "pairs without their tag": "$name\n$pairs\n</tool_call>",
+    "parameters without the end of the call": "<function=$name>\n$parameters",
+    "quote missing behind a key": '{"name: "$name", "arguments": $args}',
+    "quote missing behind a name": '{"name": "$name, "arguments": $args}',
+    "quotes inside quotes": '{"name": "$name", "arguments": "$args"}',
+    "closers missing before a tag": (
+        '<tool_call>{"name": "$name", "arguments": $args_open</tool_call>'
+    ),
+    "brace missing before a parenthesis": "$name($args_open)",
+    "commas in a row": "$name($kwargs_commas)",
+    "arguments in single quotes as text": '{"name": "$name", "arguments": "$args_single"}',
+    "arguments as names and values": '{"name": "$name", "arguments": $args_list}',
+    "list of a name and text": '["$name", $args_text]',
+    "two calls in a string": '["$py_s, $py_s2"]',
+    "command": '{"command": "$name", "arguments": $args}',
+    "method": '{"method": "$name", "params": $args}',
+    "default_api": "call:default_api:$name$args",
+    "a thought before it": "Thought: need data\n$py",
+    "a remark on its line": "I look. $py",
+    "an announcement on its line": "Let me call the tool. $json",
+    "a sentence that it is glued to": "I will call the function now.$name\n$args",
+    "its speaker": "Assistant: $py",
+    "help offered behind it": "$json\nWould you like to make another query?",
 }
 """Shapes of damaged or made-up calls, as bug reports show them."""
 
@@ -159,7 +205,7 @@ def positives(shapes: dict[str, str]) -> Iterator[Positive]:
         for number, first in enumerate(chosen):
             second = chosen[(number + 1) % len(chosen)]
             parts = {**_parts(first), **{f"{key}2": it for key, it in _parts(second).items()}}
-            has_second = any(f"${key}2" in template for key in ("py", "json", "keyed"))
+            has_second = any(f"${key}2" in template for key in ("py", "py_s", "json", "keyed"))
             calls = [first, second] if has_second else [first]
             if "undeclared" in shape:
                 calls = [(first[0], {**first[1], "verbose": True})]
@@ -183,4 +229,20 @@ def _parts(call: tuple[str, dict[str, Any]]) -> dict[str, str]:
         "args_inner": args[1:-1],
         "children": "\n".join(f"<{key}>{value}</{key}>" for key, value in arguments.items()),
         "yaml": "\n".join(f"  {key}: {value}" for key, value in arguments.items()),
+        "py_d": python.replace("'", '"'),
+        "py_s": python.replace('"', "'"),
+        "py_escaped_quotes": python.replace("'", '"').replace('"', '\\"'),
+        "json_escaped": NOTATIONS["json"](name, arguments).replace('"', '\\"'),
+        "json_text": json.dumps(NOTATIONS["json"](name, arguments)),
+        "json_html": NOTATIONS["json"](name, arguments).replace('"', "&quot;"),
+        "args_open": args[:-1],
+        "args_list": json.dumps([{"name": key, "value": it} for key, it in arguments.items()]),
+        "kwargs_commas": python[len(name) + 1 : -1].replace(", ", ",, ") + ",",
+        "pairs": "\n".join(
+            f"<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>"
+            for key, value in arguments.items()
+        ),
+        "parameters": "\n".join(
+            f"<parameter={key}>\n{value}\n</parameter>" for key, value in arguments.items()
+        ),
     }

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, cast
 
+from msgspec.structs import replace
+
 from surecall.jsontext import repair_json
 from surecall.records import Receipt
 
@@ -146,7 +148,7 @@ class _BlockReader:
         while True:
             here = skip_debris(source, here)
             if source.at_end(here):
-                return cut_call(source, head.label, head.end)
+                return self._unclosed(build)
             tag = self._grammar.tag(source, here)
             if tag is None:
                 tag = self._property_tag(here)
@@ -171,6 +173,15 @@ class _BlockReader:
                     return Block(call, here)
                 self._note("missing_closing_tag", tag.start, tag.end, "the call ends before this")
                 return self._whole(build, here)
+
+    def _unclosed(self, build: Builder) -> Block:
+        """Return a call whose text ends behind a closed value: whole if the model stopped there."""
+        cut = cut_call(self._source, self._head.label, self._head.end)
+        if not self._parameters or not self._is_certain or self._is_left_open:
+            return cut
+        self._note("missing_closing_tag", cut.end, cut.end, "the call ends with the text")
+        call = self._whole(build, cut.end).call
+        return Block(replace(call, state="cut", unclosed=call.arguments), cut.end)
 
     def _whole(self, build: Builder, end: int) -> Block:
         name = self._head.label

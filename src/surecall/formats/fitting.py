@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 from msgspec import Struct
 
 from surecall.errors import JSONTextError
-from surecall.jsontext import decode
+from surecall.jsontext import decode, repair_json
 from surecall.records import Receipt
 
 from .base import TextCall
@@ -269,7 +269,7 @@ class _Gate:
         try:
             value = decode(text)
         except JSONTextError:
-            value = None
+            value = repair_json(text, ended=True).value if text.lstrip()[:1] == "{" else None
         if isinstance(value, dict):
             if not fits(parameters, cast("dict[str, Any]", value)):
                 raise _Refused

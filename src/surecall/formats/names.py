@@ -134,7 +134,7 @@ def parameter_names(parameters: dict[str, Any] | None) -> tuple[str, ...]:
 def _spellings(name: str) -> list[str]:
     """Return what is left of a name when decorations are taken off, one after the other."""
     spellings: list[str] = []
-    current = name.strip().strip("\"'`").removesuffix("()").strip()
+    current = name.strip().strip("\"'`").removesuffix("()").strip().rstrip(": ")
     for _ in range(4):
         spellings.append(current)
         shorter = _GLUED.sub("", current).strip()

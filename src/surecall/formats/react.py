@@ -12,7 +12,9 @@ from surecall.records import Receipt, clip
 
 from .bare_json import begins_like_call, gate_row, read_row
 from .base import CallFormat, Found, TextCall
-from .fitting import has_required, single_parameter
+from .fitting import fits, has_required, single_parameter
+from .names import parameter_names
+from .python_calls import read_python_calls
 from .pythonic import read_calls_in_python, text_calls_of
 from .source import Source
 
@@ -214,10 +216,24 @@ def _with_text(source: Source, name: str, text: str) -> TextCall | None:
         return None
     if text in ("", "None", "none", "null", "N/A") and not has_required(parameters):
         return TextCall(name=name, arguments={})
+    if (given := _keywords_of(text, parameters)) is not None:
+        return TextCall(name=name, arguments=given)
     only = single_parameter(parameters)
     if only is None:
         return TextCall(name=name, arguments=text, state="unreadable")
     return TextCall(name=name, arguments={only: _plain(text)})
+
+
+def _keywords_of(text: str, parameters: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what `key=value, …` says where all keys are parameters, as in a call of Python."""
+    head, equals, _ = text.partition("=")
+    if not equals or head.strip() not in parameter_names(parameters):
+        return None
+    found = read_python_calls(f"f({text})", 0)
+    if found.state != "whole" or len(found.calls) != 1 or found.calls[0].positional:
+        return None
+    given = found.calls[0].keywords
+    return given if fits(parameters, given) else None
 
 
 def _plain(text: str) -> Any:

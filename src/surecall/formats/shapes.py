@@ -254,10 +254,11 @@ def _call_of(
             moved = Receipt("nest_flat_arguments", "", list(arguments), "arguments")
             receipts = (*receipts, moved)
         arguments = arguments or None
-    elif isinstance(arguments, list) and _is_one_object(cast("list[Any]", arguments)):
-        before = clip(str(cast("list[Any]", arguments)))
-        arguments = cast("list[Any]", arguments)[0]
-        receipts = (*receipts, Receipt("unwrap_argument_list", "", before, arguments))
+    elif isinstance(arguments, list):
+        unwrapped = _unwrap_arguments(cast("list[Any]", arguments))
+        if unwrapped is not None:
+            before, arguments = clip(str(cast("list[Any]", arguments))), unwrapped
+            receipts = (*receipts, Receipt("unwrap_argument_list", "", before, arguments))
     return TextCall(name=name, arguments=arguments, id=_id_of(record), receipts=receipts)
 
 
@@ -286,8 +287,16 @@ def _is_schema(value: Any) -> bool:
     return record.get("type") in _JSON_TYPES and record.keys() <= _SCHEMA_KEYS
 
 
-def _is_one_object(arguments: list[Any]) -> bool:
-    return len(arguments) == 1 and isinstance(arguments[0], dict)
+def _unwrap_arguments(arguments: list[Any]) -> dict[str, Any] | None:
+    """Return the one object of a list, or what a list of names and values says."""
+    if not arguments or not all(isinstance(entry, dict) for entry in arguments):
+        return None
+    entries = cast("list[dict[str, Any]]", arguments)
+    for key in ("name", "key"):
+        if all(entry.keys() == {key, "value"} for entry in entries):
+            pairs = {entry[key]: entry["value"] for entry in entries if _is_name(entry[key])}
+            return pairs if len(pairs) == len(entries) else None
+    return entries[0] if len(entries) == 1 else None
 
 
 def _name_of(record: dict[str, Any]) -> str:

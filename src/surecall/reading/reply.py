@@ -19,7 +19,7 @@ from surecall.formats import (
     ToolNames,
     may_hold_call,
 )
-from surecall.formats.likely import find_likely_calls, names_a_tool
+from surecall.formats.likely import find_likely_calls, mend_call, names_a_tool
 from surecall.jsontext import TextBuffer
 from surecall.records import Defect, ErrorDetail, Reading, Reply, ToolCall
 
@@ -32,6 +32,7 @@ from .truncation import came_to_its_end, cut_cause, doubt_finish, says_malformed
 from .wording import (
     MALFORMED,
     MAY_GO_ON,
+    MENDED,
     REPEATED_KEY,
     doubt_judgement,
     note_malformed,
@@ -233,6 +234,11 @@ class ReplyReader:
 
     def _read_call(self, piece: CallPiece, cut: str | None, doubt: str = "") -> ToolCall:
         ended = self._came_to_end and piece.ends_text
+        written = piece.call
+        if ended and cut is None and written.state == "cut" and written.unclosed is None:
+            mended = mend_call(piece.written, self._names)
+            if mended is not None:
+                piece, doubt = replace(piece, call=mended), doubt or MENDED
         return self._calls.read_text(piece, cut, ended=ended, doubt=doubt)
 
     def _doubt(self, piece: CallPiece) -> str | None:

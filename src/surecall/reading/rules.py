@@ -233,8 +233,10 @@ _DECLARED: Final = (
         text_for_json Takes a value that is not JSON as text.
         unescape_entities Reads `&lt;` and the like as the characters they mean.
         unescape_markdown Reads an underscore that was escaped as in Markdown.
+        unescape_quotes Reads a call whose quotation marks were all escaped.
         unescape_tags Reads escaped tags as tags.
         unwrap_argument_list Takes the list from around the arguments.
+        unwrap_json_string Reads a call inside text that is all one string of JSON.
         wrong_closing_tag Reads another closing tag as the one that is missing.
         yaml_body Reads arguments that are YAML.
         """,

@@ -28,6 +28,7 @@ PLACEHOLDER: Final = "They are a placeholder for arguments that could not be rea
 # Doubts
 
 MAY_GO_ON: Final = "The text ends inside what may have been a longer value or quotation."
+MENDED: Final = "The JSON of the call is damaged; it was read by the likeliest of its meanings."
 NO_ARGUMENTS: Final = "No arguments arrived at all, though the tool has some."
 
 

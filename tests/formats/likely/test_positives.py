@@ -19,8 +19,8 @@ CERTAIN = {
     "a name as tag", "a name as tag, JSON in it",
 }  # fmt: skip
 """Markup of a family, or messages that are nothing but calls."""
-UNREAD = {"missing parenthesis", "wrong closer"}
-"""The last value may go on, or the brackets can be read in two ways."""
+UNREAD = {"missing parenthesis"}
+"""The last value may go on."""
 
 
 def written(calls: tuple[ToolCall, ...]) -> list[tuple[str, Any]]:

@@ -45,6 +45,7 @@ class Case(NamedTuple):
     value: Any
 
 
+SIDE_OR_RADIUS = {"anyOf": [obj(side=NUMBER), obj(radius=NUMBER)]}
 CERTAIN = [
     Case("12", INTEGER, 12),
     Case(" 12\n", INTEGER, 12),
@@ -350,6 +351,7 @@ OBJECTS = [
 ]
 
 LISTS = [
+    Case("first (1), second (2)", TAGS, ["first (1)", "second (2)"]),
     Case('"red"', TAGS, ["red"]),
     Case("red", TAGS, ["red"]),
     Case("red, green and blue", TAGS, ["red", "green", "blue"]),
@@ -428,6 +430,7 @@ CIRCLE = obj(kind={"const": "circle"}, r=NUMBER)
 SQUARE = obj(kind={"const": "square"}, a=NUMBER)
 SHAPE = {"anyOf": [CIRCLE, SQUARE]}
 UNIONS = [
+    Case("radius: 2", SIDE_OR_RADIUS, {"radius": 2}),
     Case('{"kind": "square", "a": "2"}', SHAPE, {"kind": "square", "a": 2}),
     Case('{"kind": "Circle", "r": 2}', SHAPE, {"kind": "circle", "r": 2}),
     Case('{"r": 2}', SHAPE, {"kind": "circle", "r": 2}),

@@ -19,20 +19,22 @@ from surecall.jsontext import canonical_hash
 from surecall.records import Receipt, clip
 
 from .candidates import find_candidates
+from .escapes import Unescaped, unescape_text, unwrap_strings
 from .layout import Fence, Layout, Span
 from .mentions import Place, subjects_of, why_mention
 from .naming import Candidate, names_a_tool
+from .written_json import mend_call
 
-__all__ = ["LikelyCall", "LikelyCalls", "find_likely_calls", "names_a_tool"]
+__all__ = ["LikelyCall", "LikelyCalls", "find_likely_calls", "mend_call", "names_a_tool"]
 
 _MAX_CHARACTERS: Final = 100_000
 _MARKS: Final = ("(", "{", "[", "<", ":\n")
 """Without one of them no text calls anything."""
-_ESCAPED: Final = re.compile(r"\\([_*\[\]])")
 _BETWEEN: Final = re.compile(
     r"(?:[\s,;+&\[\](){}\"'`*|]++|-\s|\d{1,3}+[.)]\s|and\b|then\b|</?+[\w|:.-]{1,40}+>)*+"
 )
 _BEFORE: Final = re.compile(r"(?:[\[({\"'`*\s]|<[|/]?+[\w:.-]{1,40}+[|]?+>)++\Z")
+_LIST_MARKS: Final = frozenset("[<")
 _WINDOW: Final = 160
 _AFTER: Final = re.compile(r"(?:[\])}\"'`*;,]|[ \t]*+<[|/]?+[\w:.-]{1,40}+[|]?+>)*+")
 _OR: Final = re.compile(
@@ -81,21 +83,30 @@ def find_likely_calls(text: str, tools: ToolNames) -> LikelyCalls | None:
     if len(text) > _MAX_CHARACTERS:
         is_silent = not names_a_tool(text, tools)
         return None if is_silent else LikelyCalls(content=text, is_over_limit=True)
-    plain = _ESCAPED.sub(r"\1", text) if "\\_" in text else text
-    candidates, is_over_limit = find_candidates(plain, tools)
+    plain = unescape_text(text)
+    found = _find_in(plain, tools)
+    if found is None and (inner := unwrap_strings(text)) is not None:
+        found = _find_in(inner, tools)
+    if found is None or found.calls:
+        return found
+    return LikelyCalls(content=text, is_over_limit=True)
+
+
+def _find_in(plain: Unescaped, tools: ToolNames) -> LikelyCalls | None:
+    text = plain.text
+    candidates, is_over_limit = find_candidates(text, tools)
     if not candidates:
         return LikelyCalls(content=text, is_over_limit=True) if is_over_limit else None
-    layout = Layout(plain, [Span(it.start, it.end) for it in candidates])
+    layout = Layout(text, [Span(it.start, it.end) for it in candidates])
     groups = [
         group
-        for group in _without_choices(plain, list(_group(layout, candidates)))
+        for group in _without_choices(text, list(_group(layout, candidates)))
         if not _is_mention(layout, group)
     ]
-    calls = tuple(_calls_of(plain, groups, unescaped=plain != text))
+    calls = tuple(_calls_of(plain, groups))
     if not calls:
         return LikelyCalls(content=text, is_over_limit=True) if is_over_limit else None
-    content = _without(plain, groups)
-    return LikelyCalls(calls=calls, content=content, is_over_limit=is_over_limit)
+    return LikelyCalls(calls=calls, content=_without(text, groups), is_over_limit=is_over_limit)
 
 
 def _group(layout: Layout, candidates: list[Candidate]) -> Iterator[_Group]:
@@ -135,14 +146,15 @@ def _is_mention(layout: Layout, group: _Group) -> bool:
         group.start,
         group.end,
         is_tag=group.candidates[0].format == "name_tag",
-        is_in_list=opened is not None and "[" in opened.group(),
+        is_in_list=opened is not None and not _LIST_MARKS.isdisjoint(opened.group()),
         has_arguments=any(call.arguments for one in group.candidates for call in one.calls),
         subjects=subjects_of(call for one in group.candidates for call in one.calls),
     )
     return bool(why_mention(layout, place, group.fence))
 
 
-def _calls_of(text: str, groups: list[_Group], *, unescaped: bool) -> Iterator[LikelyCall]:
+def _calls_of(plain: Unescaped, groups: list[_Group]) -> Iterator[LikelyCall]:
+    text = plain.text
     seen: set[str] = set()
     for group in groups:
         here: set[str] = set()
@@ -155,9 +167,10 @@ def _calls_of(text: str, groups: list[_Group], *, unescaped: bool) -> Iterator[L
                     continue
                 here.add(said)
                 receipts = [*call.receipts]
-                if unescaped:
-                    note = "underscores were escaped as in Markdown"
-                    receipts.append(Receipt("unescape_markdown", "text", "\\_", "_", why=note))
+                if plain.rule:
+                    receipts.append(
+                        Receipt(plain.rule, "text", plain.before, plain.after, why=plain.why)
+                    )
                 receipts.append(
                     Receipt("judge_call_in_text", "text", clip(written), call.name, why=why)
                 )

@@ -9,7 +9,7 @@ from .loose_python import MAX_CALL_CHARS
 from .naming import MAX_CANDIDATES, MAX_NAMES, Budget, Candidate, find_names
 from .written_json import find_json_calls
 from .written_python import find_python_calls
-from .written_tags import find_lines, find_tags
+from .written_tags import find_lines, find_pairs, find_tags
 
 _LOOKS_PER_CHARACTER: Final = 2
 
@@ -30,6 +30,7 @@ def find_candidates(text: str, tools: ToolNames) -> Candidates:
     every = [
         *(find_json_calls(text, tools, names) if "{" in text or "[" in text else ()),
         *(find_tags(text, tools) if "<" in text else ()),
+        *(find_pairs(text, tools, names) if "<arg_key>" in text else ()),
         *find_lines(text, tools, names),
         *find_python_calls(text, tools, names, budget),
     ]

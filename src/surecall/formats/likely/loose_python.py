@@ -7,9 +7,10 @@ whose quotes are missing.
 
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from surecall.formats.python_calls import read_python_calls
 from surecall.jsontext import repair_json
@@ -61,6 +62,14 @@ class LooseCall(Struct, frozen=True, kw_only=True):
     """Words that may be the names of variables: nothing shows that they are values."""
 
 
+class _Arguments(NamedTuple):
+    """The texts between the commas of a call, where it ends, and the closers that it lacks."""
+
+    texts: list[str]
+    end: int
+    missing: str = ""
+
+
 class _Refused(Exception):  # noqa: N818 - a signal, not an error
     """What stands here is not an argument."""
 
@@ -71,7 +80,9 @@ def read_loose_call(text: str, at: int) -> LooseCall | None:
     pieces = _split_arguments(window)
     if pieces is None:
         return None
-    arguments, end = pieces
+    arguments, end, missing = pieces
+    if missing:
+        return _build_unclosed(pieces, at)
     strict = read_python_calls("f" + window[:end], 0)
     if strict.state == "whole" and len(strict.calls) == 1:
         call = strict.calls[0]
@@ -87,7 +98,19 @@ def read_loose_call(text: str, at: int) -> LooseCall | None:
         return None
 
 
-def _split_arguments(text: str) -> tuple[list[str], int] | None:
+def _build_unclosed(pieces: _Arguments, at: int) -> LooseCall | None:
+    """Return a call whose parenthesis closes while a bracket in it is open."""
+    *whole, last = pieces.texts
+    try:
+        call = _build([*whole, f"{last}{pieces.missing}"], at + pieces.end)
+    except _Refused:
+        return None
+    why = "a bracket was missing before the parenthesis"
+    receipt = Receipt("fix_mismatched_closer", "text", ")", pieces.missing, lossless=False, why=why)
+    return replace(call, receipts=(*call.receipts, receipt))
+
+
+def _split_arguments(text: str) -> _Arguments | None:
     """Return the texts between the commas of a call, and where its parenthesis closes."""
     closers: list[str] = []
     arguments: list[str] = []
@@ -109,14 +132,12 @@ def _split_arguments(text: str) -> tuple[list[str], int] | None:
             if not closers:
                 arguments.append(text[begun : here - 1])
                 begun = here
-        elif closers:
-            if closers.pop() != char:
-                return None
-        elif char == ")":
-            last = text[begun : here - 1]
-            if last.strip():
-                arguments.append(last)
-            return arguments, here
+        elif closers and closers[-1] == char:
+            closers.pop()
+        elif char == ")" and ")" not in closers:
+            arguments.append(text[begun : here - 1])
+            texts = [argument for argument in arguments if argument.strip()]
+            return _Arguments(texts, here, "".join(reversed(closers)))
         else:
             return None
     return None

@@ -164,9 +164,11 @@ def _is_instruction(text: str, start: int, trail: str, rest: list[Span]) -> bool
     return any(map(phrases.STEP.match, text[max(0, start - phrases.MAX_LEAD) : start].split("\n")))
 
 
-def _is_dialogue(layout: Layout, end: int) -> bool:
-    """Tell whether somebody else speaks on the next line, which ends no call."""
-    at = layout.text.find("\n", end)
+def _is_dialogue(layout: Layout, place: Place) -> bool:
+    """Tell whether somebody else spoke before, or speaks on the next line, which ends no call."""
+    if layout.first(phrases.OTHER_SPEAKER) < place.start:
+        return True
+    at = layout.text.find("\n", place.end)
     if at < 0 or layout.candidates[-1].start > at:
         return False
     return phrases.NEXT_SPEAKER.match(layout.text, at + 1) is not None
@@ -188,17 +190,17 @@ def _judge_line(layout: Layout, place: Place) -> str:
         return "it is in a quoted line"
     if phrases.TIME_OF_DAY.search(prefix):
         return "it is in a log"
-    if phrases.SPEAKER.fullmatch(prefix.rstrip(phrases.AROUND)) and _is_dialogue(layout, place.end):
+    if phrases.SPEAKER.fullmatch(prefix.rstrip(phrases.AROUND)) and _is_dialogue(layout, place):
         return "it is in a dialogue"
     if phrases.CHOICE.match(prefix) or _is_example(layout, prefix, place.start):
         return "it is one of several ways, or an example"
     if why := why_lines(layout, place.start, place.end):
         return why
-    if _is_indented(prefix) and layout.has_text_before(place.start - len(prefix)):
+    if _is_indented(prefix) and _is_in_indented_block(layout, place.start - len(prefix)):
         return "it is in an indented block"
     if place.is_tag and _is_in_element(layout.text, place.start):
         return "it is a part of a document"
-    if phrases.NOT_CALLED.search(prefix):
+    if phrases.NOT_CALLED.search(phrases.STOPS.split(prefix)[-1]):
         return "it is a definition"
     if "~~" in prefix and "~~" in suffix:
         return "it is struck through"
@@ -208,8 +210,14 @@ def _judge_line(layout: Layout, place: Place) -> str:
     is_quoted = (is_in_quotes and not place.is_in_list) or _is_quoted_part(prefix, suffix)
     if is_quoted and layout.has_text_outside(place.start, place.end):  # else all of it is in them
         return "it is in quotation marks"
-    prefix = phrases.WRAPPER_TAG.sub("", prefix.rstrip(phrases.AROUND + phrases.QUOTES))
-    return _judge_sentence(prefix, suffix, place)
+    prefix = phrases.TOKENS.sub("", prefix.rstrip(phrases.AROUND + phrases.QUOTES))
+    return _judge_sentence(phrases.WRAPPER_TAG.sub("", prefix), suffix, place)
+
+
+def _is_in_indented_block(layout: Layout, line: int) -> bool:
+    """Tell whether a line with a margin is code: one below the tag around calls is none."""
+    before = layout.text[max(0, line - phrases.MAX_LEAD) : line]
+    return layout.has_text_before(line) and not phrases.WRAPPER_TAG.search(before)
 
 
 def _is_in_element(text: str, start: int) -> bool:
@@ -234,6 +242,9 @@ def _judge_sentence(prefix: str, suffix: str, place: Place) -> str:
     stands_alone = (
         not words or phrases.LABEL.fullmatch(words) or phrases.ASSIGNMENT.fullmatch(words)
     )
+    if not stands_alone and _ends_sentence(words):
+        words = lead_of(words, len(words))
+        stands_alone = _leads_to_call(words, place.subjects)
     if not stands_alone and not _is_announced(words, goes_on=follows[:1].isalpha()):
         return "it is a part of a sentence"
     if words and speaks_of(words, place.subjects):
@@ -247,6 +258,24 @@ def _judge_sentence(prefix: str, suffix: str, place: Place) -> str:
     if follows.startswith("?") or follows.rstrip().endswith("?"):
         return "it is a part of a question"
     return ""
+
+
+def _ends_sentence(words: str) -> bool:
+    """Tell whether the words before a call are finished, so that it is not a part of them."""
+    words = words.rstrip()
+    if not words.endswith((".", "!", "。", "！")) or words.endswith(".."):
+        return False
+    return len(words.split()) > 1 or phrases.GOES_ON.match(words) is not None
+
+
+def _leads_to_call(sentence: str, subjects: frozenset[str]) -> bool:
+    """Tell whether a finished sentence before a call on its line is about it, or a mere remark."""
+    if phrases.GOES_ON.match(sentence):
+        return True
+    if len(sentence.split()) <= phrases.MAX_REMARK_WORDS and phrases.FIRST_PERSON.search(sentence):
+        return True
+    is_about = not subjects.isdisjoint(_stems(phrases.WORD.findall(sentence.lower())))
+    return is_about or phrases.ABOUT_CALLS.search(sentence) is not None
 
 
 def _is_announced(words: str, *, goes_on: bool) -> bool:
@@ -293,6 +322,9 @@ def _asks(text: str) -> bool:
         return True
     for found in phrases.ASKS.finditer(text):
         stop = phrases.SENTENCE_STOP.search(text, found.start())
+        said = text[found.end() : stop.start() if stop else len(text)]
+        if phrases.HELPS.search(said) and not phrases.MAKES_IT.search(said):
+            continue
         if (stop and stop.group() == "?") or found.group().lower().startswith(
             ("let me know", "tell me")
         ):

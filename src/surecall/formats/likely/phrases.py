@@ -34,7 +34,7 @@ SPEAKS_OF: Final = _phrases(
     i\.e
     such as
     examples?
-    sample
+    sample(?=:|\Z| (?:calls?|code|json|requests?|usage|inputs?|outputs?|queries|query|tool|function)\b)
     would (?:look|be|have|return|give|call|use|run|need|invoke|then|mean)
     looks? like
     syntax|signature|usage|template|document(?:ation|ed)|docs
@@ -109,11 +109,16 @@ REFERS: Final = _phrases(
 )
 """A lead that speaks of the text itself, and not of the task that the call is for."""
 WRAPPER_TAG: Final = lazy_pattern(
-    r"<[^<>\s]{0,40}?(?:tool|func|call|action|invoke|exec)[^<>\n]{0,80}+>\s*+\Z", re.IGNORECASE
+    r"(?:<[^<>\s]{0,40}?(?:tool|func|call|action|invoke|exec)[^<>\n]{0,80}+>"
+    r"|\[(?:tool|func|call|action)[\w ]{0,20}+\]|(?:^|[>\s])(?:tool|function)_calls?+>?+"
+    r"|(?:^|>)call:(?:default_api:)?+)\s*+\Z",
+    re.IGNORECASE,
 )
+TOKENS: Final = lazy_pattern(r"(?:<\|[\w ]{1,40}+\|>\s*+|<\?xml[^<>\n]{0,80}+>\s*+|<!\[CDATA)++\Z")
+"""Tokens of a template, or the start of a document, right before a call."""
 MARKUP: Final = lazy_pattern(r"<[|/?!]?+[\w:. =\"'-]{0,80}+[|?/]?+>|<!--|-->")
 GOES_ON_BEHIND: Final = lazy_pattern(
-    r"[\s.,;:!*`\"'()\]}>]*+(?:\Z|\n|[A-Z<#+&|]|//|--|\[\s*+[-\d\"']|\.\w|(?:to|for|and|then|so|as|while"
+    r"[\s.,;:!*`\"'()\]}>]*+(?:\Z|\n|[A-Z<#+&|]|//|--|\[\s*+[-\d\"'/]|\.\w|(?:to|for|and|then|so|as|while"
     r"|because|since|which will|please|now(?! \w++(?<=s)\b)|next)\b)"
 )
 """What may stand behind a call on its line: a new sentence, a comment, indexing or a purpose."""
@@ -137,12 +142,17 @@ GOES_ON: Final = lazy_pattern(
     r"|lastly\b|also\b|step\b|task\b|question\b|sure\b|ok\b|okay\b|alright\b|great\b|certainly\b"
     r"|of course|got it|yes\b|no problem|absolutely\b|understood\b|one moment"
     r"|thanks?\b|done\b"
-    r"|action\b|tool\b|assistant\s*+\Z|(?:function|tool|api)_\w++|[^\W\d_]{2,30}?ing\b)",
+    r"|action\b|tool\b|assistant\s*+:?+\s*+\Z|(?:thoughts?|reasoning):|(?:function|tool|api)_\w++|[^\W\d_]{2,30}?ing\b)",
     re.IGNORECASE,
 )
 """A lead like this goes on with the work."""
 HELPS: Final = lazy_pattern(
-    r"\b(?:anything else|any (?:other|more|further)|else|help|assist|more about|other questions)\b",
+    r"\b(?:anything else|any (?:other|more|further)|else|help|assist|more about|other questions"
+    r"|another|more information|explain)\b",
+    re.IGNORECASE,
+)
+MAKES_IT: Final = lazy_pattern(
+    r"\b(?:run|call|proceed|go ahead|execute|send|continue|do (?:it|this|that)|this|it)\b",
     re.IGNORECASE,
 )
 QUESTION: Final = lazy_pattern(r"[^.!?\n\"'(){}\[\]<>]++[?？](?=[\s*_)”]|\Z)")
@@ -214,6 +224,9 @@ STEP: Final = lazy_pattern(r"[\s*#]{0,8}+(?:step )?\d{1,2}+[.:)]", re.IGNORECASE
 TIME_OF_DAY: Final = lazy_pattern(
     r"(?<!\d)[012]?+\d:[0-5]\d(?!\d)|^\W{0,2}+(?:INFO|DEBUG|WARN|WARNING|ERROR|TRACE)\b"
 )
+OTHER_SPEAKER: Final = lazy_pattern(
+    r"^[\W_]{0,6}+(?:user|human|system|customer)\b[^\n:]{0,20}+:", re.MULTILINE | re.IGNORECASE
+)
 SPEAKER: Final = lazy_pattern(r"\s*+[^\W\d][^\n:]{0,40}+:\s*+")
 NEXT_SPEAKER: Final = lazy_pattern(r"[ \t*]*+[^\W\d][\w .()-]{0,40}+:[ \t*]++\S")
 CHOICE: Final = lazy_pattern(
@@ -247,6 +260,10 @@ NAMES_IT: Final = lazy_pattern(
     r"[^.!?;\n]{0,40}+(?<=[:=→>s])\Z",
     re.IGNORECASE,
 )
+FIRST_PERSON: Final = lazy_pattern(
+    r"\b(?:i|me|my|we|us|let[’']?s|ich|wir|je|nous|yo)\b", re.IGNORECASE
+)
+ABOUT_CALLS: Final = lazy_pattern(r"\b(?:call|function|tool|calculation)", re.IGNORECASE)
 MAX_ANNOUNCEMENT: Final = 60
 STOPS: Final = lazy_pattern(r"[.!?;\n。！？；]")
 ECHOES: Final = (
@@ -271,8 +288,8 @@ NOT_CALLED: Final = lazy_pattern(
     r"\b(?:def|class|assert|import|from|function|fn|func|new|async def)\s"
 )
 QUOTES: Final = "\"'“”„‘«»‹›"
-AROUND: Final = "`*_([ "
-AFTER_AROUND: Final = "`*_)] \"'"
+AROUND: Final = "`*_([{ "
+AFTER_AROUND: Final = "`*_)]} \"'"
 CODE_INDENT: Final = 4
 AFTER_CALL: Final = lazy_pattern(
     r"\s*+(?:->|=>|→|==?|!=|—|–|:\s*+\w|-\s++\w|vs\b|\(\d"

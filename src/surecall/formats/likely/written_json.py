@@ -21,6 +21,7 @@ from surecall.formats.shapes import (
 )
 from surecall.jsontext import decode, repair_json, scan_value_end
 from surecall.records import Receipt, clip
+from surecall.schema import property_schema, type_text_value
 
 from .loose_python import read_loose_call
 from .naming import (
@@ -34,7 +35,9 @@ from .naming import (
 )
 from .written_python import bind_arguments
 
-_CALL_KEYS: Final = frozenset({*NAME_KEYS, *ARGUMENT_KEYS, *ID_KEYS, "type", "index"})
+_NAME_KEYS: Final = (*NAME_KEYS, "call", "command", "method", "operation")
+"""Keys under which a name is a tool's, if arguments that fit it are beside it."""
+_CALL_KEYS: Final = frozenset({*_NAME_KEYS, *ARGUMENT_KEYS, *ID_KEYS, "type", "index"})
 _BESIDE_CALLS: Final = frozenset(
     {
         *ID_KEYS,
@@ -50,6 +53,7 @@ _BESIDE_CALLS: Final = frozenset(
 )
 _SCHEMA_KEYS: Final = frozenset({"type", "properties"})
 _OPENERS: Final = re.compile(r"[{\[]")
+_RECORD: Final = re.compile(r"(?:\[\s*+)?+\{\s*+[\"'“]?+[^\W\d]")
 _MAX_OPENERS: Final = 2_000
 _SCANS_PER_CHARACTER: Final = 8
 _SCANS_OF_READING: Final = 3
@@ -59,7 +63,9 @@ _MAX_ARGUMENTS_BEHIND: Final = 8_192
 _DOUBLED: Final = "{{"
 _BEFORE_NAME: Final = re.compile(
     r"(?:[\[({\s]*+\{\s*+[\"']?+(?:name|tool|tool_name|function|action)[\"']?+\s*+[:=]\s*+[\"']?+"
-    r"|[\[(]\s*+[\"']?+|(?:assistant\s++)?+to=)\Z"
+    r"|[\[(]\s*+[\"']?+|(?:assistant\s++)?+to=|<?+(?:function|tool|invoke)[=(]"
+    r"|<[\w|]{1,40}+>\s*+(?:name|tool|function|action)\s*+[:=]\s*+[\"']?+"
+    r"|(?<![ \w])(?:call:)?+(?:default_api|functions?)[:.]|(?<![ \w])call:)\Z"
 )
 """What may stand before a name whose arguments are an object behind it."""
 _AFTER_ARGUMENTS: Final = re.compile(r"[\s)\]}]*+")
@@ -73,6 +79,9 @@ _ARGUMENT_WORDS: Final = frozenset(
     }
 )  # fmt: skip
 """Words between the name of a tool and the arguments of a call."""
+_CLOSING_TAGS: Final = re.compile(r"(?:\s*+(?:<[/|][\w|:-]{1,40}+>|```))++\s*+\Z")
+_CUT_STRING: Final = "close_cut_string"
+_BETWEEN_CALLS: Final = re.compile(r"[\s,;]*+")
 _NEXT_OBJECT: Final = re.compile(r"[\s,;]*+(?=\{)")
 
 
@@ -80,6 +89,7 @@ def find_json_calls(text: str, tools: ToolNames, names: list[Name]) -> Iterator[
     """Yield objects and lists that name a tool, or have its name before them."""
     budget = _SCANS_PER_CHARACTER * len(text) + 4_096
     done = 0
+    is_mended = False
     for number, opener in enumerate(_OPENERS.finditer(text)):
         start = opener.start()
         if start < done:
@@ -89,6 +99,11 @@ def find_json_calls(text: str, tools: ToolNames, names: list[Name]) -> Iterator[
         end = scan_value_end(text, start)
         budget -= (len(text) if end is None else end) - start
         if end is None:
+            if not is_mended and _RECORD.match(text, start):
+                is_mended = True
+                if (call := mend_call(text[start:], tools)) is not None:
+                    yield Candidate(start=start, end=len(text), calls=(call,), format="bare_json")
+                    return
             continue
         before = _name_before(text, start, tools, names)
         if before is None and not _names_inside(start, end, names):
@@ -110,6 +125,8 @@ def _name_before(text: str, at: int, tools: ToolNames, names: list[Name]) -> Nam
         first = begin_of_name(text, name.start)
         if first == name.start or tools.resolve(text[first : name.end]):
             return name._replace(start=first)
+        if text[name.start - 1] == "." and text.startswith("\n", name.end):
+            return name  # glued to the sentence before it, as in `I look it up.search`
     return None
 
 
@@ -126,7 +143,8 @@ def _read_json(
         written = written.replace("{{", "{").replace("}}", "}")
     repaired = repair_json(written, ended=True, nested="keep")
     if repaired.state != "whole":
-        return None
+        call = mend_call(written, tools) if _RECORD.match(written) else None
+        return call and Candidate(start=start, end=end, calls=(call,), format="bare_json")
     calls = tuple(islice(_calls_of(repaired.value, tools, repaired.receipts), MAX_CANDIDATES))
     if _is_name_alone(calls) and (following := _read_arguments_behind(text, end, calls[0], tools)):
         arguments, end = following
@@ -144,6 +162,30 @@ def _read_json(
     if not calls:
         return None
     return Candidate(start=start, end=end, calls=calls, format="bare_json")
+
+
+def mend_call(written: str, tools: ToolNames) -> TextCall | None:
+    """Return the one call that damaged JSON can be guessed to be, if it fits its tool exactly.
+
+    Its closers, or a tag behind it, show that the text did not end in the middle of it.
+    """
+    begun = _RECORD.search(written)
+    closed = _CLOSING_TAGS.search(written, max(0, len(written) - MAX_NAME_DISTANCE))
+    if begun is None:
+        return None
+    body = written[begun.start() : closed.start() if closed else None].rstrip()
+    if not body or (closed is None and body[-1] not in "}]"):
+        return None
+    guessed = repair_json(body, ended=True, nested="keep", guess=True, cut="close")
+    if any(receipt.rule == _CUT_STRING for receipt in guessed.receipts) or (
+        guessed.state == "cut" and closed is None
+    ):
+        return None
+    calls = tuple(islice(_calls_of(guessed.value, tools, guessed.receipts), 2))
+    arguments = _as_object(calls[0].arguments) if len(calls) == 1 else None
+    if arguments is None or not fits_exactly(arguments, tools.parameters(calls[0].name)):
+        return None
+    return replace(calls[0], arguments=arguments)
 
 
 def _leads_to_arguments(between: str) -> bool:
@@ -194,7 +236,11 @@ def _calls_of(value: Any, tools: ToolNames, receipts: tuple[Receipt, ...]) -> It
     while waiting:
         item = waiting.pop()
         if isinstance(item, list):
-            waiting.extend(reversed(cast("list[Any]", item)))
+            items = cast("list[Any]", item)
+            if call := _call_in_list(items, tools, receipts):
+                yield call
+            else:
+                waiting.extend(reversed(items))
         elif isinstance(item, dict):
             record = cast("dict[str, Any]", item)
             found = find_calls(record, receipts, tools=tools).calls
@@ -205,6 +251,29 @@ def _calls_of(value: Any, tools: ToolNames, receipts: tuple[Receipt, ...]) -> It
                 yield from _loose_record(record, tools, receipts)
         elif isinstance(item, str):
             yield from _calls_in_text(item, tools)
+
+
+def _call_in_list(
+    items: list[Any], tools: ToolNames, receipts: tuple[Receipt, ...]
+) -> TextCall | None:
+    """Return the call of a list of a name and its arguments, as text or as `key=value`."""
+    if len(items) < 2 or not all(isinstance(item, str) for item in items):
+        return None
+    name, *rest = cast("list[str]", items)
+    if not is_tool(name, tools):
+        return None
+    parameters = tools.parameters(name)
+    arguments = _as_object(rest[0]) if len(rest) == 1 else None
+    if arguments is None:
+        pairs = [item.partition("=") for item in rest]
+        arguments = {
+            key.strip(): type_text_value(value.strip(), property_schema(parameters or {}, key))
+            for key, _, value in pairs
+        }
+    if not fits_exactly(arguments, parameters):
+        return None
+    moved = Receipt("nest_flat_arguments", "", rest, "arguments")
+    return TextCall(name=name, arguments=arguments, receipts=(*receipts, moved))
 
 
 def _is_meant(call: TextCall, record: Mapping[str, Any], tools: ToolNames) -> bool:
@@ -226,9 +295,15 @@ def _loose_record(
     record: dict[str, Any], tools: ToolNames, receipts: tuple[Receipt, ...]
 ) -> Iterator[TextCall]:
     """Yield calls of shapes that only the tools tell from other records."""
-    name_key = next((key for key in NAME_KEYS if is_tool(record.get(key), tools)), None)
+    name_key = next((key for key in _NAME_KEYS if is_tool(record.get(key), tools)), None)
     if name_key is not None:
         name = cast("str", record[name_key])
+        given = next((record[key] for key in ARGUMENT_KEYS if key in record), None)
+        if name_key not in NAME_KEYS:
+            arguments = _as_object(given) if record.keys() <= _CALL_KEYS else None
+            if arguments is not None and fits_exactly(arguments, tools.parameters(name)):
+                yield TextCall(name=name, arguments=arguments, receipts=receipts)
+            return
         flat = {key: value for key, value in record.items() if key not in _CALL_KEYS}
         declared = set(parameter_names(tools.parameters(name)))
         if flat.keys() & declared and not any(key in record for key in ARGUMENT_KEYS):
@@ -254,16 +329,21 @@ def _as_object(value: Any) -> dict[str, Any] | None:
 
 
 def _calls_in_text(text: str, tools: ToolNames) -> Iterator[TextCall]:
-    """Yield the calls of an entry of a list that is a call written as text."""
-    here = text.strip()
-    name, opened, _ = here.partition("(")
-    if not opened or not is_tool(name, tools):
-        return
-    call = read_loose_call(here, len(name))
-    if call is None or here[call.end :].strip(" ;,"):
-        return
-    made = bind_arguments(tools.resolve(name) or name, call, tools)
-    if made is not None:
+    """Yield the calls of an entry of a list that is nothing but calls written as text."""
+    here = 0
+    text = text.strip()
+    found: list[TextCall] = []
+    while here < len(text):
+        name, opened, _ = text[here:].partition("(")
+        if not opened or not is_tool(name, tools) or len(found) == MAX_CANDIDATES:
+            return
+        call = read_loose_call(text, here + len(name))
+        made = bind_arguments(tools.resolve(name) or name, call, tools) if call else None
+        if call is None or made is None:
+            return
         why = "the call was written as a string in a list"
-        receipt = Receipt("read_call_in_string", "text", clip(here), made.name, why=why)
-        yield replace(made, receipts=(*made.receipts, receipt))
+        receipt = Receipt("read_call_in_string", "text", clip(text), made.name, why=why)
+        found.append(replace(made, receipts=(*made.receipts, receipt)))
+        following = _BETWEEN_CALLS.match(text, call.end)
+        here = following.end() if following else call.end
+    yield from found

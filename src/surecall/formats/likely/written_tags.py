@@ -28,8 +28,13 @@ _OBJECT_ATTRIBUTE: Final = lazy_pattern(r"\s*+([^\W\d][\w.:-]*+)\s*+=\s*+(?=[{\[
 _MAX_ATTRIBUTE: Final = 8_192
 _CHILD: Final = lazy_pattern(r"\s*+<([^\W\d][\w.-]*+)>")
 _WRAPPERS: Final = frozenset(
-    {"tool_call", "toolcall", "function_call", "functioncall", "function", "tool", "invoke", "call"}
-)
+    {
+        "tool_call", "toolcall", "tool-call", "tool_use", "function_call", "functioncall",
+        "function", "tool", "invoke", "call", "action",
+    }
+)  # fmt: skip
+_NAME_CHILDREN: Final = ("name", "tool_name", "function_name", "function", "tool")
+_PAIR: Final = ("<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>")
 _YAML_HEAD: Final = lazy_pattern(
     r"^(?:[*_]{0,2}+(?:name|tool|function|action)[*_]{0,2}+:[*_ ]{0,3}+)?+(?=[\w.-])", re.MULTILINE
 )
@@ -80,13 +85,6 @@ def _read_tag(
     attributes, here = _read_attributes(text, tag.end(1))
     if attributes is None:
         return None
-    name: Any = tag[1]
-    if not names_tool:
-        key = next((key for key in ("name", "function", "tool") if key in attributes), None)
-        name = attributes.pop(key) if key else None
-    if not is_tool(name, tools):
-        return None
-    given: Any = next((attributes.pop(key) for key in ARGUMENT_KEYS if key in attributes), None)
     body_end = here
     if text.startswith("/>", here):
         end = here + 2
@@ -99,15 +97,23 @@ def _read_tag(
         here += 1
     else:
         return None
-    values = attributes or None
     body = text[here:body_end].strip()
-    if given is None and values is None and body:
+    name: Any = tag[1]
+    if not names_tool:
+        if not attributes:
+            attributes, body = _tag_arguments(body) or {}, ""
+        key = next((key for key in _NAME_CHILDREN if key in attributes), None)
+        name = attributes.pop(key) if key else None
+    if not is_tool(name, tools):
+        return None
+    given: Any = next((attributes.pop(key) for key in ARGUMENT_KEYS if key in attributes), None)
+    if given is None and not attributes and body:
         given = body
-    arguments = _tag_arguments(given, name, tools) if given is not None else values
+    arguments = _tag_arguments(given) if given is not None else attributes
     if arguments is None:
-        arguments = {}
-        if given is not None:
-            return None
+        return None
+    if len(arguments) == 1 and (key := next(iter(arguments))) in ARGUMENT_KEYS:
+        arguments = _tag_arguments(arguments[key]) or arguments
     parameters = tools.parameters(name)
     typed = {
         key: type_text_value(value, property_schema(parameters or {}, key))
@@ -139,7 +145,8 @@ def _read_attributes(text: str, at: int) -> tuple[dict[str, Any] | None, int]:
     return attributes, at
 
 
-def _tag_arguments(given: Any, name: str, tools: ToolNames) -> dict[str, Any] | None:
+def _tag_arguments(given: Any) -> dict[str, Any] | None:
+    """Return the arguments that an object or child elements stand for."""
     text = str(given).replace("&quot;", '"').strip()
     if text.startswith("{"):
         repaired = repair_json(text, ended=True)
@@ -154,6 +161,33 @@ def _tag_arguments(given: Any, name: str, tools: ToolNames) -> dict[str, Any] | 
         children[child[1]] = text[child.end() : closing].strip()
         here = closing + len(child[1]) + 3
     return children if children and not text[here:].strip() else None
+
+
+def find_pairs(text: str, tools: ToolNames, names: list[Name]) -> Iterator[Candidate]:
+    """Yield names with pairs of elements behind them, for a key and its value."""
+    for begun, over, name in names:
+        parameters = tools.parameters(name) or {}
+        arguments: dict[str, Any] = {}
+        end = over
+        while pair := _read_pair(text, end):
+            key, value, end = pair
+            arguments[key] = type_text_value(value, property_schema(parameters, key))
+        if arguments and fits_exactly(arguments, parameters):
+            call = TextCall(name=name, arguments=arguments)
+            yield Candidate(start=begun, end=end, calls=(call,), format="glm")
+
+
+def _read_pair(text: str, at: int) -> tuple[str, str, int] | None:
+    found: list[str] = []
+    for opener, closer in (_PAIR[:2], _PAIR[2:]):
+        while text[at : at + 1].isspace():
+            at += 1
+        end = text.find(closer, at) if text.startswith(opener, at) else -1
+        if end < 0:
+            return None
+        found.append(text[at + len(opener) : end].strip())
+        at = end + len(closer)
+    return found[0], found[1], at
 
 
 def find_lines(text: str, tools: ToolNames, names: list[Name]) -> Iterator[Candidate]:

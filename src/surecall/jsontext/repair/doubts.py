@@ -45,7 +45,7 @@ _KEY_BEHIND_PREFIX: Final = re.compile(rf"\A(?:\d|\Z)|{_KEY_WITH_SYNTAX.pattern}
 _MEMBER_INSIDE: Final = re.compile(
     r",\s*+\"[^\"]{0,80}+(?:\"\s*+,|\"?\s*+:)|\"\s*+[\":=]|,\s*+\"[^\":]{1,80}+:|\A[^\"]*+\"\s*+,"
     r"|,\"[^\"]{0,80}+\"|\A[^\"]*+\"\s[^\":=]*+[:=]\s*+\"|\"[^\w\",]{1,4}+\""
-    r"|\"\s*+(?:[-+.\de]++|true|false|null)\s*+,\s*+\"|,[^\S\n]*+\n\s*+\""
+    r"|\"\s*+(?:[-+.\de]++|true|false|null)\s*+(?:,\s*+\"|[\]}])|,[^\S\n]*+\n\s*+\""
 )
 _AT_EDGE_OR_MEMBER: Final = re.compile(rf"\A\"|\"\Z|{_MEMBER_INSIDE.pattern}")
 _MEMBER_AT_START: Final = re.compile(r"\s*+\"[^\"]{0,80}+\"\s*+:")
@@ -62,6 +62,9 @@ _LINE_AT_END: Final = re.compile(r"[^\n\r]*+[\n\r]\s*+\"")
 """A quote and the line break behind it may have changed places."""
 _REMAINS_BEFORE: Final = re.compile(r"\A\s*+[:,}\]\"']|[\"'\]}]\s*+[:,]|\"\Z")
 """Text before a value that is rather the rest of a larger one."""
+_CLOSERS_INSIDE: Final = re.compile(r"[}\]]\s*+[}\]]\s*+,")
+"""Where a bracket may have been doubled, instead of one too many at the end."""
+_LEADING_ZERO: Final = re.compile(r"[-+]?+0[0-9xXoObB][0-9a-fA-F_]*+")
 _FEW_LETTERS: Final = 3
 _MARKS: Final = "`~:=(>"
 _LOOK_BACK: Final = 400
@@ -90,11 +93,27 @@ def refuse_doubtful(text: str, found: Repaired, *, ended: bool) -> Repaired:
         return _STRING
     if not rules.isdisjoint(_STRING_RULES) and _has_swallowed(found.value, rules):
         return _STRING
+    if "add_missing_comma" in rules and any(map(_is_comment_with_comma, found.receipts)):
+        return _STRING
     if rules.isdisjoint(_BRACKETS):
+        if any(map(_has_leading_zero, found.receipts)):
+            return replace(found, certainty="likely", doubt=_ZERO)
+        if "drop_stray_closer" in rules and _CLOSERS_INSIDE.search(text):
+            return replace(found, certainty="likely", doubt=_CLOSER)
         return found
     if not ended and _may_be_elsewhere(text, found, rules):
         return _BRACKET
     return replace(found, certainty="likely", doubt=_MORE)
+
+
+def _is_comment_with_comma(receipt: Receipt) -> bool:
+    """Tell whether a comment ends with a comma, which is rather text that lost its quotes."""
+    return receipt.rule == "drop_comment" and str(receipt.before).rstrip().endswith(",")
+
+
+def _has_leading_zero(receipt: Receipt) -> bool:
+    """Tell whether a number began with a zero: of another base, two numbers, or a text."""
+    return receipt.rule == "rewrite_number" and bool(_LEADING_ZERO.fullmatch(str(receipt.before)))
 
 
 def _may_be_part(text: str, found: Repaired) -> bool:
@@ -254,6 +273,8 @@ _STRING: Final = _refusal(
     "Send valid JSON, with every quote inside a string escaped.",
 )
 _MORE: Final = "A bracket is missing: more may have been meant."
+_ZERO: Final = "A number begins with a zero: it may have been another, or text."
+_CLOSER: Final = "A bracket is too many, and it may be another than the last."
 _PART: Final = _refusal(
     "The value looks like a part of a larger one whose start is missing or damaged.",
     "Send the whole value, with nothing before it.",

@@ -207,7 +207,9 @@ def read_listing(text: str, *, short: bool = True) -> list[str] | None:
     """Return items that are separated by commas; None for what may be a sentence."""
     lead = _LEAD.match(text)
     body = text[lead.end() :] if lead else text
-    body = body.strip().removesuffix(".").strip("[]()")
+    body = body.strip().removesuffix(".")
+    if body[:1] + body[-1:] in ("[]", "()") and body.find(body[-1]) == len(body) - 1:
+        body = body[1:-1]
     if len(body) > _MAX_LINES * 10:
         return None
     parts = [part.strip() for part in _COMMA.split(body)]

@@ -1,5 +1,6 @@
 """Objects: keys that are spelled otherwise, members that need a change, lines of text, wrappers."""
 
+import re
 from typing import Any, Final, cast
 
 from surecall.reading import wording
@@ -14,6 +15,7 @@ from .scalars import MAX_BRANCHES, MAX_LABEL_CHARS, NONE_WORDS
 _ALIASES: Final = ("title", "description", "alias", "aliases", "x-alias", "x-aliases")
 _MAX_RENAMED: Final = 200
 _DROPPED: Final = object()
+_LABEL: Final = re.compile(r"\s*+[^\W\d][\w -]{0,40}+:\s")
 
 
 class Fitter(ArrayWalker):
@@ -94,7 +96,9 @@ class Fitter(ArrayWalker):
         if name is not None and value is not None and not _looks_structured(value):
             item: Fit = yield self._visit(value, view.properties[name], (*path, name))
             named = {name: item.value}
-            step = make_change("name_single_value", path, value, named, SHAPE, wording.SINGLE_FIELD)
+            # Text with a label of its own rather says what another property is.
+            cost = SHAPE + LINES if isinstance(value, str) and _LABEL.match(value) else SHAPE
+            step = make_change("name_single_value", path, value, named, cost, wording.SINGLE_FIELD)
             fits.append(self._check(item._replace(value=named).after(step), part))
         return self._best(value, fits, path)
 
