@@ -93,7 +93,11 @@ def test_the_site_has_no_barrier(browser: Browser, address: str) -> None:
     """The index, a page with code and a page with wide tables."""
     page = browser.new_page()
     found: list[str] = []
-    for path in ("index.html", "tutorial/first-loop.html", "reference/faults.html"):
+    for path in (
+        "index.html",
+        "tutorial/first-loop.html",
+        "explanation/clients-with-and-without.html",
+    ):
         page.goto(f"{address}/{path}")
         found += find_barriers(page)
     page.close()

@@ -8,7 +8,7 @@ model that comes in one read, as almost all do: nobody has to wait for the rest 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from uvicorn.protocols.http.httptools_impl import (
     STATUS_LINE,
@@ -194,8 +194,7 @@ class GatewayProtocol(HttpToolsProtocol):
             super().on_message_complete()
             return
         self.cycle = WholeRequest(self, path, b"".join(self._pieces))
-        app: Any = self.app
-        self._start_asgi_task(self.cycle, app)
+        self._start_asgi_task(self.cycle, cast("Any", self).app)
 
     def read_head(self, headers: RawHeaders, hosts: Hosts) -> Head:
         """Return what the headers of a request say; clients send the same ones again and again."""

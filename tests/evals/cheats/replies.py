@@ -16,7 +16,7 @@ from surecall.evals.suites.agents import AgentsSuite
 from surecall.evals.suites.bfcl import BfclSuite
 from surecall.evals.suites.custom import CustomSuite
 from surecall.evals.suites.directives import DirectivesSuite
-from surecall.evals.suites.errands import ErrandsSuite
+from surecall.evals.suites.errands import ERRANDS, Errand, ErrandsSuite
 from surecall.evals.suites.one_tool import OneToolSuite
 from surecall.transport import assistant, tool_call
 
@@ -153,7 +153,12 @@ def one_tool_call() -> tuple[str, dict[str, Any]]:
 
 def facts(errand: str) -> dict[str, Any]:
     """Return the facts of an errand."""
-    return ErrandsSuite().cases(errand)[0].prepare(SEED).state
+    return find_errand(errand).prepare(SEED).state
+
+
+def find_errand(name: str) -> Errand:
+    """Return an errand by its name."""
+    return next(errand for errand in ERRANDS if errand.scenario == name)
 
 
 def steps(errand: str) -> list[dict[str, Any]]:
@@ -161,7 +166,7 @@ def steps(errand: str) -> list[dict[str, Any]]:
     known = facts(errand)
     return [
         call(step.tool, f"e{place}", **{name: known[name] for name in step.takes})
-        for place, step in enumerate(ErrandsSuite().cases(errand)[0].steps)
+        for place, step in enumerate(find_errand(errand).steps)
     ]
 
 

@@ -76,7 +76,7 @@ async def play(
         **{**prepared.options, **options},
     )
     result, error = None, None
-    form = {} if prepared.output is None else {"output": prepared.output}
+    form: dict[str, Any] = {} if prepared.output is None else {"output": prepared.output}
     try:
         result = await session.run(prepared.messages, **form)
     except SurecallError as caught:

@@ -49,9 +49,12 @@ def affirms(text: str, words: frozenset[str] = _AFFIRMATIONS) -> bool:
 
 def denies(text: str) -> bool:
     """Tell whether a text says that the work was not done, and nowhere that it was."""
-    return not affirms(text) and any(
-        is_negated(sentence) and (_is_denial(sentence, _AFFIRMATIONS) or _lists_no_doing(sentence))
-        for sentence in list_sentences(text)
+    stated = [sentence for sentence in list_sentences(text) if not is_question(sentence)]
+    if not stated or affirms(text):
+        return False
+    heads = [sentence.partition(" if ")[0] for sentence in stated]
+    return all(map(is_negated, heads)) or any(
+        _is_denial(sentence, _AFFIRMATIONS) for sentence in stated
     )
 
 
@@ -63,11 +66,6 @@ def _is_denial(sentence: str, words: frozenset[str]) -> bool:
     found = list_words(stated)
     is_retraction = len(found) <= _MAX_RETRACTION_WORDS
     return is_retraction or not (words | _INABILITY).isdisjoint(found)
-
-
-def _lists_no_doing(sentence: str) -> bool:
-    found = list_words(sentence)
-    return "did" in found or "didn't" in found or bool(_CLAIM.search(sentence.casefold()))
 
 
 _VERBS: Final = (

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Any, Final
 from unicodedata import normalize
 
@@ -21,8 +22,12 @@ _MAX_NAME_CHARS: Final = 200
 
 def plain_name(name: str) -> str:
     """Return a name without case, marks, separators and letters that only look like others."""
-    folded = normalize("NFKD", name[:_MAX_NAME_CHARS]).casefold()
-    folded = folded.translate(LOOKALIKES).translate(_DIGITS)
+    return _fold_name(name[:_MAX_NAME_CHARS])
+
+
+@lru_cache(maxsize=4096)
+def _fold_name(name: str) -> str:
+    folded = normalize("NFKD", name).casefold().translate(LOOKALIKES).translate(_DIGITS)
     return "".join(char for char in folded if char.isascii() and char.isalnum())
 
 

@@ -23,6 +23,7 @@ from .scene import Scene
 
 _LIMIT_REASONS: Final = frozenset({"length", "max_tokens", "model_length"})
 _PATH: Final = re.compile(r'"path\\{0,3}"\s{0,8}:\s{0,8}\\{0,3}"([^"\\]{0,200})')
+_AROUND_WORDS: Final = "\"',;:()[]{}"
 _SEPARATORS: Final = re.compile(r"[/.$#\[\]'\"\\]++")
 _PATH_KEYS: Final = frozenset({"path", "pointer", "from", "field", "key", "target", "property"})
 """Keys under which models name what a patch is to change."""
@@ -130,7 +131,8 @@ def paths_of(made: MadeCall, fields: Collection[str] = ()) -> list[str]:
         fields: Names of fields that count as a path wherever they are a key.
     """
     if not made.arguments:
-        return _PATH.findall(made.raw)
+        words = (word.strip(_AROUND_WORDS) for word in made.raw.split())
+        return _PATH.findall(made.raw) or [word for word in words if word.startswith("/")]
     return list(dict.fromkeys(_list_aims(made.arguments, fields)))
 
 

@@ -148,7 +148,10 @@ class Answer:
             ProviderError: The body is too large, cut, late, or in an encoding that is not read.
         """
         self._open(feed, self._limits.max_stream_bytes, Code.STREAM_TOO_LARGE)
-        await self._wait_for_end()
+        try:
+            await self._wait_for_end()
+        finally:
+            self._feed = _drop_piece  # a reader may know its answer
 
     def pause(self) -> None:
         """Stop the pieces of `pipe`; the idle deadline stops too, the total one does not."""

@@ -63,7 +63,8 @@ class ClientJob(ABC):
         self._caller = caller
         self._asgi_scope, self._receive, self._send = asgi
         self._link: GatewayProtocol = self._asgi_scope["surecall.link"]
-        self._cycle: RequestResponseCycle = self._asgi_scope["surecall.cycle"]
+        # Out of the scope, which the cycle holds: or each request would leave a circle behind.
+        self._cycle: RequestResponseCycle = self._asgi_scope.pop("surecall.cycle")
         self._secret = hide_key(head.token)
         self.id = new_request_id()
         self.time = time.time()
