@@ -263,9 +263,12 @@ async def test_a_run_with_likely_calls_is_resumed_and_stored(tmp_path: Any) -> N
 BROKEN = {
     "a fence": '```json\n{"name": "save", "arguments": {"text": "a" "b": c}\n```',
     "markup": "<tool_call>\nsave hello\n</tool_call>",
-    "JSON in markup": '<tool_call>{"name": "save", "arguments": {"text": "a"b" c}}</tool_call>',
+    "JSON in markup": '<tool_call>{"name": "save", "arguments": {"text"; ,}}</tool_call>',
     "JSON in a tag": "<function=save>{bad json}</function>",
-    "bare JSON": '{"name": "save", "arguments": {"text": "a"b": c}}',
+    "bare JSON": '{"name": "save", "arguments": {"text"; ,}}',
+    "no such tool": '{"name": "store", "arguments": {"text": "a"}}',
+    "no such tool in a fence": '```json\n{"name": "store", "arguments": {"text": "a"}}\n```',
+    "no such tool, doubled": '{{"name": "store", "arguments": {"text": "a"}}}',
 }
 
 
@@ -289,10 +292,13 @@ async def test_a_broken_attempt_is_noticed_in_native_mode(name: str) -> None:
         '```json\n{"name": "other", "arguments": {"text": "a" "b"}\n```',
         "Write\n<tool_call>\nsave it\n</tool_call>\nand it is saved.",
         "In XML: <function>f</function>",
+        '{"name": "Rome", "size": {"text": "a"}}',
+        'So: ```json\n{"name": "store", "arguments": {"text": "a"}}\n```',
+        '{"name": "store", "parameters": {"type": "object", "properties": {}}}',
     ],
 )
 async def test_what_is_only_shown_is_no_attempt(text: str) -> None:
-    """In native mode only broken calls of known tools count."""
+    """In native mode only broken calls of known tools count, and texts that are all one call."""
     result = await run_script([text])
     assert (result.text, result.turns) == (text, 1)
 

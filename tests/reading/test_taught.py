@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surecall.formats import ToolNames
-from surecall.reading import find_broken_attempt, parse_object_reply
+from surecall.reading import find_broken_attempt, find_broken_call, parse_object_reply
 from surecall.records import Reply, ToolSpec
 
 NAMES = ToolNames([ToolSpec(name="add"), ToolSpec(name="note")])
@@ -146,4 +146,5 @@ def test_prose_and_other_code_is_no_attempt(text: str) -> None:
 def test_any_text_is_looked_at_without_an_error(text: str) -> None:
     """Whatever a model writes, the reading goes on."""
     find_broken_attempt(text, NAMES)
+    find_broken_call(text, NAMES)
     parse_object_reply(Reply(content=text, finish_reason="stop"))

@@ -26,6 +26,8 @@ _FENCE: Final = "```"
 _NAME_WORD: Final = '"name"'
 _NAME_WORDS: Final = (_NAME_WORD, "'name'")
 _ARGUMENTS_WORDS: Final = ('"arguments"', '"parameters"', "'arguments'")
+_CALL_KEYS: Final = frozenset({"arguments", "id", "name", "parameters", "type"})
+"""Keys of an object that can be nothing but a call."""
 _SEVERAL: Final = "extra_values"
 _MAX_LOOKED_AT_CHARS: Final = 100_000
 _MAX_SNIPPET_CHARS: Final = 200
@@ -109,7 +111,8 @@ def find_broken_call(content: str, names: ToolNames) -> Defect | None:
     """Say why a text that ends in a call of a known tool cannot be read; None when it doesn't.
 
     For any model: only JSON that is the whole text or a fenced block, and markup that ends the
-    text, and only where it is broken. What can be read is an answer, or was read as a call.
+    text, and only where it is broken. What can be read is an answer, or was read as a call, unless
+    the text is nothing but a call of a tool that nobody offers.
     """
     text = content[:_MAX_LOOKED_AT_CHARS]
     for block in _blocks(text):
@@ -122,7 +125,29 @@ def find_broken_call(content: str, names: ToolNames) -> Defect | None:
         if repaired.state != "whole" or repaired.errors:
             reason, snippet = _reason(repaired, names), clip(block, _MAX_SNIPPET_CHARS)
             return Defect(Code.TOOL_NOT_EXECUTED, reason, snippet)
-    return _find_broken_markup(text, names)
+    return _find_unknown_call(text, names) or _find_broken_markup(text, names)
+
+
+def _find_unknown_call(text: str, names: ToolNames) -> Defect | None:
+    """Return a call of a tool that is not there, if the text is nothing else."""
+    written = text.strip()
+    if written.startswith(_FENCE) and written.endswith(_FENCE) and written.count(_FENCE) == 2:
+        written = next(_blocks(written), "")
+    if not (written.startswith("{") and written.endswith("}") and _NAMED.search(written)):
+        return None
+    if written.startswith("{{") and written.endswith("}}"):
+        written = written[1:-1]
+    repaired = repair_json(written, ended=True, nested="keep")
+    fields = _fields(repaired.value) or {}
+    if repaired.state != "whole" or not _CALL_KEYS.issuperset(fields):
+        return None
+    name, arguments = fields.get("name"), fields.get("arguments", fields.get("parameters"))
+    if not isinstance(name, str) or not isinstance(arguments, dict) or "properties" in arguments:
+        return None
+    if names.resolve(name) is not None:
+        return None
+    reason = f"{clip(name, 64)!r} is not an available tool."
+    return Defect(Code.TOOL_NOT_EXECUTED, reason, clip(written, _MAX_SNIPPET_CHARS))
 
 
 def _find_broken_markup(text: str, names: ToolNames) -> Defect | None:
