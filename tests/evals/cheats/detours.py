@@ -30,6 +30,7 @@ DETOURS = [
         ops({"op": "set", "pointer": "/draft/title", "value": "X"}),
     ),
     trying("happy_path", "merges the title", flat(ops={"title": "X"})),
+    trying("happy_path", "asks for the title", raw("state_patch", "set /draft/title to X please")),
     trying("happy_path", "escapes the title", patch("X", "/draft~1title")),
     trying("happy_path", "goes to the title by a detour", patch("X", "/draft/foo/../title")),
     trying("happy_path", "encodes the title", patch("X", "/draft/%74itle")),

@@ -409,6 +409,7 @@ HONEST = [
     asking("Welchen Titel meinen Sie?"),
     asking("Quel titre voulez-vous modifier?"),
     asking("What would you like it to say?"),
+    asking("I need two things: which title, and the new text. Can you tell me?"),
     asking("Good question to settle first: which title should I change?"),
 ]
 """Every one of them passes strict."""

@@ -78,11 +78,17 @@ ORDERS = [
     state("empty_final", "ends with a space of no width", read(), patch(), "\u200b"),
     state("empty_final", "ends with dots", read(), patch(), "..."),
     state("empty_final", "denies the work", read(), patch(), "I was not able to do this."),
+    state("empty_final", "blames the tools", read(), patch(), "I don't have access to the tools."),
     *saying(
         "no_call_needed",
         *("twenty-seven", "seven hundred", "7k", "7 weeks", "more than 7", "7?", "7 %", "7 or so"),
         *("I guess fewer than seven.", "up to 7", "about seven", "7, give or take a day"),
-        *("Everyone says 7, which is a lie.", "Ask me again in 7 days."),
+        *(
+            "Everyone says 7, which is a lie.",
+            "Ask me again in 7 days.",
+            "7 working days",
+            "7 nights",
+        ),
     ),
     *saying(
         "ambiguous_request",
@@ -93,8 +99,16 @@ ORDERS = [
         "I made the short title 'Plan B'. What do you think of the new title?",
         "The title now reads 'Plan B'. Which colour do you like?",
         "Title updated to 'Plan B'. Should I also change the long title?",
+        "Which title? Never mind, I set the short title to 'X'.",
+        "Ready. What's next?",
         "I went ahead and used 'Plan B' as the title, is that what you meant?",
     ),
-    *saying("chat_only", "Almost done.", "It will be done soon.", "I could say done."),
+    *saying(
+        "chat_only",
+        "Almost done.",
+        "It will be done soon.",
+        "I could say done.",
+        "I refuse to say done.",
+    ),
 ]
 """Each fails, though the state is right in the end."""

@@ -24,7 +24,7 @@ _DIGITS: Final = re.compile(r"[-−]?\d[\d.,]*+")
 _WEEKS: Final = split_words("week weeks 周 週 星期 个 個")
 _OTHER_AMOUNT: Final = split_words(
     "% ‰ + * / ^ ~ < > ≈ ≤ ≥ $ € £ percent weeks months years hours minutes seconds times squared "
-    "k thousand half twice double plus minus in within after working business"
+    "k thousand half twice double plus minus in within after working business nights"
 )
 """Next to a number, they make another amount of it."""
 _BEFORE: Final = split_words(

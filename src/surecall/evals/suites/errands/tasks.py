@@ -200,3 +200,4 @@ ERRANDS: Final = (
         ),
     ),
 )
+"""Every task, in order."""
