@@ -78,8 +78,10 @@ def _drive(taken: Steps[T], connection: sqlite3.Connection) -> T:
     try:
         query = next(taken)
         while True:
-            text = query.text.replace("$", "?")
-            query = taken.send(connection.execute(text, query.values).fetchall())
+            # By name, because Python 3.12 warns of numbers.
+            text = query.text.replace("$", ":v")
+            values = {f"v{number}": value for number, value in enumerate(query.values, 1)}
+            query = taken.send(connection.execute(text, values).fetchall())
     except StopIteration as done:
         return done.value
 
