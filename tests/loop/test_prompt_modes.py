@@ -146,9 +146,9 @@ async def test_no_retry_when_none_is_allowed() -> None:
 
 
 async def test_json_in_the_answer_of_a_capable_model_is_an_answer() -> None:
-    """Only a model that was taught to write calls is told that one could not be read."""
+    """Only a model that was taught to write calls is told about one that is part of a text."""
     desk = Desk()
-    answer = BROKEN["no_such_tool"]
+    answer = f"Like this:\n{BROKEN['no_such_tool']}"
     result, transport = await ask([answer], desk, capabilities={})
 
     assert result.text == answer

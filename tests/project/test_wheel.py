@@ -128,7 +128,7 @@ def test_a_link_that_is_a_sentence_becomes_the_command_that_prints_the_page() ->
         "It is fast. [How](docs/explanation/performance.md#a)\nSee [why](docs/index.md) and go.\n"
     )
     page = rewrite(text, "", "v0.1.0")
-    assert page.startswith("Fast. How: `surecall docs performance`\nSee why and go.\n")
+    assert page.startswith("It is fast. How: `surecall docs performance`\nSee why and go.\n")
 
 
 def test_the_source_archive_holds_what_is_needed_to_build_and_test(built: Path) -> None:

@@ -35,6 +35,7 @@ RESET_CODE = Code.CONNECTION_RESET
 BIG = Code.UPSTREAM_TOO_LARGE
 ENCODING = Code.UPSTREAM_ENCODING
 SHORT = Deadlines(connect_s=2, first_byte_s=0.1, idle_s=0.1, total_s=0.3)
+PATIENT = Deadlines(connect_s=20, first_byte_s=20, idle_s=20, total_s=20)
 SMALL = ClientLimits(max_body_bytes=200_000, max_stream_bytes=200_000, max_header_bytes=4096)
 
 
@@ -293,12 +294,12 @@ async def test_a_usable_answer_is_read(case: Good, reader: Reader) -> None:
     """Status and body arrive as they were sent; only a clean connection is used again."""
     async with FaultyUpstream([case.script, [http_response(b"next")]]) as upstream:
         origin = Origin(upstream.url, limits=SMALL)
-        answer = await origin.send(case.method, "/v1/x", [("x-a", "b")], b"{}", deadlines=SHORT)
+        answer = await origin.send(case.method, "/v1/x", [("x-a", "b")], b"{}", deadlines=PATIENT)
         body = await reader(answer)
         assert (answer.status, body, answer.attempts) == (case.status, case.body, 1)
         if case.id == "a second reply a little later":
             await upstream.wait_departure()
-        following = await origin.send("POST", "/v1/y", [], b"{}", deadlines=SHORT)
+        following = await origin.send("POST", "/v1/y", [], b"{}", deadlines=PATIENT)
         assert await following.read() == b"next"
         await origin.close()
     assert [sent.connection for sent in upstream.requests] == ([1, 1] if case.reused else [1, 2])
@@ -310,15 +311,16 @@ async def test_an_unusable_answer_is_refused(case: Bad, reader: Reader) -> None:
     scripts: list[Script] = [case.script, [http_response(b"next")]]
     async with FaultyUpstream(scripts) as upstream:
         origin = Origin(upstream.url, limits=case.limits)
+        deadlines = SHORT if "TIMEOUT" in case.code else PATIENT
         with pytest.raises(ProviderError) as caught:
-            await reader(await origin.send("POST", "/v1/x", [], b"{}", deadlines=SHORT))
+            await reader(await origin.send("POST", "/v1/x", [], b"{}", deadlines=deadlines))
         code = case.code
         if code is BIG and reader is read_pieces:
             code = Code.STREAM_TOO_LARGE
         assert (caught.value.code, caught.value.attempts) == (code, 1)
         assert caught.value.__cause__ is None
         assert origin.idle_count == 0
-        following = await origin.send("POST", "/v1/y", [], b"{}", deadlines=SHORT)
+        following = await origin.send("POST", "/v1/y", [], b"{}", deadlines=PATIENT)
         assert await following.read() == b"next"
         assert origin.open_count == 1
         await origin.close()
