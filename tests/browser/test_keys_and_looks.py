@@ -44,7 +44,9 @@ def test_a_slash_goes_to_the_search_and_escape_leaves_it(page: Page) -> None:
     """What is typed after it is looked for, letters that are keys included."""
     page.keyboard.press("/")
     expect(page.locator("#search")).to_be_focused()
-    page.keyboard.type("jk?")
+    page.keyboard.type("j")
+    expect(page.locator("h1:visible")).to_contain_text("Trials")
+    page.keyboard.type("k?")
     expect(page.locator("#search")).to_have_value("jk?")
     page.keyboard.press("Escape")
     expect(page.locator("#search")).not_to_be_focused()

@@ -58,7 +58,7 @@ function settleScroll(path, page) {
   else if (wantedScroll !== null) scrollTo(0, wantedScroll);
   else if (path !== shownPath && shownPath !== null) {
     scrollTo(0, 0);
-    main.focus({ preventScroll: true });
+    if (document.activeElement?.id !== "search") main.focus({ preventScroll: true });
   }
 }
 
