@@ -173,6 +173,7 @@ PLAIN_TOKENS = (
     "bearer ",
     *("1", "0", "0x1f", "1e5", "1_000", "-", "9" * 40, "1.5", "2024-01-01", "007"),
     *("true", "True", "null", "None", "NaN", "-Infinity", "nil", "undefined", "lambda x"),
+    *("<search>", "</search>", "<fit>", "<ping/>", "<city>", "</city>", "<arg_key>", "&lt;"),
     *("search", "ping", "fit", "search(", "search(city=", "ping()", "fit(a=[", "print("),
     *('{"name": "search", "arguments": {', '{"name":"ping","arguments":{}}', '"arguments": '),
     *("<think>", "</think>", "<|", "|>", "</", "/>", "<a>", "</a>", "<!--", "-->", "<?xml"),

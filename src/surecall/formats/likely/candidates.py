@@ -12,6 +12,8 @@ from .written_python import find_python_calls
 from .written_tags import find_lines, find_pairs, find_tags
 
 _LOOKS_PER_CHARACTER: Final = 2
+_MAX_QUESTIONS_IN_VAIN: Final = 20_000
+"""About elements that are named like a tool."""
 
 
 class Candidates(NamedTuple):
@@ -27,9 +29,10 @@ def find_candidates(text: str, tools: ToolNames) -> Candidates:
     if not names:
         return Candidates([], is_over_limit=False)
     budget = Budget(_LOOKS_PER_CHARACTER * len(text) + MAX_CALL_CHARS)
+    questions = Budget(_MAX_QUESTIONS_IN_VAIN)
     every = [
         *(find_json_calls(text, tools, names) if "{" in text or "[" in text else ()),
-        *(find_tags(text, tools) if "<" in text else ()),
+        *(find_tags(text, tools, questions) if "<" in text else ()),
         *(find_pairs(text, tools, names) if "<arg_key>" in text else ()),
         *find_lines(text, tools, names),
         *find_python_calls(text, tools, names, budget),
@@ -45,5 +48,6 @@ def find_candidates(text: str, tools: ToolNames) -> Candidates:
             break
         apart.append(candidate)
     found = [it for it in apart if not any(has_placeholder(call.arguments) for call in it.calls)]
-    is_over_limit = calls >= MAX_CANDIDATES or len(names) == MAX_NAMES or budget.is_spent
+    is_spent = budget.is_spent or questions.is_spent
+    is_over_limit = calls >= MAX_CANDIDATES or len(names) == MAX_NAMES or is_spent
     return Candidates(found, is_over_limit)

@@ -14,7 +14,7 @@ from surecall.patterns import lazy_pattern
 from surecall.records import Receipt, clip
 from surecall.schema import property_schema, type_text_value
 
-from .naming import MAX_CANDIDATES, Candidate, Name, fits_exactly, is_tool
+from .naming import MAX_CANDIDATES, Budget, Candidate, Name, fits_exactly, is_tool
 
 _NAME_TAG: Final = NameTag()
 _MAX_OPENERS: Final = 2_000
@@ -46,8 +46,11 @@ _YAML_LINE: Final = lazy_pattern(
 )
 
 
-def find_tags(text: str, tools: ToolNames) -> Iterator[Candidate]:
-    """Yield elements that are named like a tool, or that name one in an attribute."""
+def find_tags(text: str, tools: ToolNames, budget: Budget) -> Iterator[Candidate]:
+    """Yield elements that are named like a tool, or that name one in an attribute.
+
+    The budget is that of questions about elements which turn out to be no call.
+    """
     source = Source(text, tools, final=True)
     done = tried = 0
     for number, tag in enumerate(_TAG.finditer(text)):
@@ -58,9 +61,12 @@ def find_tags(text: str, tools: ToolNames) -> Iterator[Candidate]:
         if tag.start() < done or not (names_tool or name.lower() in _WRAPPERS):
             continue
         tried += 1
-        if tried > MAX_CANDIDATES:
+        if tried > MAX_CANDIDATES or budget.is_spent:
             return
-        candidate = _read_family(source, tag.start()) if names_tool else None
+        candidate = None
+        if names_tool:
+            candidate = _read_family(source, tag.start())
+            budget.spend(0 if candidate else source.questions)
         candidate = candidate or _read_tag(text, tag, tools, names_tool=names_tool)
         if candidate is not None:
             done = candidate.end
