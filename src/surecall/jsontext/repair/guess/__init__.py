@@ -399,7 +399,7 @@ class _Guesser:
         if len(taken) > 1:
             value = [one.value for one in taken]
             start, end = taken[0].start, taken[-1].end
-            if all(encode(one) == encode(value[0]) for one in value):
+            if all(repr(one) == repr(value[0]) for one in value):
                 edits.append((start, end, "", "extra_values", True))
                 value = value[0]
             else:
