@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from support import render_formats_untagged as render
 from support.read_text import TOOLS, check_cuts, check_splits, read
 from support.text_cases import EVERY, arguments_of
 from surecall.formats.base import CallFormat, TextCall
+from surecall.formats.fitting import has_placeholder
 from surecall.formats.names import ToolNames
 
 
@@ -116,6 +117,8 @@ def test_rendered_calls_are_read_as_they_were_meant(
 ) -> None:
     """Every call comes back with its name and arguments, and no text is left over."""
     calls = [(name, without(args, family.avoids)) for name, args in calls[: family.max_calls]]
+    # Without markup of its own, what has a placeholder for a value is an example of a call.
+    assume(not (family.is_bare and any(has_placeholder(args) for _, args in calls)))
     found = read(family.render(calls), EVERY)
     assert written(found.calls) == calls
     assert found.content.strip() == ""

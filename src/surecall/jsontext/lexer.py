@@ -121,6 +121,8 @@ class ValueScanner:
 
     def _may_begin_string(self, text: str, position: int) -> bool:
         """Tell an opening quote from an apostrophe by what is before it."""
+        if position and not (nearest := text[position - 1]).isspace():
+            return nearest in _BEFORE_QUOTE
         start = max(0, position - _LOOK_BACK)
         before = text[start:position].rstrip()
         if before:

@@ -43,14 +43,21 @@ class Cursor:
     """Where the last entry ends."""
     entry = 0
     """Where the entry begins that is being read."""
-    _tail = -1
 
     def __init__(
-        self, text: str, non_finite: NonFinitePolicy, steps: Steps, *, is_fenced: bool = False
+        self,
+        text: str,
+        non_finite: NonFinitePolicy,
+        steps: Steps,
+        closers_at: int,
+        *,
+        is_fenced: bool = False,
     ) -> None:
         self.text = text
         self.non_finite: NonFinitePolicy = non_finite
         self.steps = steps
+        self.closers_at = closers_at
+        """Where the text ends but for closers, fences and blanks."""
         self.is_fenced = is_fenced
         self.edits: list[Edit] = []
         self.stack: list[str] = []
@@ -232,12 +239,10 @@ class Cursor:
         pos = self.pos
         stack = self.stack
         parent = stack[-2] if len(stack) > 1 else None
-        if self._tail < 0:
-            self._tail = len(self.text.rstrip(" \t\n\r}])`~;"))
         is_missing = parent is not None and _CLOSERS[parent] == mark
         ways = ["insert" if is_missing and self._count_closers(pos) < len(stack) else "replace"]
         follow = ENTRY_AHEAD.match(self.text, pos + 1)
-        if follow and pos < self._tail:
+        if follow and pos < self.closers_at:
             grandparent = stack[-3] if len(stack) > 2 else None
             frames = {"drop": stack[-1], "replace": parent}
             if is_missing:

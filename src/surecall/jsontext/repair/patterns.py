@@ -54,6 +54,7 @@ STRICT_NUMBER: Final = re.compile(
 GAP: Final = re.compile(rf"{_WS}([/#]|[^\S \t\n\r]|[\ufeff\u200b\u2060])?+")
 """Blanks; group 1 is what may be a comment or a blank that JSON does not know."""
 BLANKS: Final = re.compile(r"[ \t\n\r]++")
+BLANKS_TO_END: Final = re.compile(r"\s*+\Z")
 GAP_ANY: Final = re.compile(_ANY_WS)
 LINE_COMMENT: Final = re.compile(r"(?://|#)[^\n\r]*+")
 EXTRA_COLON: Final = re.compile(r"[ \t\n\r]*+[:=](?![ \t\n\r]*+[:=])")

@@ -237,7 +237,7 @@ def _read_key(cursor: Cursor, pos: int, mark: str) -> bool:
     end = match.end()
     ahead = patterns.BARE_KEY_AHEAD.match(text, end)
     if ahead is None:
-        if end >= len(text.rstrip()):
+        if patterns.BLANKS_TO_END.match(text, end):
             raise CutShortError("member", pos, "inside a key")
         if text[end] in "\"'" and match[0].lower() in STRING_PREFIXES:
             read_quoted(cursor, pos, "key", match[0])

@@ -50,6 +50,7 @@ _FENCE_START: Final = re.compile(
 )
 _END: Final = re.compile(r"[\s;,]*+")
 """What may be left over after a text or number; a bracket would be the rest of something larger."""
+_CLOSING: Final = " \t\n\r}])`~;"
 _WRONG_CLOSERS: Final = frozenset(("drop_stray_closer", "fix_mismatched_closer"))
 _HINT: Final = "Send one JSON value, with keys and text in double quotes and nothing around it."
 
@@ -65,6 +66,10 @@ class Search(Struct):
     nested: Literal["decode", "keep"]
     lead: list[Edit] = []
     """What was changed before the value."""
+    closers_at: int = -1
+
+    def __post_init__(self) -> None:
+        self.closers_at = len(self.text.rstrip(_CLOSING))
 
     def one(self) -> Repaired:
         """Return the one value of the text, or the first of several in a row."""
@@ -87,11 +92,14 @@ class Search(Struct):
 
     # Finding
 
+    def _begin(self, *, is_fenced: bool = False) -> Cursor:
+        return Cursor(self.text, self.non_finite, self.steps, self.closers_at, is_fenced=is_fenced)
+
     def _find(self) -> list[Found]:
         text = self.text
         if text[:1] in {"{", "["}:
             return self._find_brackets(0)
-        lead = Cursor(text, self.non_finite, self.steps)
+        lead = self._begin()
         start = lead.skip_gap(1 if text.startswith(_MARK) else 0)
         self.lead = lead.edits
         fence = _FENCE_START.match(text, start)
@@ -111,7 +119,7 @@ class Search(Struct):
     def _try_whole(self, start: int, *, is_fenced: bool) -> Found | None:
         """Read a value that is not an object or array, if the text is nothing else."""
         text = self.text
-        cursor = Cursor(text, self.non_finite, self.steps, is_fenced=is_fenced)
+        cursor = self._begin(is_fenced=is_fenced)
         try:
             end = read(cursor, start)
         except CutShortError as cut:
@@ -167,7 +175,7 @@ class Search(Struct):
         """Return the value at a bracket, or where to look on when it belongs to prose."""
         text = self.text
         is_fenced = start > 0 and has_fence_before(text, previous_end, start)
-        cursor = Cursor(text, self.non_finite, self.steps, is_fenced=is_fenced)
+        cursor = self._begin(is_fenced=is_fenced)
         known = find_resumption(text) if start == 0 else None
         try:
             end = resume(cursor, *known) if known else read(cursor, start)
