@@ -15,7 +15,10 @@ _PREFIXES: Final = (
 )
 _JOINED: Final = re.compile(rf"(?:{'|'.join((*_PREFIXES, 'pat'))})[-_]")
 _CASED_SIGNS: Final = ("AIza", "AKIA", "ASIA", "dapi", "eyJ", "ya29.")
-_LABEL_SIGNS: Final = ("bearer", "key", "token", "sig=", "signature=")
+_LABEL_WORDS: Final = ("bearer", "key", "token", "sig")
+_LABEL: Final = re.compile(
+    r"bearer |(?:api|access|auth|secret)[-_ ]?+(?:key|token)|[?&](?:key|token|sig)"
+)
 
 _SECRET_WORDS: Final = ("auth", "credential", "key", "passw", "secret", "token")
 _SECRET_NAMES: Final = frozenset(
@@ -48,7 +51,9 @@ def _may_hold_shape(text: str) -> bool:
         return True
     if any(map(text.__contains__, _CASED_SIGNS)):
         return True
-    return any(map(text.lower().__contains__, _LABEL_SIGNS))
+    text = text.casefold()
+    # Records speak of tokens all the time, but seldom of those of a label.
+    return any(map(text.__contains__, _LABEL_WORDS)) and _LABEL.search(text) is not None
 
 
 def _mask_shape(match: re.Match[str]) -> str:
