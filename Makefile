@@ -14,6 +14,9 @@ DEMO := --models embedded:smollm2-135m --scenarios single_call,no_call_needed \
 	--timeout 120 --concurrency 1 --cache build/demo/replies \
 	--store build/demo.db --new --report html --out build/demo
 
+# Tests start many processes, and each would compile the package anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 # The Python to make .venv with; the first of these that is new enough when unset.
 PYTHON ?=
 CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3 python)
