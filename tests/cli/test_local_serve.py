@@ -50,17 +50,18 @@ def chat(**fields: Any) -> bytes:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """The command, running."""
     words = [sys.executable, "-m", "surecall", "models", "serve", "smollm2-135m"]
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [*words, "--port", "0", "--n-ctx", "512", "--json"],
         cwd=tmp_path_factory.mktemp("serve"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    assert process.stdout is not None
-    yield Served(process, json.loads(process.stdout.readline())["address"])
-    process.kill()
-    process.communicate()
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield Served(process, json.loads(process.stdout.readline())["address"])
+        finally:
+            process.kill()
 
 
 CHAT = "/v1/chat/completions"

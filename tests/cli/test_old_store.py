@@ -8,6 +8,7 @@ it. The loose verdicts are what they were; the strict ones of a resumed run are 
 import csv
 import gzip
 import json
+import platform
 import re
 import sqlite3
 from contextlib import closing
@@ -27,8 +28,9 @@ MIXED: Final = "Trials were judged by different versions of the verdicts"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> str:
-    """Unpack the store and return its path."""
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Unpack the store and return its path; commands see the Python that it was written with."""
+    monkeypatch.setattr(platform, "python_version_tuple", lambda: ("3", "11", "7"))
     path = tmp_path / "old.db"
     path.write_bytes(gzip.decompress((OLD / "evals.db.gz").read_bytes()))
     return str(path)
@@ -167,10 +169,11 @@ def test_trials_without_replies_keep_their_verdicts_and_reports_say_so(
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("$.suites.state", "1-000000000000"), ("$.catalog", "other")]
+    ("field", "value"),
+    [("$.suites.state", "1-000000000000"), ("$.catalog", "other"), ("$.python", "3.10")],
 )
 def test_an_old_run_of_something_else_is_not_resumed(store: str, field: str, value: str) -> None:
-    """Other scenarios or another catalog are another experiment."""
+    """Other scenarios, another catalog or another Python are another experiment."""
     database = sqlite3.connect(store)
     with closing(database), database:
         database.execute("UPDATE runs SET manifest = json_set(manifest, ?, ?)", (field, value))

@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +42,10 @@ UNITS = fake_units(models=("fake:a", "fake:b"), trials=5)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> RunStore:
+def store(tmp_path: Path) -> Iterator[RunStore]:
     """An empty store."""
-    return RunStore(tmp_path / "evals.db")
+    with RunStore(tmp_path / "evals.db") as made:
+        yield made
 
 
 class Experiment:

@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,10 @@ MANIFEST = fake_manifest(UNITS)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> RunStore:
+def store(tmp_path: Path) -> Iterator[RunStore]:
     """An empty store."""
-    return RunStore(tmp_path / "folder" / "evals.db")
+    with RunStore(tmp_path / "folder" / "evals.db") as made:
+        yield made
 
 
 def pairs(*indexes: int) -> list[tuple[TrialRow, TrialBody]]:
@@ -247,12 +249,11 @@ def test_a_removed_run_leaves_nothing(store: RunStore) -> None:
     assert store.done(kept) == {2}
     with pytest.raises(StoreError):
         store.done(gone)
-    with sqlite3.connect(store.path) as database:
+    with closing(sqlite3.connect(store.path)) as database:
         counts = [
             database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
             for table in ("runs", "trials", "bodies", "tags")
         ]
-    database.close()
     assert counts == [1, 1, 1, 0]
 
 
@@ -292,10 +293,8 @@ def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
 def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
     """Its tables are not ours."""
     path = tmp_path / "evals.db"
-    other = sqlite3.connect(path)
-    other.execute("CREATE TABLE songs (name)")
-    other.commit()
-    other.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("CREATE TABLE songs (name)")
     before = path.read_bytes()
     with pytest.raises(StoreError, match="another program") as caught:
         RunStore(path)
@@ -306,9 +305,8 @@ def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
 def test_a_store_of_a_later_version_is_left_alone(store: RunStore) -> None:
     """Whoever wrote it knows more than we do."""
     store.close()
-    with sqlite3.connect(store.path) as database:
+    with closing(sqlite3.connect(store.path)) as database:
         database.execute("PRAGMA user_version = 99")
-    database.close()
     with pytest.raises(StoreError, match="layout 99") as caught:
         RunStore(store.path)
     assert caught.value.code == "STORE_TOO_NEW"
@@ -392,12 +390,11 @@ def test_views_show_trials_and_calls(store: RunStore) -> None:
     run = store.create(MANIFEST)
     store.add(run, pairs(*range(len(UNITS))))
     store.tag(run, "baseline")
-    database = sqlite3.connect(store.path)
-    database.row_factory = sqlite3.Row
-    trials = database.execute("SELECT * FROM v_trials ORDER BY idx").fetchall()
-    calls = database.execute("SELECT * FROM v_tool_calls ORDER BY idx").fetchall()
-    (listed,) = database.execute("SELECT * FROM v_runs").fetchall()
-    database.close()
+    with closing(sqlite3.connect(store.path)) as database:
+        database.row_factory = sqlite3.Row
+        trials = database.execute("SELECT * FROM v_trials ORDER BY idx").fetchall()
+        calls = database.execute("SELECT * FROM v_tool_calls ORDER BY idx").fetchall()
+        (listed,) = database.execute("SELECT * FROM v_runs").fetchall()
     assert len(trials) == len(calls) == len(UNITS)
     for unit, trial, call in zip(UNITS, trials, calls, strict=True):
         row = fake_row(unit)

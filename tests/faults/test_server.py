@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 
 import pytest
 
@@ -164,6 +165,20 @@ async def test_clients_that_leave_do_no_harm() -> None:
             reply = await transport.send(ChatCompletions().render_request(request))
         assert b"Done." in reply.body
     waiting.close()
+
+
+async def test_a_client_that_does_not_read_keeps_no_server_from_stopping() -> None:
+    """What it has not taken is thrown away."""
+    asked = post(BODY | {"model": "faults:stream_flood", "stream": True})
+    async with FaultServer(FaultyProvider()) as server:
+        client = socket.create_connection(("127.0.0.1", server.port))
+        client.sendall(asked.replace(b"PORT", str(server.port).encode()))
+        for _ in range(500):  # each lets the server write more, until no buffer takes it
+            await asyncio.sleep(0)
+    with client:
+        client.settimeout(30)
+        while received := client.recv(1_000_000):
+            assert not received.endswith(b"\r\n0\r\n\r\n")
 
 
 SLOW = {

@@ -12,6 +12,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from surecall.config import Config, load_config
+from surecall.database import explain_database_errors
 from surecall.errors import Code, ConfigError, StoreError
 
 from .contenders import Price, parse_price
@@ -355,8 +356,8 @@ def open_run_store(path: str | Path | None, *, must_exist: bool = False) -> RunS
             f"there are no runs: {place} does not exist.",
             hint="Run surecall eval first, or name the file with --store.",
         )
-    is_begun = place.parent == _FOLDER and not place.parent.exists()
-    store = RunStore(place)
-    if is_begun:
-        (_FOLDER / ".gitignore").write_text("# Runs of evals are not part of the project.\n*\n")
-    return store
+    if place.parent == _FOLDER and not _FOLDER.exists():
+        with explain_database_errors(_FOLDER):
+            _FOLDER.mkdir(exist_ok=True)
+            (_FOLDER / ".gitignore").write_text("# Runs of evals are not part of the project.\n*\n")
+    return RunStore(place)

@@ -92,8 +92,8 @@ class FaultServer:
         self._server.close()
         for task in self._tasks:
             task.cancel()
+        # From Python 3.12 on, `wait_closed` would wait for clients that do not read.
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = cast("asyncio.Task[Any]", asyncio.current_task())
@@ -108,7 +108,9 @@ class FaultServer:
         except (OSError, asyncio.IncompleteReadError):
             writer.transport.abort()  # the client has left, or does not keep up
         except asyncio.CancelledError:
-            pass  # the server stops; asyncio would report a cancelled connection as an error
+            # The server stops. Raised again, asyncio would report it as an error; and to close
+            # would be to wait for a client that does not read.
+            writer.transport.abort()
         finally:
             self._tasks.discard(task)
             writer.close()

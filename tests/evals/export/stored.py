@@ -1,5 +1,6 @@
 """Runs in a store, made of rows at hand."""
 
+import weakref
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,13 @@ HOSTILE = "\x00\x1b[31m]]></failure><x a='\"'>&#0; |`*_ \ufffe\U0001f600\r\n=1+1
 
 
 class Stored:
-    """A run, the store it is in, and a folder to write to."""
+    """A run, the store it is in, and a folder to write to; the store is open as long as this is."""
 
     def __init__(self, store: RunStore, run_id: str, out: Path) -> None:
         self.store = store
         self.run_id = run_id
         self.out = out
+        weakref.finalize(self, store.close)
 
     def write(self, writer: Callable[[RunStore, str, Path], tuple[Path, ...]]) -> tuple[Path, ...]:
         """Let a format write its files."""
