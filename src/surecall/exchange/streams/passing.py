@@ -12,7 +12,7 @@ from surecall.exchange.policy import Policy
 from surecall.exchange.prepare import Asked
 from surecall.exchange.request import ClientRequest
 from surecall.limits import MIB
-from surecall.records import Reply, ToolCall, Usage
+from surecall.records import Reading, Receipt, Reply, ToolCall, Usage
 
 from .chat import ChatWire
 from .ends import KeptEvents, count_clean_calls, is_wanting
@@ -22,6 +22,7 @@ from .gemini import GeminiWire
 from .messages import MessagesWire
 from .responses import ResponsesWire
 from .sides import Found, Side
+from .thinking import LeadingThought, ThoughtEvents
 from .watch import TextWatch
 from .wire import CALL, END, PASS, PING, TEXT, THOUGHT, Wire
 
@@ -73,7 +74,12 @@ class Passing(Side):
         self._watch: TextWatch | None = None
         looks = policy.text_formats and policy.allows("repair") and not several
         if looks and request.offers_tools:
-            self._watch = TextWatch(request.tools.names, policy.limits, judge.used_ids)
+            self._watch = self._open_watch(finds_thoughts=self._wire.parts_text)
+        self._thoughts: ThoughtEvents | None = None
+        """Writes the text anew, which began with reasoning."""
+        self._is_thinking = False
+        self._in_thought: Reading | None = None
+        """The calls that reasoning without an end holds."""
         self._kept = KeptEvents()
         self._has_kept_text = False
         self._keeps_text = request.choice.wanted == "call"
@@ -85,6 +91,19 @@ class Passing(Side):
         self._error: SurecallError | None = None
         self._has_words = False
         """Whether there is any text besides blanks."""
+
+    def _open_watch(self, *, finds_thoughts: bool) -> TextWatch:
+        return TextWatch(
+            self._request.tools.names,
+            self._policy.limits,
+            self._judge.used_ids,
+            finds_thoughts=finds_thoughts,
+        )
+
+    @property
+    def receipts(self) -> tuple[Receipt, ...]:
+        """What was changed in events that were passed on."""
+        return () if self._thoughts is None else self._thoughts.receipts
 
     @property
     def done(self) -> bool:
@@ -109,7 +128,7 @@ class Passing(Side):
         if self._is_holding and not cutter.partial and wire.take_alike(chunk):
             self._wait(chunk, _ONLY_PIECES)
             return b""
-        if cutter.is_event(chunk):
+        if not self._is_thinking and cutter.is_event(chunk):
             if self._is_holding:
                 return self._hold_event(chunk)
             text = wire.take_text(chunk)
@@ -153,13 +172,18 @@ class Passing(Side):
         these bring none.
         """
         cutter = self._cutter
+        if self._is_thinking:
+            return self._flow_thoughts(data)
         end = cutter.first_end(data, cutter.first_end(data, 0))
         if len(data) - end <= end:
             return self._flow_events(data)
         passed, rest = self._flow_events(data[:end]), data[end:]
         if self.done:
             return passed
-        return passed + (self._hold(rest, 0, 0) if self._is_holding else self._flow_events(rest))
+        if self._is_holding:
+            return passed + self._hold(rest, 0, 0)
+        flow = self._flow_thoughts if self._is_thinking else self._flow_events
+        return passed + flow(rest)
 
     def _flow_events(self, data: bytes) -> bytes:
         wire, watch = self._wire, self._watch
@@ -173,10 +197,85 @@ class Passing(Side):
         if watch is not None and (text or self._waiting):
             passed = self._release(passed, marks, text, blocks, gap)
         if self._is_holding and start < len(data) and self._error is None:
-            if wire.piece and watch is not None:
-                watch.feed(wire.piece)
-            return passed + self._hold(data, start, self._cutter.first_end(data, start))
+            end = self._cutter.first_end(data, start)
+            passed += self._take_end(data[start:end])
+            start, self._is_thinking = end if self._is_thinking else start, False
+            return passed + self._hold(data, start, end)
         return passed
+
+    # Reasoning that the text begins with
+
+    def _take_end(self, event: bytes) -> bytes:
+        """Take the first event that is held back, and return what of it goes on all the same."""
+        watch, piece = self._watch, self._wire.piece
+        begun = b""
+        if piece and watch is not None and not self._is_thinking:
+            watch.feed(piece)
+            begun = self._begin_thoughts(watch)
+        if not self._is_thinking:
+            return b""
+        assert self._thoughts is not None
+        parts, text = self._thoughts.hold(read_event(event)[0], piece)
+        said = self._pass_text(parts.text, text)
+        self._wait(parts.rest, 0)
+        return begun + parts.thought + said
+
+    def _begin_thoughts(self, watch: TextWatch) -> bytes:
+        """Write events that wait anew, if their text begins with reasoning."""
+        if not watch.begins_thought:
+            return b""
+        text, waiting = watch.undecided, self._waiting
+        self._waiting, self._waiting_bytes = [], 0
+        self._watch = self._open_watch(finds_thoughts=False)
+        names, limits = self._request.tools.names, self._policy.limits
+        lead = LeadingThought(names, limits, self._judge.used_ids)
+        self._thoughts = ThoughtEvents(self._wire, lead)
+        self._is_thinking, self._has_words = True, False
+        out: list[bytes] = []
+        at = 0
+        for event, end in waiting:
+            out.append(self._think(event, text[at:end]))
+            at = max(at, end)
+        return b"".join(out)
+
+    def _think(self, event: bytes, piece: str) -> bytes:
+        """Pass an event on, whose text may be reasoning."""
+        if not self._is_thinking or not piece:
+            return self._pass_text(event, piece)
+        assert self._thoughts is not None
+        parts, text = self._thoughts.take(read_event(event)[0], piece)
+        self._is_thinking = not self._thoughts.is_done
+        return parts.rest + parts.thought + self._pass_text(parts.text, text)
+
+    def _pass_text(self, event: bytes, text: str) -> bytes:
+        self._has_words = self._has_words or bool(text.strip())
+        return self._release(event, [len(text)], text, [event], 0) if event else b""
+
+    def _flow_thoughts(self, data: bytes) -> bytes:
+        """Pass events on as long as their text is reasoning."""
+        wire, out, start = self._wire, list[bytes](), 0
+        while start < len(data) and self._is_thinking:
+            following = self._cutter.first_end(data, start)
+            event = data[start:following]
+            body, name = read_event(event)
+            try:
+                kind = wire.take(body, name) if body else PASS
+            except SurecallError as error:
+                self._error = error
+                break
+            start = following
+            if kind in (CALL, END):
+                self._is_holding = True
+                out.append(self._take_end(event))
+                self._is_thinking = False
+                out.append(self._hold(data, start, start))
+                break
+            if kind != TEXT or self._keeps_text:
+                self._kept.add(event)
+            out.append(self._think(event, wire.piece))
+        else:
+            out.append(self._flow(data[start:]) if start < len(data) else b"")
+        return b"".join(out)
 
     def _take_events(
         self, data: bytes, blocks: list[bytes], gap: int, texts: list[str], marks: list[int]
@@ -266,6 +365,8 @@ class Passing(Side):
             self._wait(event, base + mark)
             if not watch.has_calls:
                 out += self._release_waiting(watch)
+        if watch.begins_thought:
+            out.append(self._begin_thoughts(watch))
         self._is_holding = self._is_holding or watch.has_calls
         return b"".join(out)
 
@@ -373,11 +474,16 @@ class Passing(Side):
             if not wire.events:
                 self._fold(b"")  # which says what is wrong with a body that holds no event
             raise wire.truncated()
+        if self._thoughts is not None:
+            self._in_thought = self._thoughts.read_calls(wire.finish)
         data = self.leave()
         if self._is_relayed:
             return Found(data=data, outcome="relayed")
         if wire.has_calls or wire.is_odd:
             return self._read_calls(data)
+        if (reading := self._in_thought) is not None:
+            reply = Reply(content=reading.content, finish_reason=wire.finish)
+            return Found(reading=reading, reply=reply, data=data, text=reading.content)
         if self._watch is not None:
             reading, rest = self._watch.close(wire.finish)
             if reading.calls:
@@ -401,10 +507,14 @@ class Passing(Side):
             if error.code != Code.UPSTREAM_BAD_EVENT:
                 self._error = error
             return
-        self._has_words = self._has_words or bool(self._wire.piece.strip())
-        if self._wire.piece and self._watch is not None:
-            self._watch.feed(self._wire.piece)
-        self._wait(self._form.write(rest.rstrip(b"\r\n") + b"\n\n"), 0)
+        event = self._form.write(rest.rstrip(b"\r\n") + b"\n\n")
+        if not self._is_thinking:
+            self._has_words = self._has_words or bool(self._wire.piece.strip())
+        begun = self._take_end(event)
+        if self._is_thinking:
+            self._waiting.insert(0, (begun, 0))
+        else:
+            self._wait(event, 0)
 
     def _read_calls(self, data: bytes) -> Found:
         calls = count_clean_calls(self._wire, self._request, self._policy.limits)
@@ -425,7 +535,8 @@ class Passing(Side):
 
     def leave(self) -> bytes:
         """Return the end of the stream as it came."""
-        return b"".join([event for event, _ in self._waiting])
+        held = b"".join([event for event, _ in self._waiting])
+        return held if self._thoughts is None else self._thoughts.write_rest() + held
 
     def read_echoes(self) -> Reply | None:
         """Return the reply if it has something that a client has to send back."""
@@ -438,7 +549,11 @@ class Passing(Side):
         self, calls: Sequence[ToolCall], text: str | None, *, is_again: bool = False
     ) -> bytes:
         """Return the end of the stream with these calls."""
-        return self._wire.rewrite(list(self._held_events()), calls, text, is_again=is_again)
+        held = list(self._held_events())
+        written = self._wire.rewrite(held, calls, text, is_again=is_again)
+        if self._thoughts is None:
+            return written
+        return self._thoughts.write_rest(is_delivered=not is_again) + written
 
     def fail(self, error: SurecallError) -> bytes:
         """Break the stream off, in the way a client of the format notices."""

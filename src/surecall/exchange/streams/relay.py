@@ -316,6 +316,11 @@ class StreamRelay:
         if self._first is not None and self._first.receipts:
             receipts = self._first.receipts + receipts
             outcome = "repaired" if outcome == "clean" else outcome
+        if self._side is not None and self._side.receipts:
+            if all(step.name != "repair" for step in self._tries.steps):
+                self._tries.note_repairs(self._side.receipts)
+            receipts = self._side.receipts + receipts
+            outcome = "repaired" if outcome == "clean" else outcome
         report = None
         if self._policy.show_receipts:
             tries = self._tries

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -14,6 +14,7 @@ from surecall.errors import (
     ProviderReplyError,
     SurecallError,
 )
+from surecall.exchange.thoughts import Split
 from surecall.jsontext import decode, decoder_of, encode
 from surecall.narrow import as_fields
 from surecall.protocols import WireProtocol
@@ -41,11 +42,22 @@ UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _decode_any: Final[Callable[[bytes], Any]] = decoder_of(object)
 
 
+class EventParts(NamedTuple):
+    """An event of text, parted into events of their own; each may be missing."""
+
+    thought: bytes
+    text: bytes
+    rest: bytes
+    """What the event brings besides text, such as a call or the finish."""
+
+
 class Wire(ABC):
     """Reads the events of one stream as far as needed, and writes calls among them."""
 
     end_is = "a finish reason"
     """What a stream must have to be complete, in words."""
+    parts_text = False
+    """Whether `part` is there."""
     blank_is_empty = False
     """Whether a call without arguments is written without any piece of them."""
 
@@ -158,6 +170,15 @@ class Wire(ABC):
             text: What comes in the place of the held text; `None` leaves it as it is.
             is_again: Whether all of it is from another reply, which came to its end.
         """
+
+    def part(self, data: bytes, split: Split) -> EventParts:
+        """Part an event whose text turned out to be reasoning, all of it or its beginning.
+
+        Args:
+            data: The data of the event.
+            split: What takes the place of its text.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def _take_odd(self, fields: dict[str, Any], data: bytes, name: bytes) -> int:
