@@ -158,7 +158,8 @@ class StreamRelay:
                 self._start = chunk
                 return b""
             side = self._open(chunk)
-        return side.feed(chunk)
+        passed = side.feed(chunk)
+        return passed + self._write_anew(side) if side.is_tagged else passed
 
     def finish(self, error: SurecallError | None = None) -> Ending:
         """Say how the stream ends.
@@ -185,6 +186,15 @@ class StreamRelay:
                 self._request, self._policy, self._judge, self._route, self.asked, self._headers
             )
         return self._side
+
+    def _write_anew(self, side: Side) -> bytes:
+        """Write a stream anew from its first part on, which is reasoning in tags."""
+        assert isinstance(side, Passing)
+        request, policy, headers = self._request, self._policy, self._headers
+        self._side = Translating(
+            request, policy, self._judge, self._route, self.asked, headers, begun=side.wire
+        )
+        return self._side.feed(bytes(side.early or b""))
 
     def _finish(self, error: SurecallError | None) -> Ending:
         if self._again is not None:

@@ -29,6 +29,8 @@ class Side(ABC):
 
     keeps_form: bool
     """Whether the events are in the client's own format."""
+    is_tagged = False
+    """Whether reasoning in tags began that only another side can pass on as reasoning."""
 
     @property
     @abstractmethod

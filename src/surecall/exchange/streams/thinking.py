@@ -105,6 +105,7 @@ class ThoughtEvents:
         self._last = b""
         """The data of the event that ended the reasoning."""
         self._has_ended = False
+        self._has_rest = False
 
     @property
     def is_done(self) -> bool:
@@ -135,7 +136,7 @@ class ThoughtEvents:
         """Return the calls in reasoning that never ended, now that the reply has; else nothing."""
         if not self._last or self._has_ended:
             return None
-        self._has_ended = True
+        self._has_ended = self._has_rest = True
         self._lead.end(finish_reason, has_calls=self._wire.has_calls)
         return self._lead.reading
 
@@ -145,7 +146,7 @@ class ThoughtEvents:
         Args:
             is_delivered: Whether the calls in it are delivered.
         """
-        if not self._last:
+        if not self._has_rest:
             return b""
         self._lead.is_delivered = is_delivered
         return self._wire.part(self._last, Split(self._lead.rest, "")).thought

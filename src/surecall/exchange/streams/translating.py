@@ -18,10 +18,21 @@ from surecall.records import RawCall, Reading, Receipt, Reply, ToolCall, Usage
 
 from .sides import Found, Side
 from .thinking import LeadingThought
+from .wire import Wire
 
 
 class Translating(Side):
-    """Reads a stream in the endpoint's format and writes it in the client's."""
+    """Reads a stream in the endpoint's format and writes it in the client's.
+
+    Args:
+        request: What the client asked.
+        policy: What may be done.
+        judge: Reads what is not clean.
+        route: Where it was asked.
+        asked: What was asked there.
+        headers: Headers of the answer.
+        begun: What has passed the beginning of the stream on already, up to its first part.
+    """
 
     keeps_form = False
 
@@ -33,13 +44,18 @@ class Translating(Side):
         route: Route,
         asked: Asked,
         headers: Mapping[str, str],
+        *,
+        begun: Wire | None = None,
     ) -> None:
         self._request = request
         self._judge = judge
         self._protocol = route.protocol
         self._asked = asked
         self._folder = route.protocol.open_stream(headers)
-        self._writer = request.protocol.open_writer(model=request.model)
+        model, reply_id = request.model, None
+        if begun is not None:
+            model, reply_id = begun.model or model, begun.reply_id
+        self._writer = request.protocol.open_writer(model=model, reply_id=reply_id)
         self._reader: ReplyReader | None = None
         is_taught = asked.mode != "native"
         if request.offers_tools and (policy.text_formats or is_taught):
@@ -52,7 +68,9 @@ class Translating(Side):
         self._lead: LeadingThought | None = None
         if judge.moves_thoughts and not is_taught:
             self._lead = LeadingThought(request.tools.names, policy.limits, judge.used_ids)
-        self._has_begun = False
+        self._has_begun = begun is not None
+        if begun is not None:
+            self._writer.begin()  # which the client has already
         self._shown = 0
         """How much of the text, without reasoning that it began with, was read or written."""
         self._settled = 0

@@ -66,7 +66,7 @@ class TextWatch:
         self._is_after_space = False
         """Whether white space that the reader may still hold was passed on already."""
         self._is_off = False
-        self._is_at_start = finds_thoughts
+        self.is_at_start = finds_thoughts
         """Whether reasoning in tags may still begin, as nothing else has come."""
         self.begins_thought = False
         """Whether it began: all text so far is undecided, and this object is of no more use."""
@@ -81,10 +81,10 @@ class TextWatch:
         found = self._tail + text
         if self._reader is not None or self._is_off or self._openers.may_begin(found):
             return False
-        if self._is_at_start:
+        if self.is_at_start:
             if found.isspace():
                 return False
-            self._is_at_start = False
+            self.is_at_start = False
         self.fed += len(text)
         self._tail = ""
         self._past.append(found)
@@ -186,7 +186,7 @@ class TextWatch:
     def _feed_plain(self, text: str) -> ReplyReader | None:
         """Look for the first mark; without one, no reader is needed."""
         found = self._tail + text
-        if self._is_at_start:
+        if self.is_at_start:
             self.begins_thought = begins_thought(found)
             if self.begins_thought or may_begin_thought(found):
                 self._tail = found
@@ -194,7 +194,7 @@ class TextWatch:
         if not self._has_opener(found):
             self._take_found(found)
             return None
-        self._is_at_start = False
+        self.is_at_start = False
         reader = self._reader = ReplyReader(
             self._names, used_ids=self._used_ids(), limits=self._limits
         )
@@ -217,10 +217,10 @@ class TextWatch:
         Space at the end is passed on even so: before a call it says nothing.
         """
         at = self._openers.held_from(found, 0)
-        if self._is_at_start and (not found[:at] or found[:at].isspace()):
+        if self.is_at_start and (not found[:at] or found[:at].isspace()):
             self._tail = found
             return
-        self._is_at_start = False
+        self.is_at_start = False
         plain, self._tail = found[:at], found[at:]
         self._past.append(plain)
         shown = found if self._tail.isspace() else plain

@@ -33,6 +33,8 @@ END: Final = 4
 """What ends the reply: the finish, and what comes behind it."""
 PING: Final = 5
 """A sign of life, which has no place among the other events."""
+FRAME: Final = 6
+"""The beginning of a reply that begins with text, of which nothing has come yet."""
 
 NOTHING: Final = Raw()
 _MAX_SNIPPET: Final = 200
@@ -76,6 +78,8 @@ class Wire(ABC):
         self.is_odd = False
         """Whether something came that only the whole reader of the format understands."""
         self.has_calls = False
+        self.begins_with_text = False
+        """Whether text is the first part of the reply, where the format numbers these."""
         self.model: str | None = None
 
     def take_text(self, event: bytes) -> str:
@@ -138,6 +142,11 @@ class Wire(ABC):
         if not isinstance(fields, dict):
             raise self._refuse(data, "it is not a JSON object.")
         return self._take_odd(as_fields(fields), data, name)
+
+    @property
+    def reply_id(self) -> str | None:
+        """The id of the reply, where its end has to name it once more."""
+        return None
 
     @property
     def has_ended(self) -> bool:
