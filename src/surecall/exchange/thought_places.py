@@ -51,8 +51,8 @@ def _move_in_responses(document: dict[str, Any], split: Split) -> dict[str, Any]
     output: list[Any] = []
     if split.thought:
         content = [{"type": "reasoning_text", "text": split.thought}]
-        thought = {"type": "reasoning", "id": new_id(OWN_REASONING_ID), "summary": []}
-        output.append({**thought, "content": content})
+        item_id = new_id(OWN_REASONING_ID)
+        output.append({"type": "reasoning", "id": item_id, "summary": [], "content": content})
     for item in items:
         if _is_message(item):
             parts = _rewrite(as_list(item.get("content")), _is_text_part, left)

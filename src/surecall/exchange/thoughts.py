@@ -57,7 +57,7 @@ class ThoughtSplitter:
 
     def __init__(self, names: ToolNames) -> None:
         self._openers = find_openers(names, FORMATS)
-        self._held = ""
+        self._held: str = ""
         self._behind_call: TextBuffer | None = None
         """What is held from the beginning of a call on, but for its end, which is in `_held`."""
         self._behind_chars = 0
