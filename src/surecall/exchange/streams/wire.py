@@ -59,7 +59,7 @@ class Wire(ABC):
     end_is = "a finish reason"
     """What a stream must have to be complete, in words."""
     parts_text = False
-    """Whether `part` is there."""
+    """Whether `part` can part an event: parts of the reply have no numbers."""
     blank_is_empty = False
     """Whether a call without arguments is written without any piece of them."""
 
@@ -187,7 +187,7 @@ class Wire(ABC):
             data: The data of the event.
             split: What takes the place of its text.
         """
-        raise NotImplementedError
+        return EventParts(b"", b"", same_event(data))
 
     @abstractmethod
     def _take_odd(self, fields: dict[str, Any], data: bytes, name: bytes) -> int:
