@@ -85,9 +85,11 @@ def test_words_flow_at_once(name: str) -> None:
     events = stream_of(name, text="The door is green, and Paris is far away. " * 3, finish="stop")
     stream = StreamRelay(request_for(name), route_to(name), Policy())
     sent = 0
+    has_text = False
     for number, event in enumerate(events[:-6]):  # without the end
         sent += stream.feed(event).count(b"data: ")
-        assert sent >= number  # a space may still be the beginning of something
+        has_text = has_text or b"The " in event  # what only begins a text may wait for it
+        assert sent >= number or not has_text  # a space may be the beginning of something
 
 
 @EVERY_FORMAT

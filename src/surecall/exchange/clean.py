@@ -18,6 +18,7 @@ from surecall.records import Usage
 
 from .choice import FREE
 from .request import ClientRequest
+from .thoughts import begins_thought
 
 _CALL_SIGNS: Final = re.compile("[{<\\[(:：`~✿◁>\n]")
 """A call in text has one of these, whatever its format."""
@@ -132,6 +133,10 @@ class _Checks:
             or (self._takes_strays and checker.is_valid(value))
         )
 
+    def takes_words(self, text: str | None) -> bool:
+        """Tell whether text beside calls surely does not begin with reasoning in tags."""
+        return not (text and self._looks_in_text and begins_thought(text))
+
     def takes_text(self, text: str) -> bool:
         """Tell whether text, which came without calls, says something and is surely no call."""
         if not text or text.isspace():
@@ -200,7 +205,7 @@ def _read_chat(body: bytes, checks: _Checks) -> Clean | None:
         if message.function_call or message.role != "assistant":
             return None
         if calls := message.tool_calls:
-            if choice.finish_reason != "tool_calls":
+            if choice.finish_reason != "tool_calls" or not checks.takes_words(message.content):
                 return None
             for call in calls:
                 function = call.function
@@ -274,7 +279,8 @@ def _read_messages(body: bytes, checks: _Checks) -> Clean | None:
             return None
     if (reply.stop_reason == "tool_use") != bool(checks.calls):
         return None
-    if not checks.calls and not checks.takes_text("".join(texts)):
+    takes = checks.takes_words if checks.calls else checks.takes_text
+    if not takes("".join(texts)):
         return None
     usage = None
     if used := reply.usage:
@@ -338,7 +344,8 @@ def _read_responses(body: bytes, checks: _Checks) -> Clean | None:
             texts += [part.text for part in item.content or () if part.text is not None]
         elif item.type != "reasoning":
             return None
-    if not checks.calls and not checks.takes_text("".join(texts)):
+    takes = checks.takes_words if checks.calls else checks.takes_text
+    if not takes("".join(texts)):
         return None
     used = reply.usage
     usage = used and Usage(used.input_tokens, used.output_tokens, used.total_tokens)
@@ -421,7 +428,7 @@ def _takes_candidate(candidate: _Candidate, checks: _Checks) -> bool:
     if candidate.content.role != "model":
         return False
     if checks.calls > before:
-        return candidate.finishReason == "STOP"
+        return candidate.finishReason == "STOP" and checks.takes_words("".join(texts))
     return checks.takes_text("".join(texts))
 
 

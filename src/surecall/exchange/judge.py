@@ -46,11 +46,13 @@ from .history import HISTORY_RULES, ends_with_results, find_call_ids
 from .policy import ParseError, Policy, Route, Sent
 from .prepare import Asked
 from .request import ClientRequest
+from .thought_places import move_thought
+from .thoughts import MOVE_RULE, Split, ThoughtSplitter, begins_thought
 from .verdict import CHOICE_RULE, Choices, Verdict
 from .wording import demand_call, explain_doubt, explain_not_run
 
 DROP_RULE: Final = "drop_parallel_calls"
-EXCHANGE_RULES: Final = (CHOICE_RULE, DROP_RULE, FINISH_RULE, *HISTORY_RULES)
+EXCHANGE_RULES: Final = (CHOICE_RULE, DROP_RULE, FINISH_RULE, MOVE_RULE, *HISTORY_RULES)
 """The rules of receipts besides those of reading."""
 SCHEMA_RULES: Final = frozenset(rule for rule in READING_RULES if RULES[rule].family == "schema")
 REPAIR_RULES: Final = frozenset(READING_RULES) - SCHEMA_RULES
@@ -77,6 +79,8 @@ class Judge:
         if not policy.allows("coerce"):
             disabled |= SCHEMA_RULES
         self._disabled = disabled
+        self.moves_thoughts = bool(self._names) and policy.text_formats and policy.allows("repair")
+        """Whether reasoning in tags that a text begins with is delivered as reasoning."""
 
     async def judge(self, sent: Sent, asked: Asked) -> Verdict:
         """Judge what the endpoint answered."""
@@ -176,9 +180,51 @@ class Judge:
         """
         raw, others = _without_others(raw)
         reply = restore_names(self._route.protocol.parse_message(raw), asked.renamed)
+        if self.moves_thoughts and asked.mode == "native" and begins_thought(reply.content or ""):
+            return self._judge_thought(reply, asked, document, has_others=others)
         reading = self.read(reply, asked)
+        return self._judge_reply(reply, reading, asked, body, document, has_others=others)
+
+    def _judge_thought(
+        self, reply: Reply, asked: Asked, document: dict[str, Any] | None, *, has_others: bool
+    ) -> Verdict:
+        """Judge a reply whose text begins with reasoning, which is moved to its own place."""
+        splitter = ThoughtSplitter(self._names)
+        said = splitter.feed(reply.content or "")
+        reading = None
+        if splitter.held_call and not reply.calls:  # which is one only where it stands
+            reading = self.read(reply, asked)
+        if reading is not None and reading.calls:
+            own = (reading.reasoning or "").removeprefix(f"{reply.reasoning or ''}\n")
+            split = Split(own, reading.content)
+        else:
+            rest = splitter.close()
+            split = Split(said.thought + rest.thought, said.text + rest.text)
+            reading = None
+        reasons = [part for part in (reply.reasoning, split.thought) if part]
+        reply = replace(reply, content=split.text or None, reasoning="\n".join(reasons) or None)
+        body = b""
+        if document is not None:
+            document = move_thought(document, self._request.protocol.name, split)
+            body = encode(document)
+        reading = reading or self.read(reply, asked)
+        verdict = self._judge_reply(reply, reading, asked, body, document, has_others=has_others)
+        receipts = (splitter.receipt, *verdict.receipts)
+        return replace(verdict, changed=verdict.body is not None, receipts=receipts)
+
+    def _judge_reply(
+        self,
+        reply: Reply,
+        reading: Reading,
+        asked: Asked,
+        body: bytes,
+        document: dict[str, Any] | None,
+        *,
+        has_others: bool,
+    ) -> Verdict:
+        """Judge a reply that was read."""
         is_own = document is not None
-        verdict = self.weigh(reading, reply, asked, keeps_form=is_own, has_others=others)
+        verdict = self.weigh(reading, reply, asked, keeps_form=is_own, has_others=has_others)
         if verdict.answers and not verdict.is_text:
             return verdict
         if reading.calls and not verdict.is_left and not verdict.answers:

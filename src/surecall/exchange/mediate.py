@@ -282,7 +282,7 @@ class _Exchange:
         if bad.fallback is not None:  # which is not wrong, and there is no other
             defects = (*bad.defects, _EMPTY) if bad.is_empty else bad.defects
             verdict = replace(bad, body=bad.fallback, defects=defects)
-            return self._deliver(verdict, "reasked" if tries.requests > 1 else "clean", last)
+            return self._deliver(verdict, self._outcome_of(verdict, last), last)
         return self._refuse(bad)
 
     # Ends

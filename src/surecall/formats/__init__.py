@@ -2,6 +2,7 @@
 
 from .base import CallFormat, Found, Grade, TextCall, Thinking
 from .catalog import FORMATS, TAUGHT_FORMATS
+from .marks import REASONING
 from .names import ToolNames
 from .openers import find_openers, finds_opener, may_hold_call, openers_of
 from .pieces import CallPiece, Piece, TextPiece
@@ -10,6 +11,7 @@ from .source import NeedMore, Source
 
 __all__ = [
     "FORMATS",
+    "REASONING",
     "TAUGHT_FORMATS",
     "CallFormat",
     "CallPiece",

@@ -282,6 +282,7 @@ _DECLARED: Final = (
         add_missing_result! Says of a call in the history that its result is not known.
         drop_choice-! Leaves out a choice that nobody asked for and that cannot be used.
         drop_parallel_calls-! Leaves out calls after the first where a client takes one only.
+        move_reasoning! Moves reasoning in tags from the text to where the format has its own place.
         move_result! Puts a result in the history behind its call.
         restore_echo! Puts back what came with a call and the client left out.
         rewrite_history_arguments! Writes arguments in the history as an object, or what they said.

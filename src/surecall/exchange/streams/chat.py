@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from msgspec import Raw
 
+from surecall.exchange.thoughts import Split
 from surecall.jsontext import encode_text
 from surecall.narrow import as_fields, as_list, text_or_none
 from surecall.protocols.chat_completions.replies import parse_usage
@@ -29,6 +30,7 @@ from .wire import (
     TEXT,
     THOUGHT,
     UNREADABLE,
+    EventParts,
     Wire,
     event_of,
     fields_of,
@@ -81,6 +83,8 @@ def _decode_events(data: bytes, end: int, decode: Callable[[bytes], list[Any]]) 
 
 class ChatWire(Wire):
     """The chunks of one completion, or of several at once."""
+
+    parts_text = True
 
     def __init__(self, *args: Any, choices: int = 1) -> None:
         super().__init__(*args)
@@ -337,6 +341,28 @@ class ChatWire(Wire):
         if self.is_finished and kind != CALL:
             return END
         return kind
+
+    def part(self, data: bytes, split: Split) -> EventParts:
+        """Part a chunk whose text turned out to be reasoning, all of it or its beginning."""
+        fields = fields_of(data)
+        choice = as_fields(as_list(fields.get("choices"))[0])
+        delta = as_fields(choice.get("delta"))
+        kept = {key: value for key, value in delta.items() if key not in _TEXT_KEYS}
+        rest = b""
+        if choice.get("finish_reason") or any(kept.values()):
+            rest = event_of({**fields, "choices": [{**choice, "delta": kept}]})
+        return EventParts(
+            self._write_piece(fields, "reasoning_content", split.thought),
+            self._write_piece(fields, "content", split.text),
+            rest,
+        )
+
+    def _write_piece(self, fields: dict[str, Any], key: str, text: str) -> bytes:
+        if not text:
+            return b""
+        head = {name: value for name, value in fields.items() if name not in ("choices", "usage")}
+        choice = {"index": self._choice or 0, "delta": {key: text}, "finish_reason": None}
+        return event_of({**head, "choices": [choice]})
 
     def rewrite(
         self,

@@ -6,6 +6,7 @@ from typing import Any, Final
 from msgspec import Raw, Struct
 
 from surecall.errors import Code, ProviderError
+from surecall.exchange.thoughts import Split
 from surecall.jsontext import decoder_of
 from surecall.narrow import as_fields, as_list, text_or_none
 from surecall.protocols.gemini.replies import parse_error_object, parse_usage
@@ -19,6 +20,7 @@ from .wire import (
     TEXT,
     THOUGHT,
     UNREADABLE,
+    EventParts,
     Wire,
     event_of,
     fields_of,
@@ -68,6 +70,8 @@ _decode: Final = decoder_of(_Chunk)
 
 class GeminiWire(Wire):
     """The chunks of one reply, or of several at once."""
+
+    parts_text = True
 
     def __init__(self, *args: Any, choices: int = 1) -> None:
         super().__init__(*args)
@@ -174,6 +178,27 @@ class GeminiWire(Wire):
                 self.is_odd = True
                 self._take_finish(str(finish), 0)
         return END if self.is_finished and kind != CALL else kind
+
+    def part(self, data: bytes, split: Split) -> EventParts:
+        """Part a chunk whose text turned out to be reasoning, all of it or its beginning."""
+        fields = fields_of(data)
+        candidate, *others = as_list(fields.get("candidates"))
+        candidate = as_fields(candidate)
+        content = as_fields(candidate.get("content"))
+        parts = [as_fields(part) for part in as_list(content.get("parts"))]
+        kept = [part for part in parts if not part.get("text") or part.get("thought")]
+        head = {key: value for key, value in fields.items() if key != "usageMetadata"}
+
+        def chunk(part: dict[str, Any]) -> bytes:
+            shown = {"content": {"role": "model", **content, "parts": [part]}, "index": 0}
+            return event_of({**head, "candidates": [shown]}) if part["text"] else b""
+
+        rest = b""
+        if kept or candidate.get("finishReason") or candidate.get("finish_reason"):
+            changed = {**candidate, "content": {"role": "model", **content, "parts": kept}}
+            rest = event_of({**fields, "candidates": [changed, *others]})
+        thought = chunk({"text": split.thought, "thought": True})
+        return EventParts(thought, chunk({"text": split.text}), rest)
 
     def rewrite(
         self,

@@ -13,6 +13,7 @@ from surecall.records import RawCall, ToolCall, Usage
 from .wire import (
     CALL,
     END,
+    FRAME,
     NOTHING,
     PASS,
     PING,
@@ -161,10 +162,12 @@ class MessagesWire(Wire):
                 self.is_odd = True
             self._calls[self._last_index] = _Partial(block)
             return CALL
-        if block.type == "text" and block.text:
-            self.piece = block.text
-            return TEXT
-        return PASS
+        if block.type != "text":
+            return PASS
+        is_first = self._last_index == 0
+        self.begins_with_text = self.begins_with_text or is_first
+        self.piece = block.text or ""
+        return TEXT if block.text else FRAME if is_first else PASS
 
     def _take_start(self, message: dict[str, Any]) -> int:
         self.model = self.model or text_or_none(message.get("model"))

@@ -158,7 +158,8 @@ class StreamRelay:
                 self._start = chunk
                 return b""
             side = self._open(chunk)
-        return side.feed(chunk)
+        passed = side.feed(chunk)
+        return passed + self._write_anew(side) if side.is_tagged else passed
 
     def finish(self, error: SurecallError | None = None) -> Ending:
         """Say how the stream ends.
@@ -185,6 +186,15 @@ class StreamRelay:
                 self._request, self._policy, self._judge, self._route, self.asked, self._headers
             )
         return self._side
+
+    def _write_anew(self, side: Side) -> bytes:
+        """Write a stream anew from its first part on, which is reasoning in tags."""
+        assert isinstance(side, Passing)
+        request, policy, headers = self._request, self._policy, self._headers
+        self._side = Translating(
+            request, policy, self._judge, self._route, self.asked, headers, begun=side.wire
+        )
+        return self._side.feed(bytes(side.early or b""))
 
     def _finish(self, error: SurecallError | None) -> Ending:
         if self._again is not None:
@@ -315,6 +325,11 @@ class StreamRelay:
     ) -> Ending:
         if self._first is not None and self._first.receipts:
             receipts = self._first.receipts + receipts
+            outcome = "repaired" if outcome == "clean" else outcome
+        if self._side is not None and self._side.receipts:
+            if all(step.name != "repair" for step in self._tries.steps):
+                self._tries.note_repairs(self._side.receipts)
+            receipts = self._side.receipts + receipts
             outcome = "repaired" if outcome == "clean" else outcome
         report = None
         if self._policy.show_receipts:

@@ -14,6 +14,7 @@ from surecall.records import RawCall, ToolCall, Usage
 from .wire import (
     CALL,
     END,
+    FRAME,
     NOTHING,
     PASS,
     PING,
@@ -139,7 +140,20 @@ class ResponsesWire(Wire):
         if is_there(event.response) and self._begun is NOTHING:
             self._begun = event.response.copy()
             self.model = _decode_response(event.response).model
-        return PASS
+        return self._take_frame(event, kind)
+
+    def _take_frame(self, event: _Event, kind: str) -> int:
+        """Take an event that begins or ends an item or a part of one."""
+        is_message = event.item is not None and event.item.type == "message"
+        if event.output_index or not (is_message or kind == "response.content_part.added"):
+            return PASS
+        self.begins_with_text = self.begins_with_text or is_message
+        return FRAME if kind.endswith(".added") and self.begins_with_text else PASS
+
+    @property
+    def reply_id(self) -> str | None:
+        """The id of the reply, which its end has to name once more."""
+        return text_or_none(as_fields(value_of(self._begun)).get("id"))
 
     def _count(self, number: int) -> None:
         if self._sequence is not None and number != self._sequence + 1:

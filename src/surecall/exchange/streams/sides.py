@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from surecall.errors import SurecallError
 from surecall.exchange.policy import Outcome
-from surecall.records import Reading, Reply, ToolCall, Usage
+from surecall.records import Reading, Receipt, Reply, ToolCall, Usage
 
 
 class Found(Struct, kw_only=True):
@@ -29,6 +29,13 @@ class Side(ABC):
 
     keeps_form: bool
     """Whether the events are in the client's own format."""
+    is_tagged = False
+    """Whether reasoning in tags began that only another side can pass on as reasoning."""
+
+    @property
+    @abstractmethod
+    def receipts(self) -> tuple[Receipt, ...]:
+        """What was changed in events that were passed on."""
 
     @property
     @abstractmethod

@@ -14,13 +14,25 @@ from surecall.protocols import StreamDelta
 from surecall.protocols.substitutes import restore_names
 from surecall.reading import ReadEvent, ReasoningRead, ReplyReader, TextRead
 from surecall.reading.truncation import came_to_its_end
-from surecall.records import RawCall, Reading, Reply, ToolCall, Usage
+from surecall.records import RawCall, Reading, Receipt, Reply, ToolCall, Usage
 
 from .sides import Found, Side
+from .thinking import LeadingThought
+from .wire import Wire
 
 
 class Translating(Side):
-    """Reads a stream in the endpoint's format and writes it in the client's."""
+    """Reads a stream in the endpoint's format and writes it in the client's.
+
+    Args:
+        request: What the client asked.
+        policy: What may be done.
+        judge: Reads what is not clean.
+        route: Where it was asked.
+        asked: What was asked there.
+        headers: Headers of the answer.
+        begun: What has passed the beginning of the stream on already, up to its first part.
+    """
 
     keeps_form = False
 
@@ -32,13 +44,18 @@ class Translating(Side):
         route: Route,
         asked: Asked,
         headers: Mapping[str, str],
+        *,
+        begun: Wire | None = None,
     ) -> None:
         self._request = request
         self._judge = judge
         self._protocol = route.protocol
         self._asked = asked
         self._folder = route.protocol.open_stream(headers)
-        self._writer = request.protocol.open_writer(model=request.model)
+        model, reply_id = request.model, None
+        if begun is not None:
+            model, reply_id = begun.model or model, begun.reply_id
+        self._writer = request.protocol.open_writer(model=model, reply_id=reply_id)
         self._reader: ReplyReader | None = None
         is_taught = asked.mode != "native"
         if request.offers_tools and (policy.text_formats or is_taught):
@@ -48,13 +65,28 @@ class Translating(Side):
                 limits=policy.limits,
                 taught=is_taught,
             )
-        self._has_begun = False
+        self._lead: LeadingThought | None = None
+        if judge.moves_thoughts and not is_taught:
+            self._lead = LeadingThought(request.tools.names, policy.limits, judge.used_ids)
+        self._has_begun = begun is not None
+        if begun is not None:
+            self._writer.begin()  # which the client has already
         self._shown = 0
+        """How much of the text, without reasoning that it began with, was read or written."""
+        self._settled = 0
+        """How much of that is no part of a call."""
+        self._has_changed = False
+        """Whether the reader found reasoning in the midst of the text."""
         self._thought = 0
         self._read_chars = 0
         self._has_text = False
         self._reply: Reply | None = None
         self._error: SurecallError | None = None
+
+    @property
+    def receipts(self) -> tuple[Receipt, ...]:
+        """What was changed in events that were passed on."""
+        return () if self._lead is None else self._lead.receipts
 
     @property
     def has_sent_text(self) -> bool:
@@ -98,7 +130,12 @@ class Translating(Side):
         if error is not None and not self._folder.done:
             raise error
         reply = self._protocol.parse_message(self._folder.close())
-        self._reply = reply = restore_names(reply, self._asked.renamed)
+        reply = restore_names(reply, self._asked.renamed)
+        if self._lead is not None:
+            reply = self._lead.close(reply)
+        self._reply = reply
+        if self._lead is not None and (in_thought := self._lead.reading) is not None:
+            return Found(reading=in_thought, reply=reply, text=in_thought.content)
         reading, text = self._read(reply)
         if not reading.calls:
             is_plain = bool((reply.content or "").strip()) and not reply.defects
@@ -147,6 +184,8 @@ class Translating(Side):
         """Return the end of the stream with these calls."""
         assert self._reply is not None
         reply = replace(self._reply, finish_reason="stop") if is_again else self._reply
+        if self._lead is not None:
+            self._lead.is_delivered = not is_again
         return self._end(reply, calls, text)
 
     def leave(self) -> bytes:
@@ -176,8 +215,11 @@ class Translating(Side):
         written = [self._begin()]
         thoughts = (reply.reasoning or "")[self._thought :]
         written.append(writer.reasoning(thoughts, reply.extra))
+        if self._lead is not None:
+            written.append(writer.reasoning(self._lead.rest))
         if text is None:
             sent = self._shown if self._reader is None else self._read_chars
+            sent = self._settled if self._has_changed else sent
             text = (reply.content or "")[sent:]
         written.append(writer.text(text))
         written += [writer.call(call) for call in calls]
@@ -197,11 +239,19 @@ class Translating(Side):
         if delta.kind == "reasoning":
             self._thought += len(delta.text)
             return self._writer.reasoning(delta.text, delta.extra)
-        self._shown += len(delta.text)
-        if self._reader is None:
-            self._has_text = self._has_text or bool(delta.text.strip())
-            return self._writer.text(delta.text)
-        return self._take(self._reader.feed(delta.text))
+        text, written = delta.text, b""
+        if self._lead is not None:
+            thought, text = self._lead.feed(text)
+            written = self._writer.reasoning(thought)
+        self._shown += len(text)
+        reader = self._reader
+        if reader is None:
+            self._has_text = self._has_text or bool(text.strip())
+            return written + self._writer.text(text)
+        written += self._take(reader.feed(text))
+        if not reader.has_calls:
+            self._settled = self._shown - reader.held_characters
+        return written
 
     def _take(self, events: Sequence[ReadEvent]) -> bytes:
         """Write what the reader is certain of."""
@@ -212,5 +262,6 @@ class Translating(Side):
                 self._has_text = self._has_text or bool(event.text.strip())
                 written.append(self._writer.text(event.text))
             elif isinstance(event, ReasoningRead):
+                self._has_changed = True
                 written.append(self._writer.reasoning(event.text))
         return b"".join(written)

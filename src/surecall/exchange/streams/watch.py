@@ -6,6 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from surecall.errors import Code
+from surecall.exchange.thoughts import begins_thought, may_begin_thought
 from surecall.formats import FORMATS, ToolNames, find_openers
 from surecall.limits import MIB
 from surecall.reading import (
@@ -31,6 +32,7 @@ class TextWatch:
         names: The tools that may be called.
         limits: How large arguments may be.
         used_ids: Returns the ids of earlier calls, which are not given again.
+        finds_thoughts: Whether to stop at reasoning in tags that the text begins with.
     """
 
     def __init__(
@@ -38,6 +40,8 @@ class TextWatch:
         names: ToolNames,
         limits: ReadingLimits,
         used_ids: Callable[[], Collection[str]] = tuple,
+        *,
+        finds_thoughts: bool = False,
     ) -> None:
         self._names = names
         self._limits = limits
@@ -62,6 +66,10 @@ class TextWatch:
         self._is_after_space = False
         """Whether white space that the reader may still hold was passed on already."""
         self._is_off = False
+        self.is_at_start = finds_thoughts
+        """Whether reasoning in tags may still begin, as nothing else has come."""
+        self.begins_thought = False
+        """Whether it began: all text so far is undecided, and this object is of no more use."""
         self.fed = 0
         """How many characters have come."""
         self.decided = 0
@@ -73,6 +81,10 @@ class TextWatch:
         found = self._tail + text
         if self._reader is not None or self._is_off or self._openers.may_begin(found):
             return False
+        if self.is_at_start:
+            if found.isspace():
+                return False
+            self.is_at_start = False
         self.fed += len(text)
         self._tail = ""
         self._past.append(found)
@@ -103,6 +115,8 @@ class TextWatch:
         if self._is_off:
             self.decided = self.fed
             return
+        if self.begins_thought:
+            return
         reader = self._reader
         if reader is None:
             reader = self._feed_plain(text)
@@ -116,6 +130,11 @@ class TextWatch:
             self.decided = max(self.decided, self.fed - reader.held_characters)
             if self.decided > _MAX_WATCHED_CHARS:
                 self._give_up()
+
+    @property
+    def undecided(self) -> str:
+        """All text that was not passed on."""
+        return "".join(self._recent)
 
     def settle(self, position: int) -> None:
         """Note that the text up to a position, which is decided, was passed on."""
@@ -167,9 +186,15 @@ class TextWatch:
     def _feed_plain(self, text: str) -> ReplyReader | None:
         """Look for the first mark; without one, no reader is needed."""
         found = self._tail + text
+        if self.is_at_start:
+            self.begins_thought = begins_thought(found)
+            if self.begins_thought or may_begin_thought(found):
+                self._tail = found
+                return None
         if not self._has_opener(found):
             self._take_found(found)
             return None
+        self.is_at_start = False
         reader = self._reader = ReplyReader(
             self._names, used_ids=self._used_ids(), limits=self._limits
         )
@@ -192,6 +217,10 @@ class TextWatch:
         Space at the end is passed on even so: before a call it says nothing.
         """
         at = self._openers.held_from(found, 0)
+        if self.is_at_start and (not found[:at] or found[:at].isspace()):
+            self._tail = found
+            return
+        self.is_at_start = False
         plain, self._tail = found[:at], found[at:]
         self._past.append(plain)
         shown = found if self._tail.isspace() else plain

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -14,6 +14,7 @@ from surecall.errors import (
     ProviderReplyError,
     SurecallError,
 )
+from surecall.exchange.thoughts import Split
 from surecall.jsontext import decode, decoder_of, encode
 from surecall.narrow import as_fields
 from surecall.protocols import WireProtocol
@@ -32,6 +33,8 @@ END: Final = 4
 """What ends the reply: the finish, and what comes behind it."""
 PING: Final = 5
 """A sign of life, which has no place among the other events."""
+FRAME: Final = 6
+"""The beginning of a reply that begins with text, of which nothing has come yet."""
 
 NOTHING: Final = Raw()
 _MAX_SNIPPET: Final = 200
@@ -41,11 +44,22 @@ UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _decode_any: Final[Callable[[bytes], Any]] = decoder_of(object)
 
 
+class EventParts(NamedTuple):
+    """An event of text, parted into events of their own; each may be missing."""
+
+    thought: bytes
+    text: bytes
+    rest: bytes
+    """What the event brings besides text, such as a call or the finish."""
+
+
 class Wire(ABC):
     """Reads the events of one stream as far as needed, and writes calls among them."""
 
     end_is = "a finish reason"
     """What a stream must have to be complete, in words."""
+    parts_text = False
+    """Whether `part` can part an event: parts of the reply have no numbers."""
     blank_is_empty = False
     """Whether a call without arguments is written without any piece of them."""
 
@@ -64,6 +78,8 @@ class Wire(ABC):
         self.is_odd = False
         """Whether something came that only the whole reader of the format understands."""
         self.has_calls = False
+        self.begins_with_text = False
+        """Whether text is the first part of the reply, where the format numbers these."""
         self.model: str | None = None
 
     def take_text(self, event: bytes) -> str:
@@ -128,6 +144,11 @@ class Wire(ABC):
         return self._take_odd(as_fields(fields), data, name)
 
     @property
+    def reply_id(self) -> str | None:
+        """The id of the reply, where its end has to name it once more."""
+        return None
+
+    @property
     def has_ended(self) -> bool:
         """Whether the reply came to its end, now that nothing more will come."""
         return self.is_finished
@@ -158,6 +179,15 @@ class Wire(ABC):
             text: What comes in the place of the held text; `None` leaves it as it is.
             is_again: Whether all of it is from another reply, which came to its end.
         """
+
+    def part(self, data: bytes, split: Split) -> EventParts:
+        """Part an event whose text turned out to be reasoning, all of it or its beginning.
+
+        Args:
+            data: The data of the event.
+            split: What takes the place of its text.
+        """
+        return EventParts(b"", b"", same_event(data))
 
     @abstractmethod
     def _take_odd(self, fields: dict[str, Any], data: bytes, name: bytes) -> int:
