@@ -216,3 +216,22 @@ def judge_whole(name: str, body: bytes) -> tuple[str, str | None]:
     delivered = asyncio.run(scene.ask(Script(body), client=name, upstream=name))
     reply = seen(name, delivered)
     return reply.content or "", reply.reasoning
+
+
+def test_so_many_blanks_come_before_no_reasoning() -> None:
+    """Blanks are held only so long: what comes behind more of them is text."""
+    assert begins_thought(" " * 1000 + "<think>a")
+    assert not begins_thought(" " * 1001 + "<think>a")
+    splitter = ThoughtSplitter(NAMES)
+    said = "".join([splitter.feed(" ").text for _ in range(1001)])
+    assert splitter.is_done
+    assert said == " " * 1001
+
+
+def test_blanks_inside_of_reasoning_wait_for_more_of_it() -> None:
+    """Blanks at the end of reasoning are no part of it, in however many pieces they come."""
+    splitter = ThoughtSplitter(NAMES)
+    pieces = ["<think>a", *" \n" * 3, "b", *" " * 3, "</think>c"]
+    found = [splitter.feed(piece) for piece in pieces]
+    assert "".join(split.thought for split in found) == "a \n \n \nb"
+    assert "".join(split.text for split in found) == "c"

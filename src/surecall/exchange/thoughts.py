@@ -17,6 +17,8 @@ MOVE_RULE: Final = "move_reasoning"
 _WHY: Final = "clients look for reasoning in the field that the format has for it"
 _MAX_HELD_CHARS: Final = MIB
 _MAX_SHOWN_CHARS: Final = 400
+_MAX_LEADING_BLANKS: Final = 1000
+"""Behind more of them there is no reasoning: they would have to be held, and looked at again."""
 _openers: Final = find_openers(ToolNames(), FORMATS)
 _CLOSERS: Final = {
     opener: thinking.closers[0]
@@ -24,7 +26,7 @@ _CLOSERS: Final = {
     if not (_openers.may_begin_call(opener) or thinking.holds or opener[0].isalpha())
 }
 """What ends reasoning, by the tag that begins it; words and the messages of a format are none."""
-_OPENER: Final = re.compile(rf"\s*+({pattern_of(sorted(_CLOSERS))})")
+_OPENER: Final = re.compile(rf"\s{{0,{_MAX_LEADING_BLANKS}}}+({pattern_of(sorted(_CLOSERS))})")
 
 
 def begins_thought(text: str) -> bool:
@@ -35,6 +37,8 @@ def begins_thought(text: str) -> bool:
 def may_begin_thought(text: str) -> bool:
     """Tell whether a text has nothing yet but blanks and the beginning of such a tag."""
     start = text.lstrip()
+    if len(text) - len(start) > _MAX_LEADING_BLANKS:
+        return False
     return any(opener.startswith(start) for opener in _CLOSERS)
 
 
@@ -62,7 +66,8 @@ class ThoughtSplitter:
         """What is held from the beginning of a call on, but for its end, which is in `_held`."""
         self._behind_chars = 0
         self._takes_calls = True
-        self._space = ""
+        self._space: list[str] = []
+        """Blanks that belong to the reasoning if more of it comes."""
         self._thought: list[str] = []
         self._text: list[str] = []
         self._has_thought = False
@@ -139,7 +144,8 @@ class ThoughtSplitter:
             self._say_behind_call()
             self._say(held[:at])
             self._held = held[at + len(closer) :]
-            self.opener = self._space = ""
+            self.opener = ""
+            self._space.clear()
             return True
         if self._behind_call is not None:
             self._hold_call(held, len(closer) - 1)
@@ -184,7 +190,7 @@ class ThoughtSplitter:
             self._is_begun = True
             text = f"\n{text}" if self._has_thought else text
             self._has_thought = True
-        text = self._space + text
-        shown = text.rstrip()
-        self._space = text[len(shown) :]
-        self._thought.append(shown)
+        if shown := text.rstrip():
+            self._thought += [*self._space, shown]
+            self._space.clear()
+        self._space.append(text[len(shown) :])

@@ -217,7 +217,7 @@ class TextWatch:
         Space at the end is passed on even so: before a call it says nothing.
         """
         at = self._openers.held_from(found, 0)
-        if self.is_at_start and (not found[:at] or found[:at].isspace()):
+        if self.is_at_start and may_begin_thought(found):
             self._tail = found
             return
         self.is_at_start = False
