@@ -163,6 +163,16 @@ async def test_text_that_may_be_a_call_is_never_refused() -> None:
     assert (delivered.outcome, delivered.calls) == ("repaired", 1)
 
 
+async def test_an_answer_to_our_own_question_is_not_delivered() -> None:
+    """A model that makes no call when it is asked about one speaks of what no client knows."""
+    words = completion(content=f"call save with {json.dumps(ARGUMENTS)}")
+    script = Script(words, completion(content="The notice says that nothing was executed."), GOOD)
+    delivered = await ask(script, capabilities=NAMED)
+    assert (delivered.outcome, delivered.calls, len(script.asked)) == ("reasked", 0, 2)
+    assert json.loads(delivered.body) == words
+    assert names(delivered) == [("reask", "failed")]
+
+
 async def test_a_cut_call_is_never_delivered() -> None:
     """Not even where the policy delivers what is likely."""
     delivered = await ask(Script(CUT), policy=Policy(likely_calls="deliver", steps=("repair",)))

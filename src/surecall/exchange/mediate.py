@@ -141,6 +141,14 @@ def _needs_nothing(
     )
 
 
+def _said_a_call(bad: Verdict | None) -> bool:
+    """Tell whether a first reply was text with what may be a call, and can be delivered as text.
+
+    When the model then makes no call, it answers a question that the client knows nothing of.
+    """
+    return bad is not None and bad.is_text and bad.fallback is not None
+
+
 def _internal(error: Exception) -> SurecallError:
     return SurecallError(
         Code.INTERNAL_ERROR,
@@ -270,7 +278,10 @@ class _Exchange:
             verdict = await self._ask(planned.asked)
             is_good = verdict.body is not None and planned.suits(verdict.calls)
             is_bad = verdict.body is None and verdict.error is None
-            tries.note(planned, is_good=is_good, bad=verdict if is_bad else None)
+            is_echo = is_good and not verdict.calls and _said_a_call(first_bad)
+            tries.note(planned, is_good=is_good and not is_echo, bad=verdict if is_bad else None)
+            if is_echo:
+                break
             if is_good:
                 tries.note_repairs(verdict.receipts)
                 return self._deliver(verdict, "reasked", planned.asked)
