@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from surecall.exchange import Policy
+from surecall.exchange import ClientRequest, Policy
 from surecall.exchange.streams import StreamRelay
 from surecall.exchange.thoughts import ThoughtSplitter, begins_thought
 from surecall.formats import ToolNames
@@ -235,3 +235,16 @@ def test_blanks_inside_of_reasoning_wait_for_more_of_it() -> None:
     found = [splitter.feed(piece) for piece in pieces]
     assert "".join(split.thought for split in found) == "a \n \n \nb"
     assert "".join(split.text for split in found) == "c"
+
+
+@pytest.mark.parametrize("name", ["messages", "responses"])
+def test_streams_with_tools_of_the_provider_stay_as_they_are(name: str) -> None:
+    """What such a tool sends has no place in a stream that is written anew."""
+    own = {"type": "web_search_20250305" if name == "messages" else "web_search", "name": "search"}
+    body = json.loads(request_for(name).body)
+    body["tools"].append(own)
+    request = ClientRequest.parse(name, json.dumps(body).encode(), model="m", stream=True)
+    events = write_stream(name, ["<think>I see.</think>", "Done."])
+    got = relay(request, route_to(name), events)
+    assert got.sent.startswith(b"".join(events))
+    assert got.ending.outcome == "clean"

@@ -70,14 +70,16 @@ class Holding(Side):
         self._form = EventForm(name)
         self._watch: TextWatch | None = None
         looks = policy.text_formats and policy.allows("repair") and not several
+        # Numbered parts are written anew, and what a provider's own tools send is not among them.
+        finds_thoughts = self._wire.parts_text or not request.tools.others
         if looks and request.offers_tools:
-            self._watch = self._open_watch(finds_thoughts=True)
+            self._watch = self._open_watch(finds_thoughts=finds_thoughts)
         self._thoughts: ThoughtEvents | None = None
         """Writes the text anew, which began with reasoning."""
         self._is_thinking = False
         self.early: bytearray | None = None
         """All bytes so far, as long as such reasoning may still begin."""
-        if self._watch is not None and not self._wire.parts_text:
+        if self._watch is not None and finds_thoughts and not self._wire.parts_text:
             self.early = bytearray()
         self._kept = KeptEvents()
         self._has_kept_text = False
