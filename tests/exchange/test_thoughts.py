@@ -248,3 +248,10 @@ def test_streams_with_tools_of_the_provider_stay_as_they_are(name: str) -> None:
     got = relay(request, route_to(name), events)
     assert got.sent.startswith(b"".join(events))
     assert got.ending.outcome == "clean"
+
+
+def test_tags_without_end_are_text_at_last() -> None:
+    """Only so many are taken, so that a text of nothing else takes no longer than others."""
+    splitter = ThoughtSplitter(NAMES)
+    split = splitter.feed("<think>a</think>" * 101)
+    assert (split.thought.count("a"), split.text) == (100, "<think>a</think>")

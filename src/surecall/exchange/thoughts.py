@@ -17,6 +17,8 @@ MOVE_RULE: Final = "move_reasoning"
 _WHY: Final = "clients look for reasoning in the field that the format has for it"
 _MAX_HELD_CHARS: Final = MIB
 _MAX_SHOWN_CHARS: Final = 400
+_MAX_TAGS: Final = 100
+"""What looks like a tag behind so many others is text."""
 _MAX_LEADING_BLANKS: Final = 1000
 """Behind more of them there is no reasoning: they would have to be held, and looked at again."""
 _openers: Final = find_openers(ToolNames(), FORMATS)
@@ -66,6 +68,7 @@ class ThoughtSplitter:
         """What is held from the beginning of a call on, but for its end, which is in `_held`."""
         self._behind_chars = 0
         self._takes_calls = True
+        self._tags = 0
         self._space: list[str] = []
         """Blanks that belong to the reasoning if more of it comes."""
         self._thought: list[str] = []
@@ -122,12 +125,14 @@ class ThoughtSplitter:
     def _look(self) -> bool:
         """Look for a tag outside of reasoning; tell whether one was found."""
         held = self._held
-        if found := _OPENER.match(held):
+        is_over = self._tags >= _MAX_TAGS
+        if not is_over and (found := _OPENER.match(held)):
+            self._tags += 1
             self._shown = self._shown or found[1]
             self.opener, self._held = found[1], held[found.end() :]
             self.is_split, self._is_begun = True, False
             return True
-        if not may_begin_thought(held):
+        if is_over or not may_begin_thought(held):
             self._text.append(held.lstrip() if self.is_split else held)
             self._held = ""
             self.is_done = True
@@ -136,7 +141,9 @@ class ThoughtSplitter:
     def _think(self) -> bool:
         """Take reasoning up to its end, or to what may be its end; tell whether it ended."""
         held, closer = self._held, _CLOSERS[self.opener]
-        if not self._is_begun and (echo := _OPENER.match(held)):
+        may_echo = not self._is_begun and self._tags < _MAX_TAGS
+        if may_echo and (echo := _OPENER.match(held)):
+            self._tags += 1
             self._held = held[echo.end() :]
             return True
         at = held.find(closer)
