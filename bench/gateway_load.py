@@ -368,7 +368,7 @@ async def measure_stop(scene: Scene, options: argparse.Namespace) -> None:
 ROOM = "max_in_flight = 2000\nmax_connections = 4000\n"
 ROWS: dict[str, tuple[Callable[[Scene, argparse.Namespace], Awaitable[None]], str]] = {
     "chunks": (measure_chunks, ""),
-    "slow": (measure_slow, f"{ROOM}[limits]\n{ROOM}"),
+    "slow": (measure_slow, f"{ROOM}deadlines = {{ total_s = 900 }}\n[limits]\n{ROOM}"),
     "soak": (measure_soak, ""),
     "slope": (measure_slope, ""),
     "stalls": (measure_stalls, ""),

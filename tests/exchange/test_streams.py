@@ -1,6 +1,7 @@
 """What a client gets of a stream: text at once, whole calls, and an honest end."""
 
 import json
+import tracemalloc
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -413,6 +414,28 @@ def test_comments_go_on_while_a_call_is_held() -> None:
     for event in events[:8]:
         stream.feed(event)
     assert stream.feed(ping) == ping
+
+
+@pytest.mark.parametrize("first", ["Well. ", "See <b>this</b>. "])
+@EVERY_FORMAT
+def test_a_long_answer_is_not_kept_piece_by_piece(name: str, first: str) -> None:
+    """A gateway may hold a thousand of them at once."""
+    text = first + "words, and more of them " * 1000
+    events = stream_of(name, text=text, finish="stop")[:-6]  # without the end
+
+    def pass_on() -> StreamRelay:
+        stream = StreamRelay(request_for(name), route_to(name), Policy())
+        for event in events:
+            stream.feed(event)
+        return stream
+
+    pass_on()  # fills what is shared by all streams
+    tracemalloc.start()
+    stream = pass_on()
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert not stream.done
+    assert kept < 5 * len(text)
 
 
 def test_lines_and_streams_are_limited() -> None:

@@ -148,6 +148,24 @@ async def test_one_upstream_that_hangs_leaves_the_others_alone(tmp_path: Path) -
                 writer.transport.abort()
 
 
+async def test_a_lone_upstream_may_use_all_that_a_worker_takes_on(tmp_path: Path) -> None:
+    """One of several gets half of it, unless it has a limit of its own; reloads are followed."""
+    alone = '[upstreams.a]\nurl = "http://127.0.0.1:9/v1"\nprobe = "off"\n'
+    shared = f'{alone}[upstreams.b]\nurl = "http://127.0.0.1:9/v1"\nmax_in_flight = 7\n'
+    path = tmp_path / "gateway.toml"
+    path.write_text(alone, "utf-8")
+    settings = load_settings(path, store="off")
+    async with serve_gateway(settings, read_settings=lambda: load_settings(path)) as served:
+        kept = served.gateway.state.upstreams["a"]
+        assert kept.gate.limit == settings.limits.max_in_flight == 256
+        path.write_text(f"{shared}[limits]\nmax_in_flight = 100\nmax_waiting = 3\n", "utf-8")
+        assert await served.gateway.reload() is None
+        upstreams = served.gateway.state.upstreams
+        assert upstreams["a"] is kept
+        assert {name: item.gate.limit for name, item in upstreams.items()} == {"a": 50, "b": 7}
+        assert kept.gate.max_waiting == 3
+
+
 @pytest.mark.parametrize("length", ["content-length: 4000000", "transfer-encoding: chunked"])
 async def test_a_body_that_is_too_large_is_refused(length: str, tmp_path: Path) -> None:
     """By what it says about itself, or once that much has come."""

@@ -314,6 +314,7 @@ async def test_an_embedded_model_is_asked_with_a_limit(tmp_path: Path) -> None:
     """A small model may never find an end, and others wait for it meanwhile."""
     text = '[upstreams.local]\nurl = "embedded:smollm2-135m"\n'
     settings = make_settings(tmp_path, text)
-    target = Target(Upstream(settings.upstreams["local"], 1, 1.0), "smollm2-135m")
+    upstream = Upstream(settings.upstreams["local"], settings.limits, is_only=True)
+    target = Target(upstream, "smollm2-135m")
     known = await Strategies(settings, facts=tmp_path / "facts.db").find(target, with_tools=False)
     assert known.route.request_defaults["max_tokens"] == 512

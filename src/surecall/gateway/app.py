@@ -169,6 +169,8 @@ class Gateway(Core):
             for upstream in old.upstreams.values():
                 if upstream not in fresh.values():
                     upstream.retire()
+            for upstream in fresh.values():
+                upstream.take_limits(settings.limits, is_only=len(fresh) == 1)
             self.take_settings(settings)
             _log.warning("the settings were read anew")
             return None
@@ -177,13 +179,13 @@ class Gateway(Core):
         self, settings: GatewaySettings, old: Mapping[str, Upstream]
     ) -> dict[str, Upstream]:
         """Return the upstreams; those whose settings are the same keep their connections."""
-        limits = settings.limits
+        is_only = len(settings.upstreams) == 1
 
         def make(entry: UpstreamEntry) -> Upstream:
             had = old.get(entry.name)
             if had is not None and had.entry == entry:
                 return had
-            return Upstream(entry, limits.max_waiting, limits.max_wait_s)
+            return Upstream(entry, settings.limits, is_only=is_only)
 
         return {name: make(entry) for name, entry in settings.upstreams.items()}
 

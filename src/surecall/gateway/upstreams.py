@@ -29,7 +29,7 @@ from surecall.redaction import Secret
 from surecall.transport.urls import join_url
 
 from .gates import Gate
-from .settings import GatewaySettings, TargetSettings, UpstreamEntry
+from .settings import GatewaySettings, LimitSettings, TargetSettings, UpstreamEntry
 
 if TYPE_CHECKING:
     from surecall.transport import Engine
@@ -46,6 +46,7 @@ _PATHS: Final[Mapping[str, str]] = {
 _FIXED_HEADERS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "messages": (("anthropic-version", "2023-06-01"),),
 }
+_MIN_CONNECTIONS: Final = 256
 _WINDOW_S: Final = 5.0
 _OPEN_S: Final = 2.0
 _MIN_FAILURES: Final = 20
@@ -118,17 +119,16 @@ class Upstream:
 
     Args:
         entry: Its settings.
-        max_waiting: How many requests may wait for it.
-        max_wait_s: How long.
+        limits: What the worker takes on.
+        is_only: Whether there is no other upstream.
     """
 
-    def __init__(self, entry: UpstreamEntry, max_waiting: int, max_wait_s: float) -> None:
+    def __init__(self, entry: UpstreamEntry, limits: LimitSettings, *, is_only: bool) -> None:
         self.entry = entry
         self.name = entry.name
         self.protocol: WireProtocol = find_protocol(entry.protocol)
-        self.gate = Gate(
-            entry.settings.max_in_flight, max_waiting, max_wait_s, f"The upstream {entry.name}"
-        )
+        self.gate = Gate(0, 0, 0, f"The upstream {entry.name}")
+        self.take_limits(limits, is_only=is_only)
         self.breaker = Breaker()
         self.key: Secret | None = entry.key
         self.is_retired = False
@@ -142,6 +142,12 @@ class Upstream:
         self._paths: dict[tuple[str, bool], str] = {}
         if not entry.embedded:
             self._connect(entry.base)
+
+    def take_limits(self, limits: LimitSettings, *, is_only: bool) -> None:
+        """Follow what the worker takes on: one of several upstreams gets half of it."""
+        share = limits.max_in_flight if is_only else max(limits.max_in_flight // 2, 1)
+        self.gate.limit = self.entry.settings.max_in_flight or share
+        self.gate.max_waiting, self.gate.max_wait_s = limits.max_waiting, limits.max_wait_s
 
     @property
     def is_ready(self) -> bool:
@@ -169,7 +175,8 @@ class Upstream:
         from .client import ClientLimits, Origin
 
         parts = urlsplit(base)
-        limits = ClientLimits(max_connections=self.entry.settings.max_connections)
+        connections = self.entry.settings.max_connections
+        limits = ClientLimits(max_connections=connections or max(self.gate.limit, _MIN_CONNECTIONS))
         self._origin = Origin(f"{parts.scheme}://{parts.netloc}", limits=limits)
         self._prefix = parts.path.rstrip("/")
 

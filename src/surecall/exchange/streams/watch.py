@@ -50,11 +50,14 @@ class TextWatch:
         self._openers = openers.index
         self._has_opener = openers.are_in
         self._reader: ReplyReader | None = None
-        self._past: list[str] = []
-        """Text that the reader has not seen, because nothing in it can begin a call."""
+        self._past = bytearray()
+        """Text that the reader has not seen, because nothing in it can begin a call.
+
+        It is joined as it comes: kept in pieces, a long answer takes ten times as much memory.
+        """
         self._tail = ""
         """The end of it, which may be the beginning of a mark."""
-        self._whole: list[str] = []
+        self._whole = bytearray()
         """All text, once there is a reader."""
         self._content_chars = 0
         self._rest: list[str] = []
@@ -87,7 +90,7 @@ class TextWatch:
             self.is_at_start = False
         self.fed += len(text)
         self._tail = ""
-        self._past.append(found)
+        self._past += _encode(found)
         self._recent.clear()
         self._rest.clear()
         self.decided = self.passed = self.fed
@@ -123,7 +126,7 @@ class TextWatch:
             if reader is None:
                 return
         else:
-            self._whole.append(text)
+            self._whole += _encode(text)
             self._take(reader.feed(text))
         self.has_calls = reader.has_calls
         if not self.has_calls:
@@ -177,7 +180,7 @@ class TextWatch:
             reader = ReplyReader(
                 self._names, used_ids=self._used_ids(), limits=self._limits, accept="likely"
             )
-            reading = reader.read_whole("".join(self._whole), finish_reason)
+            reading = reader.read_whole(_decode(self._whole), finish_reason)
             return reading, rest if has_calls else None
         if self._is_off:
             reading = replace(reading, defects=(*reading.defects, _UNREAD))
@@ -198,8 +201,8 @@ class TextWatch:
         reader = self._reader = ReplyReader(
             self._names, used_ids=self._used_ids(), limits=self._limits
         )
-        before = "".join(self._past)
-        self._whole += [before, found]
+        before = _decode(self._past)
+        self._whole += _encode(before + found)
         plain, self._rest = self._rest, []
         self._take(reader.feed(before))
         self._rest = plain
@@ -222,7 +225,7 @@ class TextWatch:
             return
         self.is_at_start = False
         plain, self._tail = found[:at], found[at:]
-        self._past.append(plain)
+        self._past += _encode(plain)
         shown = found if self._tail.isspace() else plain
         start = self.fed - len(found)
         self._rest.append(shown[max(0, self.decided - start) :])
@@ -248,3 +251,11 @@ class TextWatch:
         self._whole.clear()
         self._tail = ""
         self.decided = self.fed
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _decode(data: bytearray) -> str:
+    return data.decode("utf-8", "surrogatepass")

@@ -127,8 +127,10 @@ class UpstreamSettings(Table, frozen=True, kw_only=True):
     """Sent with every request; no secrets."""
     models: tuple[str, ...] = ()
     """Which names of models belong here, with `*`; none means all."""
-    max_in_flight: Count = 128
-    max_connections: Count = 256
+    max_in_flight: Count | None = None
+    """Unset: all that a worker takes on if this is the only upstream, else half of it."""
+    max_connections: Count | None = None
+    """Unset: as many as requests may be in flight, and at least 256."""
     deadlines: DeadlineSettings = DeadlineSettings()
     probe: Literal["auto", "off"] = "auto"
     capabilities: dict[str, Any] = {}
