@@ -41,7 +41,7 @@ def answer_calls(client: str, calls: tuple[RawCall, ...]) -> bytes:
 
 
 def _object(call: RawCall) -> Any:
-    return call.arguments if isinstance(call.arguments, dict) else json.loads(call.arguments)
+    return json.loads(call.arguments) if isinstance(call.arguments, str) else call.arguments
 
 
 def signatures_in(request: dict[str, Any]) -> list[Any]:

@@ -2,7 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from msgspec import Struct
 
 from surecall.errors import JSONTextError
 from surecall.jsontext import decode, decode_plain, encode_text
@@ -21,8 +23,8 @@ MENDING_RULES: Final = (ADD_RESULT, MOVE_RESULT, RENAME_ID, TELL_RESULT, WRITE_A
 Item = dict[str, Any]
 
 
-class Call(NamedTuple):
-    """A call that waits for its result."""
+class Call(Struct, eq=False):
+    """A call that waits for its result; two of them are never the same."""
 
     given_id: Any
     id: str

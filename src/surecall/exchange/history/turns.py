@@ -3,13 +3,15 @@
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from surecall.exchange.wording import missing_result, tell_lost_result
 from surecall.jsontext import decode, encode_text
 from surecall.narrow import as_fields, as_list
 
 from .mending import MOVE_RESULT, Call, Item, Mender
+
+_Keys: TypeAlias = tuple[str, ...]
 
 
 class _Answer(NamedTuple):
@@ -21,6 +23,40 @@ class _Answer(NamedTuple):
     others: list[Any]
     is_mixed: bool
     """Whether a result comes behind something else."""
+
+
+class _OpenCalls:
+    """The calls of a turn that have no result yet, by the keys that a result may name them with."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, list[Call]] = {}
+        self.left: dict[Call, _Keys] = {}
+        """Their keys."""
+        self.shares_keys = False
+
+    def add(self, call: Call, keys: _Keys) -> None:
+        """Add a call."""
+        self.left[call] = keys
+        for key in keys:
+            calls = self._by_key.setdefault(key, [])
+            calls.append(call)
+            self.shares_keys = self.shares_keys or len(calls) > 1
+
+    def take(self, keys: _Keys, coming: int) -> Call | None:
+        """Take the call that a result answers.
+
+        Args:
+            keys: The keys of the result; the first that leads to a call decides.
+            coming: How many results have the same keys, from this one on. Where these are fewer
+                than the calls, they belong to the last calls.
+        """
+        calls = next((found for key in keys if (found := self._by_key.get(key))), None)
+        if calls is None:
+            return None
+        call = calls[-min(len(calls), coming)]
+        for key in self.left.pop(call):
+            self._by_key[key].remove(call)
+        return call
 
 
 class _TurnMender(Mender):
@@ -35,77 +71,77 @@ class _TurnMender(Mender):
 
     def mend(self) -> list[Any]:
         mended: list[Any] = []
-        end = 0
-        while end < len(self._items):
-            start, middle = end, self._find_end(end, of_model=True)
-            end = self._find_end(middle, of_model=False)
-            mended += self._mend_turns(range(start, middle), range(middle, end))
-        return mended
-
-    def _find_end(self, at: int, *, of_model: bool) -> int:
-        """Return the place behind the items of one side that begin in a place."""
-        for place in range(at, len(self._items)):
-            is_model = as_fields(self._items[place]).get("role") == self.model_role
-            if is_model != of_model:
-                return place
-        return len(self._items)
+        start = middle = 0
+        was_model = True
+        for at, item in enumerate(self._items):
+            is_model = as_fields(item).get("role") == self.model_role
+            if is_model and not was_model:
+                mended += self._mend_turns(range(start, middle), range(middle, at))
+                start = at
+            middle = at + 1 if is_model else middle
+            was_model = is_model
+        return mended + self._mend_turns(range(start, middle), range(middle, len(self._items)))
 
     def _mend_turns(self, said: range, heard: range) -> list[Any]:
         """Return what the model said, and what was said to it next."""
         spoken = [self._mend_model(at) for at in said]
-        left = [call for _, calls in spoken for call in calls]
         parts = [(at, self._read_parts(at)) for at in heard]
-        coming = self._count_results([part for _, found in parts for part in found])
-        answers = [self._read_answer(at, found, left, coming) for at, found in parts]
-        unanswered = {id(call) for call in left}
+        calls = _OpenCalls()
+        for _, made in spoken:
+            for call in made:
+                calls.add(call, self.call_keys(call))
+        if not calls.left and not any(self._has_result(found) for _, found in parts):
+            return [self._items[at] for at in (*said, *heard)]
+        coming = Counter[_Keys]() if calls.shares_keys else None
+        if coming is not None:
+            every = (as_fields(part) for _, found in parts for part in found)
+            coming.update(self.result_keys(part) for part in every if self.is_result(part))
+        answers = [self._read_answer(at, found, calls, coming) for at, found in parts]
         mended: list[Any] = []
         waiting: list[Call] = []
         is_answered = False
-        for at, (entry, calls) in zip(said, spoken, strict=True):
+        for at, (entry, made) in zip(said, spoken, strict=True):
             if waiting and not is_answered:
                 # Nobody answered before the model went on: what it says next is another turn.
-                mended.append(self._make_answer(waiting, f"/{at}"))
+                results = self._make_results(waiting, f"/{at}")
+                mended.append({"role": "user", self.key: results})
                 waiting = []
             mended.append(entry)
-            waiting += calls
-            is_answered = bool(waiting) and (
-                is_answered or any(id(call) not in unanswered for call in calls)
-            )
-        missing = [call for call in waiting if id(call) in unanswered]
+            waiting += made
+            is_answered = is_answered or any(call not in calls.left for call in made)
+        missing = [call for call in waiting if call in calls.left] if calls.left else []
         return mended + self._mend_answers(answers, missing, f"/{heard.start}")
 
     def _mend_model(self, at: int) -> tuple[Any, list[Call]]:
         item = as_fields(self._items[at])
         before = as_list(item.get(self.key))
-        waiting: list[Call] = []
+        calls: list[Call] = []
         parts = list(before)
         for number, part in enumerate(before):
             if isinstance(part, dict):
                 place = f"/{at}/{self.key}/{number}"
                 parts[number], call = self.mend_call(as_fields(part), place)
-                waiting += [] if call is None else [call]
+                calls += [] if call is None else [call]
         same = _are_same(parts, before)
-        return self._items[at] if same else {**item, self.key: parts}, waiting
+        return self._items[at] if same else {**item, self.key: parts}, calls
 
     def _read_parts(self, at: int) -> list[Any]:
         said = as_fields(self._items[at]).get(self.key)
         return [{"type": "text", "text": said}] if isinstance(said, str) else as_list(said)
 
-    def _count_results(self, parts: list[Any]) -> Counter[str]:
-        """Count the results that name the same call."""
-        found = [as_fields(part) for part in parts]
-        return Counter(str(self.result_id(part)) for part in found if self.is_result(part))
+    def _has_result(self, parts: list[Any]) -> bool:
+        return any(self.is_result(as_fields(part)) for part in parts)
 
     def _read_answer(
-        self, at: int, before: list[Any], left: list[Call], coming: Counter[str]
+        self, at: int, before: list[Any], calls: _OpenCalls, coming: Counter[_Keys] | None
     ) -> _Answer:
-        """Read one item, and take the calls that its results answer out of those that are left.
+        """Read one item, and take the calls that its results answer out of those that are open.
 
         Args:
             at: The place of the item.
             before: Its parts.
-            left: The calls of the turn before that have no result yet.
-            coming: How many results with the same id are still to come, here and in later items.
+            calls: The calls of the turn before that have no result yet.
+            coming: How many results have the same keys, from this item on; `None` if no calls do.
         """
         results, others, is_mixed = list[Any](), list[Any](), False
         for number, part in enumerate(before):
@@ -113,18 +149,16 @@ class _TurnMender(Mender):
             if not self.is_result(fields):
                 others.append(part)
                 continue
-            named = self.result_id(fields)
-            calls = self.find_calls(fields, left)
-            if calls:
-                # Where fewer results than calls have an id, they are those of the last calls.
-                call = calls[max(0, len(calls) - coming[str(named)])]
-                left[:] = [other for other in left if other is not call]
+            keys = self.result_keys(fields)
+            call = calls.take(keys, 1 if coming is None else coming[keys])
+            if coming is not None:
+                coming[keys] -= 1
+            if call is None:
+                self._note_lost(self.result_id(fields), f"/{at}/{self.key}/{number}")
+                others.append(self.tell_result(fields))
+            else:
                 results.append(self.name_result(fields, call))
                 is_mixed = is_mixed or bool(others)
-            else:
-                self._note_lost(named, f"/{at}/{self.key}/{number}")
-                others.append(self.tell_result(fields))
-            coming[str(named)] -= 1
         return _Answer(at, before, results, others, is_mixed)
 
     def _mend_answers(self, answers: list[_Answer], missing: list[Call], place: str) -> list[Any]:
@@ -163,9 +197,6 @@ class _TurnMender(Mender):
             return [entry]
         return [{**as_fields(entry), self.key: parts}] if parts else []
 
-    def _make_answer(self, calls: list[Call], place: str) -> Item:
-        return {"role": "user", self.key: self._make_results(calls, place)}
-
     def _make_results(self, calls: list[Call], place: str) -> list[Any]:
         for call in calls:
             self._note_missing(call, place)
@@ -180,8 +211,12 @@ class _TurnMender(Mender):
         """Return the id of the call that a result names."""
 
     @abstractmethod
-    def find_calls(self, part: Item, calls: list[Call]) -> list[Call]:
-        """Return the calls that a result may answer."""
+    def call_keys(self, call: Call) -> _Keys:
+        """Return what a result may name a call by."""
+
+    @abstractmethod
+    def result_keys(self, part: Item) -> _Keys:
+        """Return what a result names its call by, the best first."""
 
     @abstractmethod
     def name_result(self, part: Item, call: Call) -> Item:
@@ -207,8 +242,11 @@ class _MessagesMender(_TurnMender):
     def result_id(self, part: Item) -> Any:
         return part.get("tool_use_id")
 
-    def find_calls(self, part: Item, calls: list[Call]) -> list[Call]:
-        return [call for call in calls if call.given_id == part.get("tool_use_id")]
+    def call_keys(self, call: Call) -> _Keys:
+        return (str(call.given_id),)
+
+    def result_keys(self, part: Item) -> _Keys:
+        return (str(part.get("tool_use_id")),)
 
     def name_result(self, part: Item, call: Call) -> Item:
         return part if call.id == call.given_id else {**part, "tool_use_id": call.id}
@@ -247,11 +285,13 @@ class _GeminiMender(_TurnMender):
         response = _response_in(part)
         return response.get("id") or response.get("name")
 
-    def find_calls(self, part: Item, calls: list[Call]) -> list[Call]:
+    def call_keys(self, call: Call) -> _Keys:
+        return (f"id {call.id}", f"name {call.name}") if call.id else (f"name {call.name}",)
+
+    def result_keys(self, part: Item) -> _Keys:
         response = _response_in(part)
-        call_id, name = response.get("id"), response.get("name")
-        named = [call for call in calls if call_id and call.id == call_id]
-        return named or [call for call in calls if call.name == name]
+        named = (f"name {response.get('name')}",)
+        return (f"id {response['id']}", *named) if response.get("id") else named
 
     def name_result(self, part: Item, call: Call) -> Item:
         return part
