@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from surecall.jsontext import decode_plain, encode_text
 from surecall.narrow import as_fields, as_list
 from surecall.protocols.gemini.names import wire_name
+from surecall.protocols.messages.blocks import wire_id
 from surecall.protocols.server import new_id
 from surecall.records import RawCall, Reading, Receipt, Reply, ToolCall
 
@@ -53,6 +54,18 @@ def settle_text(document: dict[str, Any], reading: Reading) -> dict[str, Any] | 
     if reading.reasoning and not message.get("reasoning_content"):
         settled["reasoning_content"] = reading.reasoning
     return {**document, "choices": [{**choice, "message": settled}]}
+
+
+def fit_call_ids(reply: Reply) -> Reply:
+    """Return a reply whose calls have the ids that a client of messages gets to see.
+
+    They are compared with those of the conversation: a client must not see one of them twice.
+    """
+    calls = (
+        replace(call, id=wire_id(call.id)) if isinstance(call.id, str) and call.id.strip() else call
+        for call in reply.calls
+    )
+    return replace(reply, calls=tuple(calls))
 
 
 def reply_with(reply: Reply, reading: Reading) -> Reply:

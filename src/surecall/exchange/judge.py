@@ -41,7 +41,15 @@ from surecall.records import (
 from surecall.tools.feedback import explain_arguments_unread, explain_not_allowed
 
 from .clean import read_clean
-from .documents import FINISH_RULE, is_from_text, is_function, patch_reply, reply_with, settle_text
+from .documents import (
+    FINISH_RULE,
+    fit_call_ids,
+    is_from_text,
+    is_function,
+    patch_reply,
+    reply_with,
+    settle_text,
+)
 from .history import HISTORY_RULES, ends_with_results, find_call_ids
 from .policy import ParseError, Policy, Route, Sent
 from .prepare import Asked
@@ -318,8 +326,10 @@ class Judge:
         """Read a reply, whole or streamed, by the rules of the policy."""
         names = self._names
         given, receipts = reply, ()
+        if self._request.protocol.name == "messages" and not asked.is_own:
+            given = fit_call_ids(given)
         if asked.mode == "object":
-            given, receipts = parse_object_reply(reply, is_grammar=self._route.capabilities.grammar)
+            given, receipts = parse_object_reply(given, is_grammar=self._route.capabilities.grammar)
         reading = read_reply(
             given,
             tools=names or None,

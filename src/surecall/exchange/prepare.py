@@ -228,7 +228,7 @@ class Preparation:
                 request.protocol.name,
                 echoes=self._echoes,
                 scope=self._scope,
-                with_reasoning=bool(route.capabilities.needs_reasoning_echo),
+                with_reasoning=self._wants_reasoning(),
             )
         if request.protocol.name != "gemini" and route.model != request.model:
             body = replace_model(body, route.model)
@@ -245,12 +245,29 @@ class Preparation:
             if not request.has_calls:
                 self._asked = request.ask()
                 return self._asked
+            with_reasoning = self._wants_reasoning()
             document, self._receipts = repair_history(
-                request.document, request.protocol.name, echoes=self._echoes, scope=self._scope
+                request.document,
+                request.protocol.name,
+                echoes=self._echoes,
+                scope=self._scope,
+                with_reasoning=with_reasoning,
             )
             wire = WireRequest(path=request.path, body=document)
-            self._asked = request.protocol.parse_request(wire)
+            asked = request.protocol.parse_request(wire)
+            if self._echoes is not None:
+                messages, restored = self._echoes.restore_messages(
+                    asked.messages, self._scope, with_reasoning=with_reasoning
+                )
+                asked = replace(asked, messages=messages)
+                self._receipts += restored
+            self._asked = asked
         return self._asked
+
+    def _wants_reasoning(self) -> bool:
+        """Tell whether reasoning goes back: chat endpoints that do not ask for it may refuse it."""
+        is_chat = self._route.protocol.name == "chat_completions"
+        return not is_chat or bool(self._route.capabilities.needs_reasoning_echo)
 
     def _rules(self) -> HistoryRules:
         capabilities = self._route.capabilities

@@ -16,7 +16,9 @@ from surecall.narrow import as_fields, as_list
 from surecall.records import Receipt
 
 from .echoes import RESTORE_ECHO, EchoCache
-from .mending import MENDING_RULES, open_mender
+from .items import ITEM_MENDERS
+from .mending import MENDING_RULES
+from .turns import TURN_MENDERS
 
 __all__ = [
     "HISTORY_RULES",
@@ -39,6 +41,8 @@ LIST_KEYS: Final[Mapping[str, str]] = {
 HISTORY_RULES: Final = (*MENDING_RULES, RESTORE_ECHO)
 """The rules of receipts for conversations."""
 
+_PART_KEYS: Final = {"gemini": "parts", "messages": "content"}
+_MENDERS: Final = {**ITEM_MENDERS, **TURN_MENDERS}
 _decode_members: Final = decoder_of(dict[str, Raw])
 _decode_items: Final = decoder_of(list[Raw])
 
@@ -64,7 +68,7 @@ def repair_history(
     items = document.get(key)
     if not isinstance(items, list):
         return document, ()
-    mender = open_mender(protocol, as_list(items), document)
+    mender = _MENDERS[protocol](as_list(items), document)
     mended = mender.mend()
     if echoes is not None:
         mended = echoes.restore(mended, protocol, scope, mender.receipts, with_reasoning)
@@ -128,18 +132,24 @@ def find_call_ids(document: Mapping[str, Any], protocol: str) -> frozenset[str]:
 
 
 def ends_with_results(document: Mapping[str, Any], protocol: str) -> bool:
-    """Tell whether the last thing in a conversation is the result of a tool."""
-    items = as_list(document.get(LIST_KEYS[protocol]))
-    last = as_fields(items[-1]) if items else {}
+    """Tell whether the last turn of a conversation has results of tools."""
+    items = [as_fields(item) for item in as_list(document.get(LIST_KEYS[protocol]))]
+    last = items[-1] if items else {}
     if protocol == "chat_completions":
         return last.get("role") in ("tool", "function")
     if protocol == "responses":
         return last.get("type") == "function_call_output"
-    if protocol == "gemini":
-        parts = [as_fields(part) for part in as_list(last.get("parts"))]
-        return any("functionResponse" in part or "function_response" in part for part in parts)
-    blocks = [as_fields(block) for block in as_list(last.get("content"))]
-    return any(block.get("type") == "tool_result" for block in blocks)
+    for item in reversed(items):
+        if item.get("role") in ("assistant", "model"):
+            return False
+        if any(_is_result(as_fields(part)) for part in as_list(item.get(_PART_KEYS[protocol]))):
+            return True
+    return False
+
+
+def _is_result(part: dict[str, Any]) -> bool:
+    names = ("functionResponse", "function_response")
+    return part.get("type") == "tool_result" or any(name in part for name in names)
 
 
 def _calls_in(item: dict[str, Any], protocol: str) -> Iterator[dict[str, Any]]:

@@ -4,10 +4,13 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from surecall.errors import JSONTextError
 from surecall.jsontext import canonical_hash, decode_plain, encode
 from surecall.narrow import as_fields, as_list
-from surecall.records import RawCall, Receipt, Reply, ToolCall
+from surecall.protocols.messages.blocks import wire_id
+from surecall.records import Message, RawCall, Receipt, Reply, ToolCall
 
 RESTORE_ECHO: Final = "restore_echo"
 
@@ -67,7 +70,7 @@ class EchoCache:
         receipts: list[Receipt],
         with_reasoning: bool,
     ) -> list[Any]:
-        """Return a conversation with what was left out put back."""
+        """Return a conversation with what was left out put back, if its format has room for it."""
         if not self._kept or protocol not in ("chat_completions", "gemini"):
             return items
         put_back = self._restore_chat if protocol == "chat_completions" else self._restore_gemini
@@ -80,6 +83,34 @@ class EchoCache:
             else:
                 mended.append(item)
         return mended
+
+    def restore_messages(
+        self, messages: tuple[Message, ...], scope: str, *, with_reasoning: bool
+    ) -> tuple[tuple[Message, ...], tuple[Receipt, ...]]:
+        """Do the same to messages that are understood: of a client of any format."""
+        if not self._kept:
+            return messages, ()
+        restored: list[Message] = []
+        receipts: list[Receipt] = []
+        for index, message in enumerate(messages):
+            full = self._restore_message(message, scope, with_reasoning)
+            if full != message:
+                receipts.append(Receipt(RESTORE_ECHO, f"/{index}", None, "what came with the call"))
+            restored.append(full)
+        return tuple(restored), tuple(receipts)
+
+    def _restore_message(self, message: Message, scope: str, with_reasoning: bool) -> Message:
+        if not message.tool_calls:
+            return message
+        calls: list[ToolCall] = []
+        around: dict[str, Any] = {}
+        for call in message.tool_calls:
+            written = call.raw if call.arguments is None else call.arguments
+            found = self.find(scope, call.id, call.name, written) or ({}, {})
+            around = around or found[0]
+            calls.append(replace(call, extra={**found[1], **call.extra}))
+        extra = {**around, **message.extra} if with_reasoning else message.extra
+        return replace(message, tool_calls=tuple(calls), extra=extra)
 
     def _restore_chat(
         self, message: dict[str, Any], scope: str, with_reasoning: bool
@@ -123,6 +154,7 @@ def _echo_key(scope: str, call_id: str, name: str, arguments: Any) -> str:
     if isinstance(arguments, str):
         plain = decode_plain(arguments)
         arguments = arguments if plain is None else plain
+    call_id = wire_id(call_id)  # clients of the messages format get ids that it takes
     try:
         return canonical_hash([scope, call_id, name, arguments])
     except JSONTextError:

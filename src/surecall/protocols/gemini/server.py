@@ -1,6 +1,6 @@
 """What a client sends, understood as records: its contents and its request."""
 
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from urllib.parse import unquote
 
 from surecall.narrow import as_fields, as_list, other_fields, text_or_none
@@ -19,6 +19,8 @@ from .parts import parse_part, parse_response
 from .settings import parse_choice, parse_config, parse_schema
 
 _ROLES: Final = ("function", "model", "user")
+_Placed: TypeAlias = tuple[dict[str, Any], str]
+"""A part, and the place of it in the request."""
 
 
 def _parse_instruction(instruction: Any) -> list[Message]:
@@ -31,6 +33,9 @@ def _parse_instruction(instruction: Any) -> list[Message]:
 
 def _parse_contents(contents: Any) -> list[Message]:
     """Turn contents into messages; each result becomes one of its own.
+
+    Contents of the model that follow each other are one turn: with calls in it, it becomes one
+    message, since results have to be directly behind the message with their calls.
 
     Calls without an id are given one, and results without one answer the first call of the turn
     before that has their name and no result yet.
@@ -51,21 +56,33 @@ class _Conversation:
         self._numbered = 0
 
     def parse(self, contents: list[Any]) -> list[Message]:
+        turn: list[_Placed] = []
+        """The model's parts from the first content with calls on."""
         for index, item in enumerate(contents):
             place = f"contents[{index}]"
             content = as_fields(item)
-            if parse_role(content.get("role") or "user", _ROLES, place) == "model":
-                self._take_model(_parts(content), place)
+            role = parse_role(content.get("role") or "user", _ROLES, place)
+            parts = [(part, f"{place}.parts[{at}]") for at, part in enumerate(_parts(content))]
+            if role != "model":
+                self._end_turn(turn)
+                self._take_user(parts)
+            elif turn or any(member(part, "functionCall") for part, _ in parts):
+                turn += parts
             else:
-                self._take_user(_parts(content), place)
+                self._take_model(parts)
+        self._end_turn(turn)
         return self._messages
 
-    def _take_user(self, parts: list[dict[str, Any]], place: str) -> None:
+    def _end_turn(self, turn: list[_Placed]) -> None:
+        if turn:
+            self._take_model(turn)
+            turn.clear()
+
+    def _take_user(self, parts: list[_Placed]) -> None:
         """Add the results of a turn first, then what the user says."""
         said: list[dict[str, Any]] = []
         has_results = False
-        for index, part in enumerate(parts):
-            here = f"{place}.parts[{index}]"
+        for part, here in parts:
             response = member(part, "functionResponse")
             if isinstance(response, dict):
                 has_results = True
@@ -92,14 +109,13 @@ class _Conversation:
         content: Any = [{"type": "text", "text": text}, *shown] if shown else text
         return Message("tool", content, tool_call_id=call_id, extra=extra)
 
-    def _take_model(self, parts: list[dict[str, Any]], place: str) -> None:
+    def _take_model(self, parts: list[_Placed]) -> None:
         said: list[dict[str, Any]] = []
         thoughts: list[str] = []
         calls: list[ToolCall] = []
         extra: dict[str, Any] = {}
         self._open = []
-        for index, part in enumerate(parts):
-            here = f"{place}.parts[{index}]"
+        for part, here in parts:
             signature = member(part, "thoughtSignature")
             call = member(part, "functionCall")
             if isinstance(call, dict):

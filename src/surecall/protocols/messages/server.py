@@ -1,7 +1,7 @@
 """What a client sends, understood as records: its turns of content blocks and its request."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from surecall.errors import did_you_mean
 from surecall.narrow import as_fields, as_list, other_fields
@@ -23,6 +23,8 @@ from .blocks import THOUGHT_BLOCKS, parse_block, plain_text
 
 _ROLES: Final = ("assistant", "system", "user")
 _CALL_FIELDS: Final = frozenset({"id", "input", "name", "type"})
+_Placed: TypeAlias = tuple[dict[str, Any], str]
+"""A block, and the place of it in the request."""
 
 
 def _parse_system(system: Any) -> list[Message]:
@@ -36,30 +38,41 @@ def _parse_system(system: Any) -> list[Message]:
 def _parse_conversation(items: list[Any]) -> list[Message]:
     """Turn the turns of a conversation into messages; each result becomes one of its own.
 
+    Items of the assistant that follow each other are one turn: with calls in it, it becomes one
+    message, since results have to be directly behind the message with their calls.
+
     Raises:
         RequestError: `INVALID_MESSAGE`, naming the place of what is wrong.
     """
     messages: list[Message] = []
+    turn: list[_Placed] = []
+    """The assistant's blocks from the first item with calls on."""
     for index, item in enumerate(items):
         place = f"messages[{index}]"
         fields = as_fields(item)
         role = parse_role(fields.get("role"), _ROLES, place)
         blocks = _blocks(fields.get("content"), f"{place}.content")
+        placed = [(block, f"{place}.content[{at}]") for at, block in enumerate(blocks)]
         if role == "assistant":
-            messages.append(_parse_assistant(blocks, place))
-        elif role == "system":
-            messages.append(Message("system", _content([_parse_said(b, place) for b in blocks])))
+            if turn or any(block.get("type") == "tool_use" for block in blocks):
+                turn += placed
+            else:
+                messages.append(_parse_assistant(placed))
+            continue
+        messages += [_parse_assistant(turn)] if turn else []
+        turn = []
+        if role == "system":
+            messages.append(Message("system", _content([_parse_said(*entry) for entry in placed])))
         else:
-            messages += _parse_user(blocks, place)
-    return messages
+            messages += _parse_user(placed)
+    return [*messages, _parse_assistant(turn)] if turn else messages
 
 
-def _parse_user(blocks: list[dict[str, Any]], place: str) -> list[Message]:
+def _parse_user(blocks: list[_Placed]) -> list[Message]:
     """Return the results of a turn first, then what the user says."""
     messages: list[Message] = []
     parts: list[dict[str, Any]] = []
-    for index, block in enumerate(blocks):
-        here = f"{place}.content[{index}]"
+    for block, here in blocks:
         if block.get("type") == "tool_result":
             messages.append(_parse_result(block, here))
         else:
@@ -82,13 +95,13 @@ def _parse_result(block: dict[str, Any], place: str) -> Message:
     return Message("tool", _content(parts), tool_call_id=call_id, extra=extra)
 
 
-def _parse_assistant(blocks: list[dict[str, Any]], place: str) -> Message:
+def _parse_assistant(blocks: list[_Placed]) -> Message:
     parts: list[dict[str, Any]] = []
     calls: list[ToolCall] = []
     signed: list[dict[str, Any]] = []
     unsigned: list[str] = []
-    for index, block in enumerate(blocks):
-        kind, here = block.get("type"), f"{place}.content[{index}]"
+    for block, here in blocks:
+        kind = block.get("type")
         if kind == "tool_use":
             calls.append(_parse_call(block, here))
         elif isinstance(kind, str) and kind in THOUGHT_BLOCKS:

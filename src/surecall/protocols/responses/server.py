@@ -1,7 +1,8 @@
 """What a client sends, understood as records: the items of its input and its request.
 
 What the model made between two inputs is one turn: its reasoning, its text and its calls become
-one assistant message. Reasoning that nothing follows stays with the turn it ended; without a turn
+one assistant message. A result may be anywhere behind its call, and becomes a message directly
+behind that of its call. Reasoning that nothing follows stays with the turn it ended; without a turn
 it is left out, as it is when a request is rendered.
 """
 
@@ -66,7 +67,10 @@ def _state_not_kept(what: str) -> RequestError:
 
 class _InputReader:
     def __init__(self) -> None:
-        self._messages: list[Message] = []
+        self._groups: list[list[Message]] = []
+        """Messages, each with the results of its calls behind it."""
+        self._waiting: dict[str, list[Message]] = {}
+        """Where the result of a call belongs, by the id of the call."""
         self._turn: _Turn | None = None
         self._pending: list[dict[str, Any]] = []
 
@@ -83,7 +87,7 @@ class _InputReader:
             self._turn = self._turn or _Turn()
             self._turn.add_call(item, self._take_pending())
         elif kind == "function_call_output":
-            self._add(_parse_result(item, place))
+            self._add_result(_parse_result(item, place))
         elif kind == "message":
             self._read_message(item, place)
         elif kind == "item_reference":
@@ -96,7 +100,7 @@ class _InputReader:
 
     def close(self) -> list[Message]:
         self._end_turn()
-        return self._messages
+        return [message for group in self._groups for message in group]
 
     def _read_message(self, item: dict[str, Any], place: str) -> None:
         role = parse_role(item.get("role"), _ROLES, place)
@@ -113,7 +117,15 @@ class _InputReader:
 
     def _add(self, message: Message) -> None:
         self._end_turn()
-        self._messages.append(message)
+        self._groups.append([message])
+
+    def _add_result(self, message: Message) -> None:
+        self._end_turn()
+        group = self._waiting.pop(message.tool_call_id or "", None)
+        if group is None:
+            self._groups.append([message])
+        else:
+            group.append(message)
 
     def _take_pending(self) -> list[dict[str, Any]]:
         pending, self._pending = self._pending, []
@@ -123,7 +135,9 @@ class _InputReader:
         pending = self._take_pending()
         if self._turn is not None:
             self._turn.items += pending
-            self._messages.append(self._turn.close())
+            message = self._turn.close()
+            self._groups.append([message])
+            self._waiting.update({call.id: self._groups[-1] for call in message.tool_calls})
         self._turn = None
 
 
