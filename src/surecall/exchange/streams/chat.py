@@ -21,6 +21,7 @@ from .chat_chunks import (
     decode_text,
     decode_texts,
 )
+from .chat_rewriting import CALL_KEYS, TEXT_KEYS, ChatRewriting
 from .pieces import PieceForm, find_form
 from .wire import (
     CALL,
@@ -35,13 +36,9 @@ from .wire import (
     event_of,
     fields_of,
     is_there,
-    same_event,
     value_of,
 )
 
-_DONE: Final = b"[DONE]"
-_CALL_KEYS: Final = ("tool_calls", "function_call")
-_TEXT_KEYS: Final = ("content", "refusal")
 _PLAIN_ENDS: Final = frozenset({"stop", "function_call", "end_turn", "eos"})
 
 
@@ -100,6 +97,8 @@ class ChatWire(Wire):
         """How pieces of this call are written."""
         self._is_plain = False
         """Whether the first piece of the one reply has come, and its index is 0."""
+        self._role_at = 0
+        """Which event was the first to name the role."""
 
     @property
     def usage(self) -> Usage | None:
@@ -260,6 +259,8 @@ class ChatWire(Wire):
         return END if self.is_finished and kind != CALL else kind
 
     def _take_delta(self, delta: Delta) -> int:
+        if delta.role is not NOTHING and not self._role_at:
+            self._role_at = self.events
         if delta.content:
             self.piece = delta.content
         if delta.tool_calls:
@@ -328,7 +329,9 @@ class ChatWire(Wire):
             if piece and not isinstance(piece, dict):
                 raise self._refuse(data, "its delta is not an object.")
             delta = as_fields(piece)
-            if any(delta.get(key) for key in _CALL_KEYS):
+            if "role" in delta:
+                self._role_at = self._role_at or self.events
+            if any(delta.get(key) for key in CALL_KEYS):
                 self.has_calls = self.is_odd = True
                 kind = CALL
             elif content := delta.get("content"):
@@ -347,7 +350,7 @@ class ChatWire(Wire):
         fields = fields_of(data)
         choice = as_fields(as_list(fields.get("choices"))[0])
         delta = as_fields(choice.get("delta"))
-        kept = {key: value for key, value in delta.items() if key not in _TEXT_KEYS}
+        kept = {key: value for key, value in delta.items() if key not in TEXT_KEYS}
         rest = b""
         if choice.get("finish_reason") or any(kept.values()):
             rest = event_of({**fields, "choices": [{**choice, "delta": kept}]})
@@ -373,51 +376,13 @@ class ChatWire(Wire):
         is_again: bool = False,
     ) -> bytes:
         """Return the held chunks with these calls before the finish."""
-        written: list[bytes] = []
-        is_written = False
-        for data in held:
-            if data.strip() == _DONE:
-                written.append(same_event(data))
-                continue
-            fields = fields_of(data)
-            choice = next((as_fields(item) for item in as_list(fields.get("choices"))), None)
-            if choice is None:
-                written.append(same_event(data))
-                continue
-            delta = as_fields(choice.get("delta") or choice.get("message"))
-            dropped = [key for key in _CALL_KEYS if key in delta]
-            if text is not None:
-                dropped += [key for key in _TEXT_KEYS if delta.get(key)]
-            kept = {key: value for key, value in delta.items() if key not in dropped}
-            finish = choice.get("finish_reason")
-            if finish is not None and not is_written:
-                is_written = True
-                written += self._write(fields, calls, text)
-            ended = "tool_calls" if calls else "stop" if is_again else finish
-            if finish is not None and finish != ended:
-                choice = {**choice, "finish_reason": ended}
-            elif not dropped:
-                written.append(same_event(data))
-                continue
-            if finish is None and not any(kept.get(key) for key in kept if key != "role"):
-                continue
-            shown = {key: value for key, value in choice.items() if key != "message"}
-            written.append(event_of({**fields, "choices": [{**shown, "delta": kept}]}))
-        return b"".join(written)
-
-    def _write(
-        self, fields: dict[str, Any], calls: Sequence[ToolCall], text: str | None
-    ) -> list[bytes]:
-        head = {key: value for key, value in fields.items() if key not in ("choices", "usage")}
-        index = self._choice or 0
-
-        def chunk(delta: dict[str, Any]) -> bytes:
-            choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": None}
-            return event_of({**head, "choices": [choice]})
-
-        written = [chunk({"content": text})] if text else []
-        for number, call in enumerate(calls):
-            function = {"name": call.name, "arguments": encode_text(call.arguments)}
-            entry = {"index": number, "id": call.id, "type": "function", "function": function}
-            written.append(chunk({"tool_calls": [entry | call.extra | entry]}))
-        return written
+        lacks_role = not self._role_at or self._role_at > self.events - len(held)
+        rewriting = ChatRewriting(
+            held,
+            calls,
+            text,
+            index=self._choice or 0,
+            is_again=is_again,
+            lacks_role=lacks_role,
+        )
+        return rewriting.write()
