@@ -7,7 +7,24 @@ import pytest
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
 
-from .streaming import Relayed, relay, request_for, route_to
+from surecall.exchange import ClientRequest, Policy, mediate
+from surecall.protocols import find_protocol
+from surecall.records import RawCall, Reply, Usage
+
+from .scene import Script
+from .streaming import (
+    ARGUMENTS,
+    FORMATS,
+    LOOK,
+    SAVE,
+    Relayed,
+    calls_in,
+    fold,
+    relay,
+    request_for,
+    route_to,
+    stream_of,
+)
 
 DAMAGED = '{"text": "a", "count": "3", "tags": ["x"]}'
 
@@ -75,3 +92,133 @@ def test_the_role_is_written_once(deltas: tuple[dict[str, Any], ...], size: int)
     message = message_in(got)
     assert message.role == "assistant"
     assert json.loads(message.tool_calls[0].function.arguments)["count"] == 3
+
+
+# Clients that offer functions
+
+
+def older_request(stream: bool) -> ClientRequest:
+    """Return a request that offers functions, as clients did before there were tools."""
+    schemas = {"save": SAVE, "look": LOOK}
+    body: dict[str, Any] = {
+        "model": "m",
+        "messages": [{"role": "user", "content": "hi"}],
+        "functions": [{"name": name, "parameters": schemas[name]} for name in schemas],
+        "stream": stream,
+    }
+    return ClientRequest.parse("chat_completions", json.dumps(body).encode())
+
+
+def older_chunks(arguments: str) -> list[bytes]:
+    """Return the events of a completion with a call in the older field."""
+    return chunks_of(
+        {**ROLE, "content": None, "function_call": {"name": "save", "arguments": ""}},
+        {"function_call": {"arguments": arguments[:12]}},
+        {"function_call": {"arguments": arguments[12:]}},
+        {},
+        finish="function_call",
+    )
+
+
+def older_call_in(body: bytes) -> tuple[str, dict[str, Any], Any, str]:
+    """Return the name and the arguments of the one call, what else calls, and the finish."""
+    choice = json.loads(body)["choices"][0]
+    call = choice["message"]["function_call"]
+    others = choice["message"].get("tool_calls")
+    return call["name"], json.loads(call["arguments"]), others, choice["finish_reason"]
+
+
+def reply_of(name: str, *calls: RawCall) -> bytes:
+    """Return a whole reply with calls, in a format."""
+    reply = Reply(calls=calls, finish_reason="tool_calls", usage=Usage(3, 4, 7), model="m1")
+    return json.dumps(find_protocol(name).render_reply(reply)).encode()
+
+
+GOOD = json.dumps(ARGUMENTS)
+
+
+@pytest.mark.parametrize("upstream", FORMATS)
+async def test_a_function_call_is_delivered_as_one(upstream: str) -> None:
+    """Whatever the endpoint's format, who offers functions finds the call in function_call."""
+    body = reply_of(upstream, RawCall("c1", "save", GOOD))
+    route = route_to(upstream)
+    delivered = await mediate(older_request(stream=False), route, Policy(), Script(body))
+    assert older_call_in(delivered.body) == ("save", ARGUMENTS, None, "function_call")
+    assert delivered.calls == 1
+    events = stream_of(upstream, RawCall("c1", "save", GOOD))
+    got = relay(older_request(stream=True), route, events)
+    message = message_in(got)
+    assert json.loads(message.function_call.arguments) == ARGUMENTS
+    assert (message.function_call.name, message.tool_calls) == ("save", None)
+    assert b'"finish_reason":"function_call"' in got.ending.data.replace(b": ", b":")
+    assert got.ending.calls == 1
+
+
+@pytest.mark.parametrize("finish", ["function_call", "stop"])
+async def test_a_clean_function_call_is_left_as_it_is(finish: str) -> None:
+    """Bytes, outcome and record say that nothing was done, whole and streamed."""
+    message = {"role": "assistant", "content": None}
+    message |= {"function_call": {"name": "save", "arguments": GOOD}}
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    body = json.dumps({"id": "c1", "object": "chat.completion", "choices": [choice]}, indent=1)
+    route = route_to("chat_completions")
+    for policy in (Policy(), Policy(max_tokens=5)):
+        script = Script(body.encode())
+        delivered = await mediate(older_request(stream=False), route, policy, script)
+        assert delivered.body == body.encode()
+        assert (delivered.outcome, delivered.calls) == ("clean", 1)
+        assert not delivered.receipts
+        assert not delivered.defects
+    events = older_chunks(GOOD)
+    got = relay(older_request(stream=True), route, events)
+    assert got.sent.startswith(b"".join(events))
+    assert (got.ending.outcome, got.ending.calls) == ("clean", 1)
+
+
+async def test_a_damaged_function_call_is_repaired_in_its_place() -> None:
+    """Only what was changed has a receipt: the older field is where the client looks."""
+    message = {"role": "assistant", "content": None}
+    message |= {"function_call": {"name": "save", "arguments": DAMAGED}}
+    choice = {"index": 0, "message": message, "finish_reason": "function_call"}
+    body = json.dumps({"id": "c1", "object": "chat.completion", "choices": [choice]}).encode()
+    route = route_to("chat_completions")
+    delivered = await mediate(older_request(stream=False), route, Policy(), Script(body))
+    right = {"text": "a", "count": 3, "tags": ["x"]}
+    assert older_call_in(delivered.body) == ("save", right, None, "function_call")
+    assert [receipt.rule for receipt in delivered.receipts] == ["parse_number_text"]
+    got = relay(older_request(stream=True), route, older_chunks(DAMAGED))
+    assert json.loads(message_in(got).function_call.arguments) == right
+    assert [receipt.rule for receipt in got.ending.receipts] == ["parse_number_text"]
+
+
+async def test_who_offers_functions_gets_one_call() -> None:
+    """There is room for one; the others leave a receipt."""
+    calls = [RawCall("c1", "save", GOOD), RawCall("c2", "look", '{"what": "x"}')]
+    body = reply_of("messages", *calls)
+    route = route_to("messages")
+    delivered = await mediate(older_request(stream=False), route, Policy(), Script(body))
+    assert older_call_in(delivered.body)[0] == "save"
+    assert [receipt.rule for receipt in delivered.receipts] == ["drop_parallel_calls"]
+    got = relay(older_request(stream=True), route, stream_of("messages", *calls))
+    assert message_in(got).function_call.name == "save"
+    assert got.ending.calls == 1
+
+
+# Calls without an id
+
+
+@pytest.mark.parametrize("client", FORMATS)
+async def test_an_id_that_gemini_does_not_give_is_no_repair(client: str) -> None:
+    """A clean call is clean in every format, also where translation has to give it an id."""
+    part = {"functionCall": {"name": "save", "args": ARGUMENTS}}
+    candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
+    document = {"candidates": [candidate], "modelVersion": "g1"}
+    body, route = json.dumps(document).encode(), route_to("gemini")
+    request = request_for(client)
+    delivered = await mediate(request, route, Policy(), Script(body))
+    assert (delivered.outcome, delivered.receipts, delivered.calls) == ("clean", (), 1)
+    assert "ID_NOT_USABLE" not in [defect.code for defect in delivered.defects]
+    assert delivered.steps == ()
+    got = relay(request, route, [b"data: %b\n\n" % body])
+    assert (got.ending.outcome, got.ending.receipts, got.ending.defects) == ("clean", (), ())
+    assert calls_in(fold(client, got.sent)) == [("save", ARGUMENTS)]

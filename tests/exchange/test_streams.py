@@ -34,6 +34,7 @@ from .streaming import (
     relay_fault,
     request_for,
     route_to,
+    stream_of,
     text_call,
 )
 
@@ -48,18 +49,6 @@ RESET = ProviderConnectionError("CONNECTION_RESET", "The connection was reset.")
 def last_comment(name: str, outcome: str = "clean") -> bytes:
     """Return what is sent last: clients of Gemini's format do not know comments."""
     return b"" if name == "gemini" else COMMENT.replace(b"clean", outcome.encode())
-
-
-def stream_of(
-    name: str, *calls: RawCall, text: str = "", finish: str = "tool_calls"
-) -> list[bytes]:
-    """Return the events of a reply with text and calls."""
-    writer = find_protocol(name).open_writer(model="m", reply_id="r1")
-    written = [writer.begin()]
-    written += [writer.text(word + " ") for word in text.split()]
-    written += [writer.call(call) for call in calls]
-    written.append(writer.end(Reply(calls=calls, finish_reason=finish, usage=Usage(3, 4, 7))))
-    return [event + b"\n\n" for event in b"".join(written).split(b"\n\n")[:-1]]
 
 
 # Clean streams

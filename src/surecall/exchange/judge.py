@@ -28,10 +28,10 @@ from surecall.reading import (
     rescue_reply,
     without_rules,
 )
+from surecall.reading.rules import FUNCTION_CALL_TO_CALLS
 from surecall.records import (
     Defect,
     Envelope,
-    ErrorDetail,
     Reading,
     Receipt,
     Reply,
@@ -41,10 +41,24 @@ from surecall.records import (
 from surecall.tools.feedback import explain_arguments_unread, explain_not_allowed
 
 from .clean import read_clean
-from .documents import FINISH_RULE, is_from_text, is_function, patch_reply, reply_with, settle_text
+from .documents import (
+    FINISH_RULE,
+    patch_reply,
+    reply_with,
+    settle_text,
+    with_function_call,
+)
 from .history import HISTORY_RULES, ends_with_results, find_call_ids
 from .policy import ParseError, Policy, Route, Sent
 from .prepare import Asked
+from .readings import (
+    SNIPPET,
+    describe_error,
+    is_likely_text,
+    with_receipts,
+    without_notes,
+    without_others,
+)
 from .request import ClientRequest
 from .thought_places import move_thought
 from .thoughts import MOVE_RULE, Split, ThoughtSplitter, begins_thought
@@ -60,7 +74,8 @@ _NO_TOOLS: Final = ToolNames()
 _CHAT: Final = ChatCompletions()
 _CHOICES: Final = {"chat_completions": "choices", "gemini": "candidates"}
 _CALL_DEFECTS: Final = frozenset({Code.CALL_ENTRY_DROPPED, Code.MALFORMED_FUNCTION_CALL})
-_SNIPPET: Final = 200
+_NO_IDS: Final = ("assign_call_id", Code.ID_NOT_USABLE)
+_NO_LIST: Final = (FUNCTION_CALL_TO_CALLS, Code.LEGACY_FUNCTION_CALL)
 _MARK: Final = b"\xef\xbb\xbf"
 
 
@@ -79,6 +94,12 @@ class Judge:
         if not policy.allows("coerce"):
             disabled |= SCHEMA_RULES
         self._disabled = disabled
+        self._usual: tuple[str, ...] = ()
+        """Rules and codes of what a call in the endpoint's format lacks, and need not have."""
+        if route.protocol.name == "gemini":
+            self._usual += _NO_IDS
+        if request.is_legacy:
+            self._usual += _NO_LIST
         self.moves_thoughts = bool(self._names) and policy.text_formats and policy.allows("repair")
         """Whether reasoning in tags that a text begins with is delivered as reasoning."""
 
@@ -178,7 +199,7 @@ class Judge:
             body: Its bytes.
             document: The same, decoded, when it is in the client's format.
         """
-        raw, others = _without_others(raw)
+        raw, others = without_others(raw)
         reply = restore_names(self._route.protocol.parse_message(raw), asked.renamed)
         if self.moves_thoughts and asked.mode == "native" and begins_thought(reply.content or ""):
             return self._judge_thought(reply, asked, document, has_others=others)
@@ -223,8 +244,7 @@ class Judge:
         has_others: bool,
     ) -> Verdict:
         """Judge a reply that was read."""
-        is_own = document is not None
-        verdict = self.weigh(reading, reply, asked, keeps_form=is_own, has_others=has_others)
+        verdict = self.weigh(reading, reply, asked, has_others=has_others)
         if verdict.answers and not verdict.is_text:
             return verdict
         if reading.calls and not verdict.is_left and not verdict.answers:
@@ -235,19 +255,13 @@ class Judge:
         elif document is None:
             is_plain = bool(reading.calls) or asked.mode == "native"
             said = reply if is_plain else reply_with(reply, reading)
-            written = encode(self._request.protocol.render_reply(said))
+            written = self._render(said)
         if verdict.is_wrong:
             return replace(verdict, fallback=None if verdict.notice else written)
         return replace(verdict, body=written, changed=is_new)
 
     def weigh(
-        self,
-        reading: Reading,
-        reply: Reply,
-        asked: Asked,
-        *,
-        keeps_form: bool,
-        has_others: bool = False,
+        self, reading: Reading, reply: Reply, asked: Asked, *, has_others: bool = False
     ) -> Verdict:
         """Decide whether what was read can be delivered, whole or streamed; nothing is written.
 
@@ -255,7 +269,6 @@ class Judge:
             reading: The reply as it was read.
             reply: The reply.
             asked: What it answers.
-            keeps_form: Whether its calls stay in the form of the endpoint's format.
             has_others: Whether it has calls of tools that are not functions, too.
         """
         verdict = Verdict(
@@ -273,13 +286,14 @@ class Judge:
         answers, is_left = self._check(reading.calls)
         if answers:
             first = next(error for answer in answers for error in answer.errors)
-            error = _parse_error(asked, first, reply, reading)
-            is_text = asked.mode == "native" and _is_likely_text(reading, reply)
+            error = describe_error(asked, first, reply, reading)
+            is_text = asked.mode == "native" and is_likely_text(reading, reply)
             return replace(verdict, answers=answers, parse_error=error, is_text=is_text)
         if is_left:
             return replace(verdict, is_left=True, calls=len(reply.calls))
         taken, dropped = self._take_one(reading)
-        receipts = self._receipts(taken, keeps_form=keeps_form) + dropped
+        noted = [*taken.receipts, *(item for call in taken.calls for item in call.receipts)]
+        receipts = (*noted, *dropped)
         return replace(verdict, reading=taken, receipts=receipts, calls=len(taken.calls))
 
     def _write(self, verdict: Verdict, body: bytes, document: dict[str, Any] | None) -> Verdict:
@@ -288,7 +302,7 @@ class Judge:
         assert reading is not None
         assert reply is not None
         if document is None:
-            written = encode(self._request.protocol.render_reply(reply_with(reply, reading)))
+            written = self._render(reply_with(reply, reading))
         else:
             is_legacy = self._request.is_legacy
             patched = patch_reply(
@@ -301,9 +315,14 @@ class Judge:
         self._verify(written, verdict.calls)
         return replace(verdict, body=written, changed=True, receipts=receipts)
 
+    def _render(self, reply: Reply) -> bytes:
+        """Write a reply in the form in which the client looks for calls."""
+        document = self._request.protocol.render_reply(reply)
+        return encode(with_function_call(document) if self._request.is_legacy else document)
+
     def _verify(self, body: bytes, calls: int) -> None:
         """Check what was put together as if it had just arrived: nothing else may leave."""
-        if self._request.is_legacy or self._request.tools.others:
+        if self._request.tools.others:
             return
         limits = self._policy.limits
         found = read_clean(self._request, body, limits, text_formats=False, takes_strays=True)
@@ -330,7 +349,9 @@ class Judge:
             accept="likely",
         )
         if receipts:
-            reading = _with_receipts(reading, receipts)
+            reading = with_receipts(reading, receipts)
+        if self._usual and reading.calls:
+            reading = without_notes(reading, self._usual)
         return without_rules(reading, reply, self._disabled) if self._disabled else reading
 
     def used_ids(self) -> frozenset[str]:
@@ -361,7 +382,7 @@ class Judge:
         if broken is not None:
             defects = verdict.defects
             defects = defects if broken in defects else (*defects, broken)
-            snippet = clip(reading.content, _SNIPPET)
+            snippet = clip(reading.content, SNIPPET)
             error = ParseError(asked.mode, broken.code, snippet)
             return replace(
                 verdict,
@@ -414,12 +435,6 @@ class Judge:
         receipt = Receipt(DROP_RULE, "/tool_calls", names, None, lossless=False, why=why)
         return replace(reading, calls=reading.calls[:1]), (receipt,)
 
-    def _receipts(self, reading: Reading, *, keeps_form: bool) -> tuple[Receipt, ...]:
-        receipts = [*reading.receipts, *(item for call in reading.calls for item in call.receipts)]
-        if keeps_form and self._request.protocol.name == "gemini":
-            receipts = [item for item in receipts if item.rule != "assign_call_id"]
-        return tuple(receipts)
-
     # Errors
 
     def _judge_error(self, sent: Sent, asked: Asked) -> Verdict:
@@ -429,7 +444,7 @@ class Judge:
             if raw is not None:
                 reply = restore_names(_CHAT.parse_message(raw), asked.renamed)
                 reading = self.read(reply, replace(asked, mode="native"))
-                verdict = self.weigh(reading, reply, asked, keeps_form=False)
+                verdict = self.weigh(reading, reply, asked)
                 is_usable = not verdict.is_wrong and not verdict.is_left
                 if is_usable and may_be_rescued(reading, self._names):
                     receipts = rescue_receipts(raw) + verdict.receipts
@@ -454,39 +469,3 @@ def _own_error(sent: Sent) -> bytes | None:
         return sent.body if as_fields(decode(sent.body)).get("error") else None
     except JSONTextError:
         return None
-
-
-def _parse_error(asked: Asked, first: ErrorDetail, reply: Reply, reading: Reading) -> ParseError:
-    shown = reading.calls[0].raw
-    if is_from_text(reading) and reply.content != reading.content:
-        shown = reply.content  # with the call in it, as whole replies have it
-    text = shown if isinstance(shown, str) else str(shown)
-    return ParseError(asked.mode, first.code, clip(text, _SNIPPET))
-
-
-def _is_likely_text(reading: Reading, reply: Reply) -> bool:
-    """Tell whether a reply is text that only may be a call: it may as well be an answer."""
-    has_text = bool((reply.content or "").strip()) or is_from_text(reading)
-    return (
-        has_text
-        and not (reply.calls or reply.malformed)
-        and all(call.certainty == "likely" and call.arguments is not None for call in reading.calls)
-    )
-
-
-def _without_others(raw: RawReply) -> tuple[RawReply, bool]:
-    """Leave calls of tools that are not functions out of what is read; they stay as they are."""
-    entries = raw.message.get("tool_calls")
-    if not isinstance(entries, list):
-        return raw, False
-    own = [entry for entry in as_list(entries) if is_function(as_fields(entry))]
-    if len(own) == len(as_list(entries)):
-        return raw, False
-    return replace(raw, message={**raw.message, "tool_calls": own}), True
-
-
-def _with_receipts(reading: Reading, receipts: tuple[Receipt, ...]) -> Reading:
-    if not reading.calls:
-        return replace(reading, receipts=receipts + reading.receipts)
-    call, *rest = reading.calls
-    return replace(reading, calls=(replace(call, receipts=receipts + call.receipts), *rest))

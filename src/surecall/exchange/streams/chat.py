@@ -83,9 +83,10 @@ class ChatWire(Wire):
 
     parts_text = True
 
-    def __init__(self, *args: Any, choices: int = 1) -> None:
+    def __init__(self, *args: Any, choices: int = 1, is_legacy: bool = False) -> None:
         super().__init__(*args)
         self._expected = choices
+        self._is_legacy = is_legacy
         self._ended: set[int] = set()
         self._seen: set[int] = set()
         self._partial: dict[int, _Partial] = {}
@@ -97,7 +98,7 @@ class ChatWire(Wire):
         """How pieces of this call are written."""
         self._is_plain = False
         """Whether the first piece of the one reply has come, and its index is 0."""
-        self._role_at = 0
+        self._role_at: int = 0
         """Which event was the first to name the role."""
 
     @property
@@ -267,9 +268,23 @@ class ChatWire(Wire):
             self._take_calls(delta.tool_calls)
             return CALL
         if delta.function_call is not NOTHING and is_there(delta.function_call):
-            self.has_calls = self.is_odd = True
+            self._take_function(as_fields(value_of(delta.function_call)))
             return CALL
         return TEXT if delta.content else THOUGHT
+
+    def _take_function(self, piece: dict[str, Any]) -> None:
+        """Take a piece of the call in the older field; it has no id, and only some look for it."""
+        self.has_calls = True
+        call = self._partial.setdefault(0, _Partial())
+        call.id = "0"
+        name, arguments = piece.get("name"), piece.get("arguments")
+        if not self._is_legacy or (name and call.name is not None):
+            self.is_odd = True
+        if isinstance(arguments, str | None):
+            call.arguments.append(arguments or "")
+        else:
+            self.is_odd = True
+        call.name = text_or_none(name) or call.name
 
     def _take_finish(self, finish: str, index: int) -> None:
         if self.finish is None or self.finish in _PLAIN_ENDS:
@@ -287,6 +302,7 @@ class ChatWire(Wire):
 
     def _take_calls(self, calls: list[Call]) -> None:
         self.has_calls = True
+        self.is_odd = self.is_odd or self._is_legacy
         for piece in calls:
             call = self._partial.get(piece.index)
             if call is None:
@@ -384,5 +400,6 @@ class ChatWire(Wire):
             index=self._choice or 0,
             is_again=is_again,
             lacks_role=lacks_role,
+            is_legacy=self._is_legacy,
         )
         return rewriting.write()

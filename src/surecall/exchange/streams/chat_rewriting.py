@@ -24,6 +24,7 @@ class ChatRewriting:
         index: The number of the reply.
         is_again: Whether all of it is from another reply, which came to its end.
         lacks_role: Whether the client has not read the role yet.
+        is_legacy: Whether the client looks for a call in `function_call`.
     """
 
     def __init__(
@@ -35,12 +36,14 @@ class ChatRewriting:
         index: int,
         is_again: bool,
         lacks_role: bool,
+        is_legacy: bool,
     ) -> None:
         self._chunks = [(data, _read_held(data)) for data in held]
         self._calls = calls
         self._text = text
         self._index = index
         self._is_again = is_again
+        self._field = "function_call" if is_legacy else "tool_calls"
         named = (delta["role"] for _, (_, _, delta) in self._chunks if "role" in delta)
         self._role: Any = next(named, None) if lacks_role else None
         """The role, as long as the client has not read it; clients join what comes twice."""
@@ -70,7 +73,7 @@ class ChatRewriting:
         if "role" in delta and self._role is None:
             dropped.append("role")
         finish = choice.get("finish_reason")
-        ended = "tool_calls" if self._calls else "stop" if self._is_again else finish
+        ended = self._field if self._calls else "stop" if self._is_again else finish
         if finish is not None and finish != ended:
             choice = {**choice, "finish_reason": ended}
         elif not dropped:
@@ -90,8 +93,11 @@ class ChatRewriting:
             self._send(head, place, {"content": self._text})
         for number, call in enumerate(self._calls):
             function = {"name": call.name, "arguments": encode_text(call.arguments)}
+            if self._field == "function_call":
+                self._send(head, place, {self._field: function})
+                continue
             entry = {"index": number, "id": call.id, "type": "function", "function": function}
-            self._send(head, place, {"tool_calls": [entry | call.extra | entry]})
+            self._send(head, place, {self._field: [entry | call.extra | entry]})
 
     def _send(self, fields: dict[str, Any], choice: dict[str, Any], delta: dict[str, Any]) -> None:
         if self._role is not None:

@@ -48,8 +48,6 @@ class Holding(Side):
         headers: Headers of the answer.
     """
 
-    keeps_form = True
-
     def __init__(
         self,
         request: ClientRequest,
@@ -63,8 +61,10 @@ class Holding(Side):
         self._headers = headers
         name = request.protocol.name
         several = request.choices > 1 and name in _COUNTED
-        counted = {"choices": request.choices} if several else {}
-        self._wire: Wire = _WIRES[name](request.protocol, headers, **counted)
+        options: dict[str, Any] = {"choices": request.choices} if several else {}
+        if request.is_legacy:
+            options["is_legacy"] = True
+        self._wire: Wire = _WIRES[name](request.protocol, headers, **options)
         self._is_relayed = several
         self._cutter = EventCutter()
         self._form = EventForm(name)

@@ -221,7 +221,7 @@ class StreamRelay:
         """Deliver what was read first, or ask for something better."""
         assert found.reading is not None
         reply = found.reply or Reply()
-        verdict = self._judge.weigh(found.reading, reply, self.asked, keeps_form=side.keeps_form)
+        verdict = self._judge.weigh(found.reading, reply, self.asked)
         self._defects += verdict.defects
         if not verdict.is_wrong:
             if verdict.is_left or not verdict.calls:
@@ -258,7 +258,7 @@ class StreamRelay:
         assert side is not None
         assert reading is not None
         self._tries.note_repairs(verdict.receipts)
-        outcome: Outcome = "repaired"
+        outcome: Outcome = "repaired" if verdict.receipts else "clean"
         if self._again is not None:
             outcome = "reasked"
         elif self.asked.mode != "native" and is_only_read(verdict.receipts):
@@ -284,7 +284,7 @@ class StreamRelay:
             reply = restore_names(again.close(error), planned.asked.renamed)
             self._tries.add_usage(reply.usage)
             reading = self._judge.read(reply, planned.asked)
-            verdict = self._judge.weigh(reading, reply, planned.asked, keeps_form=side.keeps_form)
+            verdict = self._judge.weigh(reading, reply, planned.asked)
             text = self._held_text
             has_text = side.has_sent_text or bool((text or "").strip())
             if not reading.calls and not has_text:

@@ -27,8 +27,6 @@ class Found(Struct, kw_only=True):
 class Side(ABC):
     """One stream, on its way to the client."""
 
-    keeps_form: bool
-    """Whether the events are in the client's own format."""
     is_tagged = False
     """Whether reasoning in tags began that only another side can pass on as reasoning."""
 

@@ -66,7 +66,7 @@ class Wire(ABC):
     def __init__(self, protocol: WireProtocol, headers: Mapping[str, str]) -> None:
         self.protocol = protocol
         self._headers = headers
-        self.events = 0
+        self.events: int = 0
         self.piece = ""
         """The text of the last event."""
         self.finish: str | None = None
