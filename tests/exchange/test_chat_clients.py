@@ -8,6 +8,7 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
 
 from surecall.exchange import ClientRequest, Policy, mediate
+from surecall.exchange.streams import write_several
 from surecall.protocols import find_protocol
 from surecall.records import RawCall, Reply, Usage
 
@@ -222,3 +223,33 @@ async def test_an_id_that_gemini_does_not_give_is_no_repair(client: str) -> None
     got = relay(request, route, [b"data: %b\n\n" % body])
     assert (got.ending.outcome, got.ending.receipts, got.ending.defects) == ("clean", (), ())
     assert calls_in(fold(client, got.sent)) == [("save", ARGUMENTS)]
+
+
+# Several replies
+
+
+def test_several_replies_keep_what_they_have_besides_a_message() -> None:
+    """Log probabilities and the like reach the client of a stream, once for each reply."""
+    token = {"token": "x", "logprob": -0.1, "bytes": [120], "top_logprobs": []}
+    filtered = {"hate": {"filtered": False}}
+    choices = [
+        {
+            "index": index,
+            "message": {"role": "assistant", "content": "x"},
+            "logprobs": {"content": [{**token, "logprob": -index}], "refusal": None},
+            "content_filter_results": filtered,
+            "finish_reason": "stop",
+        }
+        for index in range(2)
+    ]
+    document = {"id": "c1", "object": "chat.completion", "created": 1, "model": "m"}
+    body = json.dumps({**document, "choices": choices}).encode()
+    state: Any = ChatCompletionStreamState()
+    data = write_several(request_for("chat_completions"), body)
+    for line in data.split(b"\n"):
+        if line.startswith(b"data: {"):
+            state.handle_chunk(ChatCompletionChunk.model_validate_json(line[6:]))
+    found = state.get_final_completion().choices
+    assert [item.logprobs.content[0].logprob for item in found] == [0, -1]
+    assert [item.message.content for item in found] == ["x", "x"]
+    assert data.count(b"content_filter_results") == 2
