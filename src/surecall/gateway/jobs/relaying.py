@@ -73,7 +73,7 @@ class RelayJob(ClientJob):
                 status=404,
             )
         headers, is_ours = _client_headers(upstream, self._protocol, self._head, self._caller)
-        if is_ours and not self._is_listed(rest):
+        if (is_ours or self._caller is not None) and not self._is_listed(rest):
             raise forbidden(f"{rest[:80]!r} is not relayed with a key of the gateway.")
         if self._caller is not None:
             await read_aside(
