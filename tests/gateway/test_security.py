@@ -218,12 +218,16 @@ async def test_budgets_and_rates_end_in_429(tmp_path: Path) -> None:
             for _ in range(3)
         ]
         assert statuses == [200, 200, 429]  # 7 tokens each
+        spent = await ask(served, "POST", "/v1/chat/completions", chat("m"), call)
+        assert spent.headers["x-should-retry"] == "false"
+        assert int(spent.headers["retry-after"]) > 0
         admin = {"authorization": f"Bearer {KEYS['admin']}"}
         answers = [
             await ask(served, "POST", "/v1/chat/completions", chat("m"), admin) for _ in range(3)
         ]
         assert [answer.status for answer in answers] == [200, 200, 429]
         assert 1 <= int(answers[-1].headers["retry-after"]) <= 60
+        assert "x-should-retry" not in answers[-1].headers
         other = await ask(served, "POST", "/v1/chat/completions", chat("other"), admin)
         assert other.status == 403
         assert len(stub.heads) == 4

@@ -234,6 +234,7 @@ class StreamingJob(AnsweringJob):
                 body=body,
                 outcome="failed",
                 headers=error.headers,
+                should_retry=error.retryable,
                 error=error,
                 upstream_requests=self._requests,
             )
