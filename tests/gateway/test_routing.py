@@ -191,6 +191,28 @@ async def test_names_lead_to_upstreams(tmp_path: Path) -> None:
         assert len(two.heads) == 1
 
 
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        ({"detail": "x"}, {"message": "The provider answered 422: x.", "code": "UNPROCESSABLE"}),
+        ({"error": {"message": "own", "code": "c1"}}, {"message": "own", "code": "c1"}),
+    ],
+    ids=["another form", "the client's form"],
+)
+async def test_an_error_has_one_form_whole_and_streamed(
+    body: dict[str, Any], shown: dict[str, str], tmp_path: Path
+) -> None:
+    """An upstream's own error goes on if clients know its form, and is written in it if not."""
+    async with serve_stubbed(tmp_path, [reply(body, 422)]) as (served, _):
+        answers = [
+            await ask(served, "POST", CHAT, chat("m", stream=stream)) for stream in (False, True)
+        ]
+        assert [answer.status for answer in answers] == [422, 422]
+        assert answers[0].body == answers[1].body
+        error = answers[0].json["error"]
+        assert {name: error[name] for name in shown} == shown
+
+
 # what clients wish for
 
 

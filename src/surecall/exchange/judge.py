@@ -49,6 +49,7 @@ from .documents import (
     with_function_call,
 )
 from .history import HISTORY_RULES, ends_with_results, find_call_ids
+from .own_words import own_error
 from .policy import ParseError, Policy, Route, Sent
 from .prepare import Asked
 from .readings import (
@@ -449,7 +450,7 @@ class Judge:
                 if is_usable and may_be_rescued(reading, self._names):
                     receipts = rescue_receipts(raw) + verdict.receipts
                     return self._write(replace(verdict, receipts=receipts), sent.body, None)
-        return Verdict(error=error, error_body=_own_error(sent) if asked.is_own else None)
+        return Verdict(error=error, error_body=own_error(sent) if asked.is_own else None)
 
 
 def _decode_or_none(body: bytes) -> dict[str, Any] | None:
@@ -459,13 +460,3 @@ def _decode_or_none(body: bytes) -> dict[str, Any] | None:
     except JSONTextError:
         return None
     return as_fields(value) if isinstance(value, dict) else None
-
-
-def _own_error(sent: Sent) -> bytes | None:
-    """Return the body of an error that clients of the format can read as it is."""
-    if sent.status < 400 or sent.body[:1] != b"{":
-        return None
-    try:
-        return sent.body if as_fields(decode(sent.body)).get("error") else None
-    except JSONTextError:
-        return None

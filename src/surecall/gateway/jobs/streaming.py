@@ -21,6 +21,7 @@ from surecall.exchange import (
     Sent,
     describe_outcome,
     mediate,
+    own_error,
 )
 from surecall.exchange.streams import (
     Ending,
@@ -226,8 +227,9 @@ class StreamingJob(AnsweringJob):
             elif await self._rescue(sent, request, route, policy):
                 return True
         status, body = render_error(self._protocol, error)
-        if route.protocol.name == request.protocol.name and sent.body[:1] == b"{":
-            status, body = sent.status, sent.body
+        if route.protocol.name == request.protocol.name:
+            own = own_error(sent)
+            status, body = (status, body) if own is None else (sent.status, own)
         await self._deliver(
             Delivered(
                 status=status,
