@@ -9,11 +9,11 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from surecall.apart import read_aside
-from surecall.errors import Code, JSONTextError, ProviderError, ProviderReplyError
+from surecall.errors import Code, ProviderError, ProviderReplyError
 from surecall.formats import ToolNames
 from surecall.jsontext import decode, encode
 from surecall.limits import MAX_INLINE_CHARACTERS
-from surecall.narrow import as_fields, as_list
+from surecall.narrow import as_fields, as_list, text_or_none
 from surecall.protocols import RawReply
 from surecall.protocols.chat_completions import ChatCompletions
 from surecall.protocols.substitutes import restore_names
@@ -49,13 +49,16 @@ from .documents import (
     with_function_call,
 )
 from .history import HISTORY_RULES, ends_with_results, find_call_ids
-from .own_words import own_error
+from .own_words import is_waiting, own_error, read_usage, says_why
 from .policy import ParseError, Policy, Route, Sent
 from .prepare import Asked
 from .readings import (
+    DROP_RULE,
     SNIPPET,
+    decode_or_none,
     describe_error,
     is_likely_text,
+    take_one,
     with_receipts,
     without_notes,
     without_others,
@@ -66,7 +69,6 @@ from .thoughts import MOVE_RULE, Split, ThoughtSplitter, begins_thought
 from .verdict import CHOICE_RULE, Choices, Verdict
 from .wording import demand_call, explain_doubt, explain_not_run
 
-DROP_RULE: Final = "drop_parallel_calls"
 EXCHANGE_RULES: Final = (CHOICE_RULE, DROP_RULE, FINISH_RULE, MOVE_RULE, *HISTORY_RULES)
 """The rules of receipts besides those of reading."""
 SCHEMA_RULES: Final = frozenset(rule for rule in READING_RULES if RULES[rule].family == "schema")
@@ -134,11 +136,18 @@ class Judge:
                     calls=clean.calls,
                     echoes=clean.echoes,
                 )
-            document = _decode_or_none(sent.body)
+            document = decode_or_none(sent.body)
             key = _CHOICES.get(self._request.protocol.name, "")
             if document is not None and len(as_list(document.get(key))) > 1:
                 return self._judge_choices(document, sent, asked)
-        raw = self._route.protocol.parse_body(sent.body, sent.headers)
+            if document is not None and is_waiting(self._request, document):
+                return Verdict(body=sent.body, model=text_or_none(document.get("model")))
+        try:
+            raw = self._route.protocol.parse_body(sent.body, sent.headers)
+        except ProviderError as error:
+            if document is None or not says_why(self._request.protocol.name, document, error):
+                raise
+            return Verdict(error=error, error_body=sent.body, usage=read_usage(document))
         return self._judge_raw(raw, asked, sent.body, document)
 
     # Several choices
@@ -292,7 +301,7 @@ class Judge:
             return replace(verdict, answers=answers, parse_error=error, is_text=is_text)
         if is_left:
             return replace(verdict, is_left=True, calls=len(reply.calls))
-        taken, dropped = self._take_one(reading)
+        taken, dropped = take_one(reading) if self._request.one_call else (reading, ())
         noted = [*taken.receipts, *(item for call in taken.calls for item in call.receipts)]
         receipts = (*noted, *dropped)
         return replace(verdict, reading=taken, receipts=receipts, calls=len(taken.calls))
@@ -426,16 +435,6 @@ class Judge:
         limit = self._policy.limits.max_arguments_bytes
         return explain_arguments_unread(call, call.name, limit)
 
-    def _take_one(self, reading: Reading) -> tuple[Reading, tuple[Receipt, ...]]:
-        """Keep the first call where the client takes one only; the model can make others later."""
-        left_out = len(reading.calls) - 1
-        if not self._request.one_call or left_out < 1:
-            return reading, ()
-        why = "the request allows one call in a reply"
-        names = [call.name for call in reading.calls[1:]]
-        receipt = Receipt(DROP_RULE, "/tool_calls", names, None, lossless=False, why=why)
-        return replace(reading, calls=reading.calls[:1]), (receipt,)
-
     # Errors
 
     def _judge_error(self, sent: Sent, asked: Asked) -> Verdict:
@@ -451,12 +450,3 @@ class Judge:
                     receipts = rescue_receipts(raw) + verdict.receipts
                     return self._write(replace(verdict, receipts=receipts), sent.body, None)
         return Verdict(error=error, error_body=own_error(sent) if asked.is_own else None)
-
-
-def _decode_or_none(body: bytes) -> dict[str, Any] | None:
-    """Return the object of a body, when it is one; reading it says what else it is."""
-    try:
-        value = decode(body, surrogates="replace")
-    except JSONTextError:
-        return None
-    return as_fields(value) if isinstance(value, dict) else None

@@ -5,6 +5,9 @@ from typing import Any, Final
 from surecall.errors import Code, JSONTextError, ProviderError
 from surecall.jsontext import decode
 from surecall.narrow import as_fields, text_or_none
+from surecall.protocols.gemini.replies import parse_usage as parse_metadata
+from surecall.protocols.responses.replies import parse_usage
+from surecall.records import Usage
 
 from .policy import Sent
 from .request import ClientRequest
@@ -33,6 +36,11 @@ def is_waiting(request: ClientRequest, document: dict[str, Any]) -> bool:
     """Tell whether a reply only names a response in the background, which has no output yet."""
     is_named = text_or_none(document.get("id")) is not None
     return is_named and document.get("status") in _WAITING and is_in_background(request)
+
+
+def read_usage(document: dict[str, Any]) -> Usage | None:
+    """Return the tokens of a response, or of a reply of Gemini, that holds no answer."""
+    return parse_usage(document.get("usage")) or parse_metadata(document.get("usageMetadata"))
 
 
 def says_why(protocol: str, document: dict[str, Any], error: ProviderError) -> bool:

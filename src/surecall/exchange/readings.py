@@ -1,9 +1,11 @@
 """What is said about a reading, and what is left out of one, before it is judged."""
 
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
+from surecall.errors import JSONTextError
+from surecall.jsontext import decode
 from surecall.narrow import as_fields, as_list
 from surecall.protocols import RawReply
 from surecall.records import ErrorDetail, Reading, Receipt, Reply, clip
@@ -12,6 +14,7 @@ from .documents import is_from_text, is_function
 from .policy import ParseError
 from .prepare import Asked
 
+DROP_RULE: Final = "drop_parallel_calls"
 SNIPPET: Final = 200
 """How many characters of a reply are shown to say why it cannot be used."""
 
@@ -62,3 +65,22 @@ def with_receipts(reading: Reading, receipts: tuple[Receipt, ...]) -> Reading:
         return replace(reading, receipts=receipts + reading.receipts)
     call, *rest = reading.calls
     return replace(reading, calls=(replace(call, receipts=receipts + call.receipts), *rest))
+
+
+def take_one(reading: Reading) -> tuple[Reading, tuple[Receipt, ...]]:
+    """Keep the first call, for a client that takes one only; the model can make others later."""
+    if len(reading.calls) < 2:
+        return reading, ()
+    why = "the request allows one call in a reply"
+    names = [call.name for call in reading.calls[1:]]
+    receipt = Receipt(DROP_RULE, "/tool_calls", names, None, lossless=False, why=why)
+    return replace(reading, calls=reading.calls[:1]), (receipt,)
+
+
+def decode_or_none(body: bytes) -> dict[str, Any] | None:
+    """Return the object of a body, when it is one; reading it says what else it is."""
+    try:
+        value = decode(body, surrogates="replace")
+    except JSONTextError:
+        return None
+    return as_fields(value) if isinstance(value, dict) else None

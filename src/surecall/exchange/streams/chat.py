@@ -238,7 +238,7 @@ class ChatWire(Wire):
 
     def _take_choice(self, choice: Choice, data: bytes) -> int:
         if choice.error is not NOTHING and is_there(choice.error):
-            raise self._read_error(as_fields(self._decode_whole(data))["choices"][0])
+            raise self._read_error({"error": value_of(choice.error)})
         index = choice.index
         if index != self._choice:
             if self._choice is None:
@@ -339,8 +339,8 @@ class ChatWire(Wire):
         kind = PASS
         for item in as_list(choices):
             choice = as_fields(item)
-            if choice.get("error"):
-                raise self._read_error(choice)
+            if error := choice.get("error"):
+                raise self._read_error({"error": error})
             piece = choice.get("delta") or choice.get("message")
             if piece and not isinstance(piece, dict):
                 raise self._refuse(data, "its delta is not an object.")

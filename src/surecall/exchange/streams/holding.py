@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from surecall.errors import Code, ProviderReplyError, SurecallError
 from surecall.exchange.judge import Judge
+from surecall.exchange.own_words import is_in_background
 from surecall.exchange.policy import Policy
 from surecall.exchange.prepare import Asked
 from surecall.exchange.request import ClientRequest
@@ -22,7 +23,7 @@ from .responses import ResponsesWire
 from .sides import Found, Side
 from .thinking import ThoughtEvents
 from .watch import TextWatch
-from .wire import PASS, PING, Wire
+from .wire import PASS, PING, Stated, Wire
 
 ONLY_PIECES: Final = -1
 """In the place of how much text has come: that these events only go on with arguments."""
@@ -64,6 +65,8 @@ class Holding(Side):
         options: dict[str, Any] = {"choices": request.choices} if several else {}
         if request.is_legacy:
             options["is_legacy"] = True
+        if is_in_background(request):
+            options["in_background"] = True
         self._wire: Wire = _WIRES[name](request.protocol, headers, **options)
         self._is_relayed = several
         self._cutter = EventCutter()
@@ -105,6 +108,11 @@ class Holding(Side):
     def wire(self) -> Wire:
         """What reads the events."""
         return self._wire
+
+    @property
+    def stated(self) -> Stated | None:
+        """Why there is no answer, in the words of the endpoint."""
+        return self._wire.stated
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
@@ -217,6 +225,8 @@ class Holding(Side):
         if self._error is not None:
             raise self._error
         if not wire.has_ended:
+            if wire.goes_on:
+                return Found()
             if not wire.events:
                 self._fold(b"")  # which says what is wrong with a body that holds no event
             raise wire.truncated()

@@ -48,7 +48,7 @@ class AnsweringJob(AskingJob):
         ]
         if delivered.headers:
             headers += returned_plain(delivered.headers)
-        if delivered.error is not None and not self._may_be_repeated(delivered):
+        if delivered.error is not None and status >= 400 and not self._may_be_repeated(delivered):
             headers = end_retries(headers)
         await self._respond(status, headers, body)
 

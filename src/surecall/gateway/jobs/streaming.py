@@ -103,8 +103,9 @@ class StreamingJob(AnsweringJob):
         if not self._has_started and ending.error is not None:
             if ending.outcome == "failed" and not asking.is_last and may_fall_back(ending.error):
                 return False
-            await self._refuse_stream(ending, ending.error)
-            return True
+            if not ending.is_reply:
+                await self._refuse_stream(ending, ending.error)
+                return True
         await self._finish_stream(ending, ending.error)
         return True
 
@@ -256,6 +257,7 @@ class StreamingJob(AnsweringJob):
     async def _refuse_stream(self, ending: Ending, error: SurecallError) -> None:
         """Answer with a plain error, since nothing of the stream was sent yet."""
         status, body = render_error(self._protocol, error)
+        status, body = ending.error_status or status, ending.error_body or body
         await self._deliver(
             Delivered(
                 status=status,
