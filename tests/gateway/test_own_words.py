@@ -161,6 +161,21 @@ async def test_a_blocked_prompt_says_why(tmp_path: Path) -> None:
         assert codes == [("PROMPT_BLOCKED", 5), ("PROMPT_BLOCKED", 5)]
 
 
+async def test_a_blocked_prompt_of_several_replies_is_an_event(tmp_path: Path) -> None:
+    """Who asks for a stream of several replies gets one, though they are asked for whole."""
+    asked = {
+        "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+        "tools": [{"functionDeclarations": [{"name": "look"}]}],
+        "generationConfig": {"candidateCount": 2},
+    }
+    async with serve(tmp_path, "gemini", [reply(BLOCKED)]) as (served, _):
+        path = "/v1beta/models/m:streamGenerateContent?alt=sse"
+        got = await ask(served, "POST", path, asked)
+        assert got.headers["content-type"].startswith("text/event-stream")
+        assert json.loads(got.body.removeprefix(b"data: ")) == BLOCKED
+        assert (served.last.outcome, served.last.error_code) == ("failed", "PROMPT_BLOCKED")
+
+
 async def test_googles_error_in_a_stream_keeps_its_status(tmp_path: Path) -> None:
     """Before the first text it is the status of the answer, behind it that of the event."""
     parts = {"role": "model", "parts": [{"text": "Hello"}]}

@@ -124,7 +124,7 @@ class _Exchange:
     async def _stream_several(self) -> Any:
         """Return several replies as a stream; they are asked for whole."""
         delivered = await self._mediate(ask_whole(self._request))
-        if delivered.error is not None:
+        if delivered.error is not None and delivered.status >= 400:
             return self._deliver(delivered)
         data = write_several(self._request, delivered.body)
         return self._respond_events(data, delivered)

@@ -292,11 +292,12 @@ class ResponsesWire(Wire):
         if held is not None and type(known := fields_of(held).get("sequence_number")) is int:
             number = known - 1
         own = self.stated if self.stated is not None and error is self.stated.error else None
-        if own is not None and own.body is None:
+        body = None if own is None else own.body
+        if own is not None and body is None:
             is_first = self._sequence is None and held is None
             return _number_event(own.data, None if is_first else number + 1)
         answer = self.protocol.render_error(error)
-        stated = as_fields(answer.body["error"] if own is None else fields_of(own.body)["error"])
+        stated = as_fields((answer.body if body is None else fields_of(body))["error"])
         message = stated.get("message")
         code = "rate_limit_exceeded" if answer.status == 429 else "server_error"
         response = {

@@ -57,7 +57,7 @@ def _write_chat(document: dict[str, Any], request: ClientRequest) -> Iterator[by
         rest = {name: item for name, item in choice.items() if name not in _CHOICE_FIELDS}
         begun = {**place, **rest, "delta": delta, "finish_reason": None}
         yield event_of({**head, "choices": [begun]})
-        ended = {**place, "delta": {}, "finish_reason": choice.get("finish_reason")}
+        ended: dict[str, Any] = {**place, "delta": {}, "finish_reason": choice.get("finish_reason")}
         yield event_of({**head, "choices": [ended]})
     options = as_fields(request.document.get("stream_options"))
     if options.get("include_usage") and "usage" in document:

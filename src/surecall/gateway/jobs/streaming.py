@@ -123,12 +123,14 @@ class StreamingJob(AnsweringJob):
             scope=self._scope,
         )
         self._upstream_s += delivered.upstream_s
-        if delivered.error is not None:
+        error = delivered.error
+        if error is not None:
             is_failed = delivered.outcome == "failed" and not asking.is_last
-            if is_failed and may_fall_back(delivered.error):
+            if is_failed and may_fall_back(error):
                 return False
-            await self._deliver(delivered)
-            return True
+            if delivered.status >= 400:
+                await self._deliver(delivered)
+                return True
         report = None
         outcome, receipts = delivered.outcome, delivered.receipts
         if policy.show_receipts:
@@ -137,7 +139,7 @@ class StreamingJob(AnsweringJob):
         data = write_several(request, delivered.body)
         name = request.protocol.name
         data = note_outcome(data, name, outcome, len(receipts), self.id, report)
-        await self._finish_stream(_end_as(delivered, data), None)
+        await self._finish_stream(_end_as(delivered, data), error)
         return True
 
     async def _pipe(self, answer: "Answer", relay: StreamRelay) -> ProviderError | None:
