@@ -405,6 +405,20 @@ def test_comments_go_on_while_a_call_is_held() -> None:
     assert stream.feed(ping) == ping
 
 
+@pytest.mark.parametrize("at", [1, -1], ids=["before", "behind"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_clients_of_gemini_never_read_a_comment(kind: str, at: int) -> None:
+    """They do not know any, wherever it comes, also alone behind a call or the finish."""
+    events = recorded("gemini", kind)
+    got = relay(
+        request_for("gemini"),
+        route_to("gemini"),
+        [*events[:at], b": still working\n\n", events[-1], b": still working\n\n"],
+    )
+    assert b"still working" not in got.sent
+    assert got.ending.outcome == "clean"
+
+
 @pytest.mark.parametrize("first", ["Well. ", "See <b>this</b>. "])
 @EVERY_FORMAT
 def test_a_long_answer_is_not_kept_piece_by_piece(name: str, first: str) -> None:

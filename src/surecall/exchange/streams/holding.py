@@ -138,7 +138,8 @@ class Holding(Side):
         """Hold one event back, unless it is a sign of life."""
         wire, watch = self._wire, self._watch
         if event[:6] != b"data: " or event.find(b"\n") < len(event) - 2:
-            return self._hold(event, 0, 0)
+            event = event if self._form.is_plain(event) else self._form.write(event)
+            return self._hold(event, 0, 0) if event else b""
         if wire.take_piece(event):
             self._wait(event, ONLY_PIECES)
             return b""

@@ -112,19 +112,16 @@ class ResponsesWire(Wire):
         self.piece = ""
         before = self._sequence
         try:
-            return self._take_any(data, name)
+            if name == b"error":
+                return self._take_unusual(data, name)
+            try:
+                event = _decode(data)
+                return self._take(event, event.type or name.decode("utf-8", "replace"), data)
+            except UNREADABLE:
+                return self._take_unusual(data, name)
         except ProviderError:
             self._sequence = before  # whatever takes its place has its number
             raise
-
-    def _take_any(self, data: bytes, name: bytes) -> int:
-        if name == b"error":
-            return self._take_unusual(data, name)
-        try:
-            event = _decode(data)
-            return self._take(event, event.type or name.decode("utf-8", "replace"), data)
-        except UNREADABLE:
-            return self._take_unusual(data, name)
 
     def _take(self, event: _Event, kind: str, data: bytes) -> int:
         number = event.sequence_number
