@@ -11,7 +11,7 @@ from surecall.exchange.streams import Ending, StreamRelay
 from surecall.faults import Answer, FaultyProvider
 from surecall.protocols import find_protocol
 from surecall.reading import read_reply
-from surecall.records import Reply, WireRequest
+from surecall.records import RawCall, Reply, Usage, WireRequest
 
 __all__ = [
     "ARGUMENTS",
@@ -27,6 +27,7 @@ __all__ = [
     "relay_fault",
     "request_for",
     "route_to",
+    "stream_of",
     "text_call",
 ]
 
@@ -104,6 +105,18 @@ def text_call(name: str, text: str, size: int = 4) -> list[bytes]:
     written = [writer.begin()]
     written += [writer.text(text[at : at + size]) for at in range(0, len(text), size)]
     written.append(writer.end(Reply(finish_reason="stop")))
+    return [event + b"\n\n" for event in b"".join(written).split(b"\n\n")[:-1]]
+
+
+def stream_of(
+    name: str, *calls: RawCall, text: str = "", finish: str = "tool_calls"
+) -> list[bytes]:
+    """Return the events of a reply with text and calls."""
+    writer = find_protocol(name).open_writer(model="m", reply_id="r1")
+    written = [writer.begin()]
+    written += [writer.text(word + " ") for word in text.split()]
+    written += [writer.call(call) for call in calls]
+    written.append(writer.end(Reply(calls=calls, finish_reason=finish, usage=Usage(3, 4, 7))))
     return [event + b"\n\n" for event in b"".join(written).split(b"\n\n")[:-1]]
 
 

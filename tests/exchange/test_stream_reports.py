@@ -10,8 +10,7 @@ from surecall.exchange.streams import StreamRelay, ask_whole, is_several, write_
 from surecall.exchange.streams.ends import KeptEvents
 from surecall.records import RawCall
 
-from .streaming import FORMATS, calls_in, fold, relay, request_for, route_to, text_call
-from .test_streams import stream_of
+from .streaming import FORMATS, calls_in, fold, relay, request_for, route_to, stream_of, text_call
 
 LOOSE = RawCall("c1", "save", '{"text": "a", "count": "1", "tags": []}')
 EVERY_FORMAT = pytest.mark.parametrize("name", FORMATS)

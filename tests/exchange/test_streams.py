@@ -34,6 +34,7 @@ from .streaming import (
     relay_fault,
     request_for,
     route_to,
+    stream_of,
     text_call,
 )
 
@@ -48,18 +49,6 @@ RESET = ProviderConnectionError("CONNECTION_RESET", "The connection was reset.")
 def last_comment(name: str, outcome: str = "clean") -> bytes:
     """Return what is sent last: clients of Gemini's format do not know comments."""
     return b"" if name == "gemini" else COMMENT.replace(b"clean", outcome.encode())
-
-
-def stream_of(
-    name: str, *calls: RawCall, text: str = "", finish: str = "tool_calls"
-) -> list[bytes]:
-    """Return the events of a reply with text and calls."""
-    writer = find_protocol(name).open_writer(model="m", reply_id="r1")
-    written = [writer.begin()]
-    written += [writer.text(word + " ") for word in text.split()]
-    written += [writer.call(call) for call in calls]
-    written.append(writer.end(Reply(calls=calls, finish_reason=finish, usage=Usage(3, 4, 7))))
-    return [event + b"\n\n" for event in b"".join(written).split(b"\n\n")[:-1]]
 
 
 # Clean streams
@@ -414,6 +403,20 @@ def test_comments_go_on_while_a_call_is_held() -> None:
     for event in events[:8]:
         stream.feed(event)
     assert stream.feed(ping) == ping
+
+
+@pytest.mark.parametrize("at", [1, -1], ids=["before", "behind"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_clients_of_gemini_never_read_a_comment(kind: str, at: int) -> None:
+    """They do not know any, wherever it comes, also alone behind a call or the finish."""
+    events = recorded("gemini", kind)
+    got = relay(
+        request_for("gemini"),
+        route_to("gemini"),
+        [*events[:at], b": still working\n\n", events[-1], b": still working\n\n"],
+    )
+    assert b"still working" not in got.sent
+    assert got.ending.outcome == "clean"
 
 
 @pytest.mark.parametrize("first", ["Well. ", "See <b>this</b>. "])

@@ -12,8 +12,7 @@ from surecall.records import RawCall, Reply
 
 from .scene import ARGUMENTS, FORMATS, GOOD, Script, ask, calls_in, completion, write_request
 from .streaming import calls_in as calls_of
-from .streaming import fold, request_for, route_to, text_call
-from .test_streams import stream_of
+from .streaming import fold, request_for, route_to, stream_of, text_call
 
 PING = completion(("call_9", "ping", "{}"))
 WORDS = completion(content="I will save it now.")

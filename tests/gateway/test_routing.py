@@ -97,6 +97,33 @@ async def test_what_is_tried_again(answer: bytes, asked: int, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize(
+    ("retries", "answer", "asked"),
+    [
+        (0, reply({"error": {"message": "soon"}}, 429, retry_after_ms="10"), 3),
+        (0, reply({"error": {"message": "soon"}}, 429, retry_after="3600"), 1),
+        (0, reply({"error": {"message": "no"}}, 429, x_should_retry="false"), 1),
+        (0, reply({"error": {"message": "no", "code": "insufficient_quota"}}, 429), 1),
+        (0, BROKEN, 1),
+        (1, reply({"error": {"message": "soon"}}, 429, retry_after_ms="10"), 2),
+    ],
+    ids=["soon", "late", "told not to", "quota", "broken", "repeated"],
+)
+async def test_a_client_repeats_what_the_gateway_has_not(
+    retries: int, answer: bytes, asked: int, stream: bool, tmp_path: Path
+) -> None:
+    """Only a rate limit that soon allows more; of a gateway that repeats, none."""
+    text = f"[retry]\nmax_retries = {retries}\n"
+    async with serve_stubbed(tmp_path, [answer], text=text) as (served, stub):
+        async with openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key="k-123456") as client:
+            with pytest.raises(openai.APIStatusError) as caught:
+                await client.chat.completions.create(**chat("m"), stream=stream)
+        assert len(stub.heads) == asked
+        says = caught.value.response.headers.get("x-should-retry")
+        assert says == (None if asked == 3 else "false")
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 async def test_a_fallback_answers_before_the_first_byte(stream: bool, tmp_path: Path) -> None:
     """The next one in order is asked for its own model, with no retry in between."""
     good = STREAM if stream else [reply(completion("From b."))]
@@ -162,6 +189,28 @@ async def test_names_lead_to_upstreams(tmp_path: Path) -> None:
         asked = [json.loads(body)["model"] for body in first.bodies]
         assert asked == ["gpt-mini", "gpt-5", "other"]
         assert len(two.heads) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        ({"detail": "x"}, {"message": "The provider answered 422: x.", "code": "UNPROCESSABLE"}),
+        ({"error": {"message": "own", "code": "c1"}}, {"message": "own", "code": "c1"}),
+    ],
+    ids=["another form", "the client's form"],
+)
+async def test_an_error_has_one_form_whole_and_streamed(
+    body: dict[str, Any], shown: dict[str, str], tmp_path: Path
+) -> None:
+    """An upstream's own error goes on if clients know its form, and is written in it if not."""
+    async with serve_stubbed(tmp_path, [reply(body, 422)]) as (served, _):
+        answers = [
+            await ask(served, "POST", CHAT, chat("m", stream=stream)) for stream in (False, True)
+        ]
+        assert [answer.status for answer in answers] == [422, 422]
+        assert answers[0].body == answers[1].body
+        error = answers[0].json["error"]
+        assert {name: error[name] for name in shown} == shown
 
 
 # what clients wish for

@@ -188,6 +188,26 @@ async def test_paths_cannot_leave_the_prefix(tmp_path: Path) -> None:
         assert not stub.heads
 
 
+@pytest.mark.parametrize("own", ["", 'key = "needed"\napi_key_env = "STUB_KEY"'])
+async def test_virtual_keys_are_held_to_the_listed_paths(
+    own: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether or not the upstream has a key of its own; what is listed is relayed."""
+    monkeypatch.setenv("STUB_KEY", UPSTREAM_KEY)
+    async with serve_stub([reply({"data": []})]) as stub:
+        text = f'relay_paths = ["embeddings", "batches"]\n[upstreams.stub]\nurl = "{stub.url}"\n'
+        settings = make_settings(tmp_path, f"{text}{own}\n{key_tables()}")
+        async with serve_gateway(settings) as served:
+            headers = {"authorization": f"Bearer {KEYS['admin']}"}
+            for path in ("files", "responses/resp_1", "fine_tuning/jobs"):
+                got = await ask(served, "GET", f"/v1/{path}", None, headers)
+                assert (got.status, got.json["error"]["code"]) == (403, "FORBIDDEN")
+            assert not stub.heads
+            for path in ("batches", "models/m"):
+                assert (await ask(served, "GET", f"/v1/{path}", None, headers)).status == 200
+            assert len(stub.heads) == 2
+
+
 async def test_budgets_and_rates_end_in_429(tmp_path: Path) -> None:
     """A key has what it was given and no more; switching the gateway off changes nothing."""
     text = key_tables(call="tokens_per_day = 10", admin='requests_per_minute = 2\nmodels = ["m*"]')
@@ -198,12 +218,16 @@ async def test_budgets_and_rates_end_in_429(tmp_path: Path) -> None:
             for _ in range(3)
         ]
         assert statuses == [200, 200, 429]  # 7 tokens each
+        spent = await ask(served, "POST", "/v1/chat/completions", chat("m"), call)
+        assert spent.headers["x-should-retry"] == "false"
+        assert int(spent.headers["retry-after"]) > 0
         admin = {"authorization": f"Bearer {KEYS['admin']}"}
         answers = [
             await ask(served, "POST", "/v1/chat/completions", chat("m"), admin) for _ in range(3)
         ]
         assert [answer.status for answer in answers] == [200, 200, 429]
         assert 1 <= int(answers[-1].headers["retry-after"]) <= 60
+        assert "x-should-retry" not in answers[-1].headers
         other = await ask(served, "POST", "/v1/chat/completions", chat("other"), admin)
         assert other.status == 403
         assert len(stub.heads) == 4

@@ -124,7 +124,7 @@ class _Exchange:
     async def _stream_several(self) -> Any:
         """Return several replies as a stream; they are asked for whole."""
         delivered = await self._mediate(ask_whole(self._request))
-        if delivered.error is not None:
+        if delivered.error is not None and delivered.status >= 400:
             return self._deliver(delivered)
         data = write_several(self._request, delivered.body)
         return self._respond_events(data, delivered)
@@ -142,7 +142,7 @@ class _Exchange:
         pieces = self._relay(relay)
         first = await anext(pieces)
         ending = first if isinstance(first, Ending) else None
-        if ending is not None and ending.error is not None:
+        if ending is not None and ending.error is not None and not ending.is_reply:
             self._raise_failure(ending.error)
             return self._deliver(_as_delivered(self._request, ending))
         headers = {**kept_headers(self._last), **_EVENTS}
@@ -269,8 +269,8 @@ def _as_delivered(request: ClientRequest, ending: Ending) -> Delivered:
     assert ending.error is not None
     wire = request.protocol.render_error(ending.error)
     return Delivered(
-        status=wire.status,
-        body=encode(wire.body),
+        status=ending.error_status or wire.status,
+        body=ending.error_body or encode(wire.body),
         outcome=ending.outcome,
         receipts=ending.receipts,
         defects=ending.defects,

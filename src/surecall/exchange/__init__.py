@@ -7,6 +7,7 @@ and refused with reasons when that does not help. Nothing here knows a server or
 from .history import EchoCache, repair_body, repair_history
 from .judge import EXCHANGE_RULES
 from .mediate import mediate, relay
+from .own_words import own_error
 from .policy import (
     STEPS,
     Delivered,
@@ -41,6 +42,7 @@ __all__ = [
     "StepName",
     "describe_outcome",
     "mediate",
+    "own_error",
     "relay",
     "repair_body",
     "repair_history",

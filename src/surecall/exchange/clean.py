@@ -4,24 +4,17 @@ Only what decides is decoded. A verdict of `None` says nothing about a reply but
 looked at closely. What is called clean here, the full reading takes without a change as well.
 """
 
-import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from msgspec import Raw, Struct
 
-from surecall.formats import FORMATS, ToolNames, finds_opener
-from surecall.jsontext import decode_plain, decoder_of
-from surecall.protocols.substitutes import UNREADABLE_KEY
+from surecall.jsontext import decoder_of
 from surecall.reading import ReadingLimits
 from surecall.records import Usage
 
-from .choice import FREE
+from .checks import Checks
 from .request import ClientRequest
-from .thoughts import begins_thought
-
-_CALL_SIGNS: Final = re.compile("[{<\\[(:：`~✿◁>\n]")
-"""A call in text has one of these, whatever its format."""
 
 
 class Clean(NamedTuple):
@@ -52,98 +45,11 @@ def read_clean(
         takes_strays: Whether arguments may have keys that their schema is silent about, and that
             may mean others.
     """
-    checks = _Checks(request, limits, text_formats and request.offers_tools, takes_strays)
+    checks = Checks(request, limits, text_formats and request.offers_tools, takes_strays)
     try:
         return _READERS[request.protocol.name](body, checks)
     except (ValueError, RecursionError):  # of msgspec and of text that is not UTF-8
         return None
-
-
-def may_hold_call(text: str, names: ToolNames) -> bool:
-    """Tell whether text has anything that a call in text begins with."""
-    return _CALL_SIGNS.search(text) is not None and finds_opener(text, names, FORMATS)
-
-
-class _Checks:
-    """What the calls and the text of a reply have to meet."""
-
-    __slots__ = (
-        "_body",
-        "_choice",
-        "_has_history",
-        "_limits",
-        "_looks_in_text",
-        "_names",
-        "_room_bytes",
-        "_takes_strays",
-        "_used",
-        "calls",
-    )
-
-    def __init__(
-        self,
-        request: ClientRequest,
-        limits: ReadingLimits,
-        looks_in_text: bool,
-        takes_strays: bool,
-    ) -> None:
-        self._names = request.tools.names
-        self._choice = None if request.choice is FREE else request.choice
-        self._body = request.body
-        self._has_history = request.has_calls
-        self._limits = limits
-        self._looks_in_text = looks_in_text
-        self._takes_strays = takes_strays
-        self._room_bytes = limits.max_total_arguments_bytes
-        self._used: set[str] = set()
-        self.calls = 0
-
-    def takes_call(self, call_id: str, name: str, arguments: str | bytes) -> bool:
-        """Tell whether a call can be used as it is."""
-        if not call_id or call_id in self._used or call_id.strip() != call_id:
-            return False
-        self._used.add(call_id)
-        # An id that the conversation has already may be that of an earlier call.
-        is_new = not self._has_history or call_id.encode() not in self._body
-        return is_new and self.takes_unnamed(name, arguments)
-
-    def takes_unnamed(self, name: str, arguments: str | bytes) -> bool:
-        """Tell the same of a call in a format that has no ids."""
-        self.calls += 1
-        size = len(arguments)
-        if isinstance(arguments, str) and not arguments.isascii():
-            size = len(arguments.encode())
-        self._room_bytes -= size
-        if self._room_bytes < 0 or size > self._limits.max_arguments_bytes:
-            return False
-        value = decode_plain(arguments)
-        if value.__class__ is not dict or (len(value) == 1 and UNREADABLE_KEY in value):
-            return False
-        names = self._names
-        if not names.names:
-            return True
-        if name not in names:
-            return False
-        if self._choice is not None and not self._choice.takes(name):
-            return False
-        checker = names.checker_of(name)
-        return (
-            checker is None
-            or checker.is_exact(value)
-            or (self._takes_strays and checker.is_valid(value))
-        )
-
-    def takes_words(self, text: str | None) -> bool:
-        """Tell whether text beside calls surely does not begin with reasoning in tags."""
-        return not (text and self._looks_in_text and begins_thought(text))
-
-    def takes_text(self, text: str) -> bool:
-        """Tell whether text, which came without calls, says something and is surely no call."""
-        if not text or text.isspace():
-            return False
-        if self._choice is not None and self._choice.wanted == "call":
-            return False
-        return not (self._looks_in_text and may_hold_call(text, self._names))
 
 
 # Chat completions
@@ -166,7 +72,7 @@ class _Message(Struct):
     role: str = "assistant"
     content: str | None = None
     tool_calls: list[_Call] | None = None
-    function_call: Any = None
+    function_call: _Function | None = None
     refusal: str | None = None
     reasoning: Any = None
     reasoning_content: Any = None
@@ -195,31 +101,20 @@ class _Completion(Struct):
 _decode_completion: Final = decoder_of(_Completion)
 
 
-def _read_chat(body: bytes, checks: _Checks) -> Clean | None:
+def _read_chat(body: bytes, checks: Checks) -> Clean | None:
     reply = _decode_completion(body)
     if reply.error or not reply.choices:
         return None
     echoes = False
     for choice in reply.choices:
         message = choice.message
-        if message.function_call or message.role != "assistant":
+        if message.role != "assistant":
             return None
-        if calls := message.tool_calls:
-            if choice.finish_reason != "tool_calls" or not checks.takes_words(message.content):
+        if message.tool_calls or message.function_call:
+            take = _takes_older if checks.is_legacy else _takes_calls
+            if not take(message, choice.finish_reason, checks):
                 return None
-            for call in calls:
-                function = call.function
-                if call.type != "function":
-                    return None
-                if not checks.takes_call(call.id, function.name, function.arguments):
-                    return None
-                echoes = echoes or bool(call.extra_content or call.thought_signature)
-            echoes = echoes or bool(
-                message.reasoning_content
-                or message.reasoning
-                or message.reasoning_details
-                or message.thinking_blocks
-            )
+            echoes = echoes or _has_echoes(message)
         elif (
             not checks.takes_text(message.content or message.refusal or "")
             or choice.finish_reason in _CALL_ENDS
@@ -228,6 +123,41 @@ def _read_chat(body: bytes, checks: _Checks) -> Clean | None:
     used = reply.usage
     usage = used and Usage(used.prompt_tokens, used.completion_tokens, used.total_tokens)
     return _found(body, reply.model, usage, checks, echoes=echoes)
+
+
+def _takes_calls(message: _Message, finish: str | None, checks: Checks) -> bool:
+    if finish != "tool_calls" or message.function_call or not checks.takes_words(message.content):
+        return False
+    for call in message.tool_calls or ():
+        function = call.function
+        if call.type != "function":
+            return False
+        if not checks.takes_call(call.id, function.name, function.arguments):
+            return False
+    return True
+
+
+def _takes_older(message: _Message, finish: str | None, checks: Checks) -> bool:
+    """Tell the same of a call in the older field, for a client that looks for it there.
+
+    One that was demanded by its name ends with a plain stop.
+    """
+    function = message.function_call
+    if function is None or message.tool_calls or finish not in ("function_call", "stop"):
+        return False
+    return checks.takes_words(message.content) and checks.takes_unnamed(
+        function.name, function.arguments
+    )
+
+
+def _has_echoes(message: _Message) -> bool:
+    return bool(
+        message.reasoning_content
+        or message.reasoning
+        or message.reasoning_details
+        or message.thinking_blocks
+        or any(call.extra_content or call.thought_signature for call in message.tool_calls or ())
+    )
 
 
 # Messages
@@ -262,7 +192,7 @@ _decode_message: Final = decoder_of(_AnthropicMessage)
 _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
 
 
-def _read_messages(body: bytes, checks: _Checks) -> Clean | None:
+def _read_messages(body: bytes, checks: Checks) -> Clean | None:
     reply = _decode_message(body)
     if reply.error or reply.type != "message" or reply.role != "assistant":
         return None
@@ -327,7 +257,7 @@ _decode_response: Final = decoder_of(_Response)
 _ITEM_ENDS: Final = ("completed", None)
 
 
-def _read_responses(body: bytes, checks: _Checks) -> Clean | None:
+def _read_responses(body: bytes, checks: Checks) -> Clean | None:
     reply = _decode_response(body)
     if reply.error or reply.status not in ("completed", "incomplete"):
         return None
@@ -396,7 +326,7 @@ class _Generated(Struct):
 _decode_generated: Final = decoder_of(_Generated)
 
 
-def _read_gemini(body: bytes, checks: _Checks) -> Clean | None:
+def _read_gemini(body: bytes, checks: Checks) -> Clean | None:
     reply = _decode_generated(body)
     if reply.error or not reply.candidates:
         return None
@@ -411,7 +341,7 @@ def _read_gemini(body: bytes, checks: _Checks) -> Clean | None:
     return _found(body, reply.modelVersion, usage, checks, echoes=echoes)
 
 
-def _takes_candidate(candidate: _Candidate, checks: _Checks) -> bool:
+def _takes_candidate(candidate: _Candidate, checks: Checks) -> bool:
     texts: list[str] = []
     before = checks.calls
     for part in candidate.content.parts:
@@ -433,7 +363,7 @@ def _takes_candidate(candidate: _Candidate, checks: _Checks) -> bool:
 
 
 _CALL_ENDS: Final = ("tool_calls", "function_call")
-_READERS: Final[dict[str, Callable[[bytes, _Checks], Clean | None]]] = {
+_READERS: Final[dict[str, Callable[[bytes, Checks], Clean | None]]] = {
     "chat_completions": _read_chat,
     "gemini": _read_gemini,
     "messages": _read_messages,
@@ -442,7 +372,7 @@ _READERS: Final[dict[str, Callable[[bytes, _Checks], Clean | None]]] = {
 
 
 def _found(
-    body: bytes, model: str | None, usage: Usage | None, checks: _Checks, *, echoes: bool = False
+    body: bytes, model: str | None, usage: Usage | None, checks: Checks, *, echoes: bool = False
 ) -> Clean | None:
     if not body.isascii():
         body.decode()  # parts that were passed over may not be text

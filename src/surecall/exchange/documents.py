@@ -83,6 +83,20 @@ def reply_with(reply: Reply, reading: Reading) -> Reply:
     )
 
 
+def with_function_call(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a chat completion whose call is in the older field, if it has one."""
+    choice = as_fields(as_list(document.get("choices"))[0])
+    message = as_fields(choice.get("message"))
+    calls = as_list(message.get("tool_calls"))
+    if not calls:
+        return document
+    kept = {key: value for key, value in message.items() if key != "tool_calls"}
+    kept["function_call"] = as_fields(calls[0])["function"]
+    finish = choice.get("finish_reason")
+    finish = "function_call" if finish == "tool_calls" else finish
+    return {**document, "choices": [{**choice, "message": kept, "finish_reason": finish}]}
+
+
 def is_from_text(reading: Reading) -> bool:
     """Tell whether the calls were written as text."""
     return bool(reading.calls) and reading.calls[0].format not in ("tool_calls", "function_call")

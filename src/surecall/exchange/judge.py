@@ -9,11 +9,11 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from surecall.apart import read_aside
-from surecall.errors import Code, JSONTextError, ProviderError, ProviderReplyError
+from surecall.errors import Code, ProviderError, ProviderReplyError
 from surecall.formats import ToolNames
 from surecall.jsontext import decode, encode
 from surecall.limits import MAX_INLINE_CHARACTERS
-from surecall.narrow import as_fields, as_list
+from surecall.narrow import as_fields, as_list, text_or_none
 from surecall.protocols import RawReply
 from surecall.protocols.chat_completions import ChatCompletions
 from surecall.protocols.substitutes import restore_names
@@ -28,10 +28,10 @@ from surecall.reading import (
     rescue_reply,
     without_rules,
 )
+from surecall.reading.rules import FUNCTION_CALL_TO_CALLS
 from surecall.records import (
     Defect,
     Envelope,
-    ErrorDetail,
     Reading,
     Receipt,
     Reply,
@@ -44,22 +44,32 @@ from .clean import read_clean
 from .documents import (
     FINISH_RULE,
     fit_call_ids,
-    is_from_text,
-    is_function,
     patch_reply,
     reply_with,
     settle_text,
+    with_function_call,
 )
 from .history import HISTORY_RULES, ends_with_results, find_call_ids
+from .own_words import is_waiting, own_error, read_usage, says_why
 from .policy import ParseError, Policy, Route, Sent
 from .prepare import Asked
+from .readings import (
+    DROP_RULE,
+    SNIPPET,
+    decode_or_none,
+    describe_error,
+    is_likely_text,
+    take_one,
+    with_receipts,
+    without_notes,
+    without_others,
+)
 from .request import ClientRequest
 from .thought_places import move_thought
 from .thoughts import MOVE_RULE, Split, ThoughtSplitter, begins_thought
 from .verdict import CHOICE_RULE, Choices, Verdict
 from .wording import demand_call, explain_doubt, explain_not_run
 
-DROP_RULE: Final = "drop_parallel_calls"
 EXCHANGE_RULES: Final = (CHOICE_RULE, DROP_RULE, FINISH_RULE, MOVE_RULE, *HISTORY_RULES)
 """The rules of receipts besides those of reading."""
 SCHEMA_RULES: Final = frozenset(rule for rule in READING_RULES if RULES[rule].family == "schema")
@@ -68,7 +78,8 @@ _NO_TOOLS: Final = ToolNames()
 _CHAT: Final = ChatCompletions()
 _CHOICES: Final = {"chat_completions": "choices", "gemini": "candidates"}
 _CALL_DEFECTS: Final = frozenset({Code.CALL_ENTRY_DROPPED, Code.MALFORMED_FUNCTION_CALL})
-_SNIPPET: Final = 200
+_NO_IDS: Final = ("assign_call_id", Code.ID_NOT_USABLE)
+_NO_LIST: Final = (FUNCTION_CALL_TO_CALLS, Code.LEGACY_FUNCTION_CALL)
 _MARK: Final = b"\xef\xbb\xbf"
 
 
@@ -87,6 +98,12 @@ class Judge:
         if not policy.allows("coerce"):
             disabled |= SCHEMA_RULES
         self._disabled = disabled
+        self._usual: tuple[str, ...] = ()
+        """Rules and codes of what a call in the endpoint's format lacks, and need not have."""
+        if route.protocol.name == "gemini":
+            self._usual += _NO_IDS
+        if request.is_legacy:
+            self._usual += _NO_LIST
         self.moves_thoughts = bool(self._names) and policy.text_formats and policy.allows("repair")
         """Whether reasoning in tags that a text begins with is delivered as reasoning."""
 
@@ -120,11 +137,18 @@ class Judge:
                     calls=clean.calls,
                     echoes=clean.echoes,
                 )
-            document = _decode_or_none(sent.body)
+            document = decode_or_none(sent.body)
             key = _CHOICES.get(self._request.protocol.name, "")
             if document is not None and len(as_list(document.get(key))) > 1:
                 return self._judge_choices(document, sent, asked)
-        raw = self._route.protocol.parse_body(sent.body, sent.headers)
+            if document is not None and is_waiting(self._request, document):
+                return Verdict(body=sent.body, model=text_or_none(document.get("model")))
+        try:
+            raw = self._route.protocol.parse_body(sent.body, sent.headers)
+        except ProviderError as error:
+            if document is None or not says_why(self._request.protocol.name, document, error):
+                raise
+            return Verdict(error=error, error_body=sent.body, usage=read_usage(document))
         return self._judge_raw(raw, asked, sent.body, document)
 
     # Several choices
@@ -186,7 +210,7 @@ class Judge:
             body: Its bytes.
             document: The same, decoded, when it is in the client's format.
         """
-        raw, others = _without_others(raw)
+        raw, others = without_others(raw)
         reply = restore_names(self._route.protocol.parse_message(raw), asked.renamed)
         if self.moves_thoughts and asked.mode == "native" and begins_thought(reply.content or ""):
             return self._judge_thought(reply, asked, document, has_others=others)
@@ -231,8 +255,7 @@ class Judge:
         has_others: bool,
     ) -> Verdict:
         """Judge a reply that was read."""
-        is_own = document is not None
-        verdict = self.weigh(reading, reply, asked, keeps_form=is_own, has_others=has_others)
+        verdict = self.weigh(reading, reply, asked, has_others=has_others)
         if verdict.answers and not verdict.is_text:
             return verdict
         if reading.calls and not verdict.is_left and not verdict.answers:
@@ -243,19 +266,13 @@ class Judge:
         elif document is None:
             is_plain = bool(reading.calls) or asked.mode == "native"
             said = reply if is_plain else reply_with(reply, reading)
-            written = encode(self._request.protocol.render_reply(said))
+            written = self._render(said)
         if verdict.is_wrong:
             return replace(verdict, fallback=None if verdict.notice else written)
         return replace(verdict, body=written, changed=is_new)
 
     def weigh(
-        self,
-        reading: Reading,
-        reply: Reply,
-        asked: Asked,
-        *,
-        keeps_form: bool,
-        has_others: bool = False,
+        self, reading: Reading, reply: Reply, asked: Asked, *, has_others: bool = False
     ) -> Verdict:
         """Decide whether what was read can be delivered, whole or streamed; nothing is written.
 
@@ -263,7 +280,6 @@ class Judge:
             reading: The reply as it was read.
             reply: The reply.
             asked: What it answers.
-            keeps_form: Whether its calls stay in the form of the endpoint's format.
             has_others: Whether it has calls of tools that are not functions, too.
         """
         verdict = Verdict(
@@ -281,13 +297,14 @@ class Judge:
         answers, is_left = self._check(reading.calls)
         if answers:
             first = next(error for answer in answers for error in answer.errors)
-            error = _parse_error(asked, first, reply, reading)
-            is_text = asked.mode == "native" and _is_likely_text(reading, reply)
+            error = describe_error(asked, first, reply, reading)
+            is_text = asked.mode == "native" and is_likely_text(reading, reply)
             return replace(verdict, answers=answers, parse_error=error, is_text=is_text)
         if is_left:
             return replace(verdict, is_left=True, calls=len(reply.calls))
-        taken, dropped = self._take_one(reading)
-        receipts = self._receipts(taken, keeps_form=keeps_form) + dropped
+        taken, dropped = take_one(reading) if self._request.one_call else (reading, ())
+        noted = [*taken.receipts, *(item for call in taken.calls for item in call.receipts)]
+        receipts = (*noted, *dropped)
         return replace(verdict, reading=taken, receipts=receipts, calls=len(taken.calls))
 
     def _write(self, verdict: Verdict, body: bytes, document: dict[str, Any] | None) -> Verdict:
@@ -296,7 +313,7 @@ class Judge:
         assert reading is not None
         assert reply is not None
         if document is None:
-            written = encode(self._request.protocol.render_reply(reply_with(reply, reading)))
+            written = self._render(reply_with(reply, reading))
         else:
             is_legacy = self._request.is_legacy
             patched = patch_reply(
@@ -309,9 +326,14 @@ class Judge:
         self._verify(written, verdict.calls)
         return replace(verdict, body=written, changed=True, receipts=receipts)
 
+    def _render(self, reply: Reply) -> bytes:
+        """Write a reply in the form in which the client looks for calls."""
+        document = self._request.protocol.render_reply(reply)
+        return encode(with_function_call(document) if self._request.is_legacy else document)
+
     def _verify(self, body: bytes, calls: int) -> None:
         """Check what was put together as if it had just arrived: nothing else may leave."""
-        if self._request.is_legacy or self._request.tools.others:
+        if self._request.tools.others:
             return
         limits = self._policy.limits
         found = read_clean(self._request, body, limits, text_formats=False, takes_strays=True)
@@ -340,7 +362,9 @@ class Judge:
             accept="likely",
         )
         if receipts:
-            reading = _with_receipts(reading, receipts)
+            reading = with_receipts(reading, receipts)
+        if self._usual and reading.calls:
+            reading = without_notes(reading, self._usual)
         return without_rules(reading, reply, self._disabled) if self._disabled else reading
 
     def used_ids(self) -> frozenset[str]:
@@ -371,7 +395,7 @@ class Judge:
         if broken is not None:
             defects = verdict.defects
             defects = defects if broken in defects else (*defects, broken)
-            snippet = clip(reading.content, _SNIPPET)
+            snippet = clip(reading.content, SNIPPET)
             error = ParseError(asked.mode, broken.code, snippet)
             return replace(
                 verdict,
@@ -414,22 +438,6 @@ class Judge:
         limit = self._policy.limits.max_arguments_bytes
         return explain_arguments_unread(call, call.name, limit)
 
-    def _take_one(self, reading: Reading) -> tuple[Reading, tuple[Receipt, ...]]:
-        """Keep the first call where the client takes one only; the model can make others later."""
-        left_out = len(reading.calls) - 1
-        if not self._request.one_call or left_out < 1:
-            return reading, ()
-        why = "the request allows one call in a reply"
-        names = [call.name for call in reading.calls[1:]]
-        receipt = Receipt(DROP_RULE, "/tool_calls", names, None, lossless=False, why=why)
-        return replace(reading, calls=reading.calls[:1]), (receipt,)
-
-    def _receipts(self, reading: Reading, *, keeps_form: bool) -> tuple[Receipt, ...]:
-        receipts = [*reading.receipts, *(item for call in reading.calls for item in call.receipts)]
-        if keeps_form and self._request.protocol.name == "gemini":
-            receipts = [item for item in receipts if item.rule != "assign_call_id"]
-        return tuple(receipts)
-
     # Errors
 
     def _judge_error(self, sent: Sent, asked: Asked) -> Verdict:
@@ -439,64 +447,9 @@ class Judge:
             if raw is not None:
                 reply = restore_names(_CHAT.parse_message(raw), asked.renamed)
                 reading = self.read(reply, replace(asked, mode="native"))
-                verdict = self.weigh(reading, reply, asked, keeps_form=False)
+                verdict = self.weigh(reading, reply, asked)
                 is_usable = not verdict.is_wrong and not verdict.is_left
                 if is_usable and may_be_rescued(reading, self._names):
                     receipts = rescue_receipts(raw) + verdict.receipts
                     return self._write(replace(verdict, receipts=receipts), sent.body, None)
-        return Verdict(error=error, error_body=_own_error(sent) if asked.is_own else None)
-
-
-def _decode_or_none(body: bytes) -> dict[str, Any] | None:
-    """Return the object of a body, when it is one; reading it says what else it is."""
-    try:
-        value = decode(body, surrogates="replace")
-    except JSONTextError:
-        return None
-    return as_fields(value) if isinstance(value, dict) else None
-
-
-def _own_error(sent: Sent) -> bytes | None:
-    """Return the body of an error that clients of the format can read as it is."""
-    if sent.status < 400 or sent.body[:1] != b"{":
-        return None
-    try:
-        return sent.body if as_fields(decode(sent.body)).get("error") else None
-    except JSONTextError:
-        return None
-
-
-def _parse_error(asked: Asked, first: ErrorDetail, reply: Reply, reading: Reading) -> ParseError:
-    shown = reading.calls[0].raw
-    if is_from_text(reading) and reply.content != reading.content:
-        shown = reply.content  # with the call in it, as whole replies have it
-    text = shown if isinstance(shown, str) else str(shown)
-    return ParseError(asked.mode, first.code, clip(text, _SNIPPET))
-
-
-def _is_likely_text(reading: Reading, reply: Reply) -> bool:
-    """Tell whether a reply is text that only may be a call: it may as well be an answer."""
-    has_text = bool((reply.content or "").strip()) or is_from_text(reading)
-    return (
-        has_text
-        and not (reply.calls or reply.malformed)
-        and all(call.certainty == "likely" and call.arguments is not None for call in reading.calls)
-    )
-
-
-def _without_others(raw: RawReply) -> tuple[RawReply, bool]:
-    """Leave calls of tools that are not functions out of what is read; they stay as they are."""
-    entries = raw.message.get("tool_calls")
-    if not isinstance(entries, list):
-        return raw, False
-    own = [entry for entry in as_list(entries) if is_function(as_fields(entry))]
-    if len(own) == len(as_list(entries)):
-        return raw, False
-    return replace(raw, message={**raw.message, "tool_calls": own}), True
-
-
-def _with_receipts(reading: Reading, receipts: tuple[Receipt, ...]) -> Reading:
-    if not reading.calls:
-        return replace(reading, receipts=receipts + reading.receipts)
-    call, *rest = reading.calls
-    return replace(reading, calls=(replace(call, receipts=receipts + call.receipts), *rest))
+        return Verdict(error=error, error_body=own_error(sent) if asked.is_own else None)

@@ -348,9 +348,14 @@ class _Exchange:
     def _pass_on(self, verdict: Verdict, error: ProviderError) -> Delivered:
         """Pass the endpoint's error on: as it is where the client knows its form."""
         failed = self.fail(error)
-        if verdict.error_body is None or self._policy.show_receipts:
+        body = verdict.error_body
+        if body is None:
             return failed
-        return replace(failed, status=error.status or failed.status, body=verdict.error_body)
+        if self._policy.show_receipts:
+            tries = self._tries
+            report = describe_outcome(failed.outcome, (), tuple(tries.steps), tries.requests)
+            body = add_members(body, {REPORT_MEMBER: report})
+        return replace(failed, status=error.status or failed.status, body=body)
 
     def fail(self, error: SurecallError) -> Delivered:
         """Answer with an error, in the format of the client."""

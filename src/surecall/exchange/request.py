@@ -184,7 +184,7 @@ class ClientRequest:
         choices = count if count.__class__ is int and count > 1 else 1
         streams = narrow.stream is True if stream is None else stream
         choice = b""
-        one_call = narrow.parallel_tool_calls is False
+        one_call = narrow.parallel_tool_calls is False or key == "functions"
         if narrow.tool_choice is not _ABSENT or narrow.function_call is not _ABSENT:
             choice = _written(narrow.tool_choice) or _written(narrow.function_call)
             one_call = one_call or _takes_one(narrow.tool_choice)

@@ -1,13 +1,14 @@
 """Answers of the gateway itself: whole bodies, and errors in the format of a client."""
 
-from typing import Any
+from typing import Any, Final
 
-from surecall.errors import ProviderStatusError, SurecallError
+from surecall.errors import Code, ProviderStatusError, SurecallError
 from surecall.jsontext import encode
 from surecall.protocols import WireProtocol
 from surecall.transport.admission import Refusal
 
 RawHeaders = list[tuple[bytes, bytes]]
+_NO_RETRY: Final = (b"x-should-retry", b"false")
 
 
 async def respond(
@@ -45,7 +46,16 @@ def render_error(protocol: WireProtocol, error: SurecallError) -> tuple[int, byt
     return status, encode(wire.body)
 
 
+def retry_headers(error: SurecallError) -> RawHeaders:
+    """Say when a client may repeat what the gateway refused, or that repeating does not help."""
+    waits_s = error.retry_after_s if isinstance(error, ProviderStatusError) else None
+    if waits_s is None:
+        return [_NO_RETRY]
+    after = (b"retry-after", str(max(1, round(waits_s))).encode())
+    return [after, _NO_RETRY] if error.code == Code.QUOTA_EXCEEDED else [after]
+
+
 def end_retries(headers: RawHeaders) -> RawHeaders:
     """Say that a client need not try again: the gateway has."""
     kept = [item for item in headers if item[0] != b"x-should-retry"]
-    return [*kept, (b"x-should-retry", b"false")]
+    return [*kept, _NO_RETRY]

@@ -13,7 +13,7 @@ from surecall.protocols import WireProtocol
 from surecall.redaction import open_log
 from surecall.telemetry import CONTENT_TYPE
 
-from .answers import render_error, respond, status_of_refusal
+from .answers import render_error, respond, retry_headers, status_of_refusal
 from .budgets import Budgets
 from .core import Core, NoRecords, State
 from .endpoints import (
@@ -318,12 +318,9 @@ class Gateway(Core):
 
     async def _refuse(self, send: Any, protocol: WireProtocol, error: SurecallError) -> None:
         status, body = render_error(protocol, error)
-        extra: list[tuple[bytes, bytes]] = [(b"x-should-retry", b"false")]
-        if isinstance(error, ProviderStatusError):
-            if error.status in {404, 405}:
-                status = error.status
-            if error.retry_after_s is not None:
-                extra = [(b"retry-after", str(max(1, round(error.retry_after_s))).encode())]
+        extra = retry_headers(error)
+        if isinstance(error, ProviderStatusError) and error.status in {404, 405}:
+            status = error.status
         if status == 401:
             extra.append((b"www-authenticate", b"Bearer"))
         if self.is_draining:

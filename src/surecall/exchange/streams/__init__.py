@@ -1,6 +1,7 @@
 """Streams made reliable: text flows at once, calls go out when they are whole and checked."""
 
-from .relay import Ending, StreamRelay, note_outcome
+from .ending import Ending, note_outcome
+from .relay import StreamRelay
 from .rescue import rescue_call
 from .several import ask_whole, is_several, write_several
 

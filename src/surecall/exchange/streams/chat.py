@@ -21,6 +21,7 @@ from .chat_chunks import (
     decode_text,
     decode_texts,
 )
+from .chat_rewriting import CALL_KEYS, TEXT_KEYS, ChatRewriting
 from .pieces import PieceForm, find_form
 from .wire import (
     CALL,
@@ -35,13 +36,9 @@ from .wire import (
     event_of,
     fields_of,
     is_there,
-    same_event,
     value_of,
 )
 
-_DONE: Final = b"[DONE]"
-_CALL_KEYS: Final = ("tool_calls", "function_call")
-_TEXT_KEYS: Final = ("content", "refusal")
 _PLAIN_ENDS: Final = frozenset({"stop", "function_call", "end_turn", "eos"})
 
 
@@ -86,9 +83,10 @@ class ChatWire(Wire):
 
     parts_text = True
 
-    def __init__(self, *args: Any, choices: int = 1) -> None:
+    def __init__(self, *args: Any, choices: int = 1, is_legacy: bool = False) -> None:
         super().__init__(*args)
         self._expected = choices
+        self._is_legacy = is_legacy
         self._ended: set[int] = set()
         self._seen: set[int] = set()
         self._partial: dict[int, _Partial] = {}
@@ -100,6 +98,8 @@ class ChatWire(Wire):
         """How pieces of this call are written."""
         self._is_plain = False
         """Whether the first piece of the one reply has come, and its index is 0."""
+        self._role_at: int = 0
+        """Which event was the first to name the role."""
 
     @property
     def usage(self) -> Usage | None:
@@ -238,7 +238,7 @@ class ChatWire(Wire):
 
     def _take_choice(self, choice: Choice, data: bytes) -> int:
         if choice.error is not NOTHING and is_there(choice.error):
-            raise self._read_error(as_fields(self._decode_whole(data))["choices"][0])
+            raise self._read_error({"error": value_of(choice.error)})
         index = choice.index
         if index != self._choice:
             if self._choice is None:
@@ -260,15 +260,31 @@ class ChatWire(Wire):
         return END if self.is_finished and kind != CALL else kind
 
     def _take_delta(self, delta: Delta) -> int:
+        if delta.role is not NOTHING and not self._role_at:
+            self._role_at = self.events
         if delta.content:
             self.piece = delta.content
         if delta.tool_calls:
             self._take_calls(delta.tool_calls)
             return CALL
         if delta.function_call is not NOTHING and is_there(delta.function_call):
-            self.has_calls = self.is_odd = True
+            self._take_function(as_fields(value_of(delta.function_call)))
             return CALL
         return TEXT if delta.content else THOUGHT
+
+    def _take_function(self, piece: dict[str, Any]) -> None:
+        """Take a piece of the call in the older field; it has no id, and only some look for it."""
+        self.has_calls = True
+        call = self._partial.setdefault(0, _Partial())
+        call.id = "0"
+        name, arguments = piece.get("name"), piece.get("arguments")
+        if not self._is_legacy or (name and call.name is not None):
+            self.is_odd = True
+        if isinstance(arguments, str | None):
+            call.arguments.append(arguments or "")
+        else:
+            self.is_odd = True
+        call.name = text_or_none(name) or call.name
 
     def _take_finish(self, finish: str, index: int) -> None:
         if self.finish is None or self.finish in _PLAIN_ENDS:
@@ -286,6 +302,7 @@ class ChatWire(Wire):
 
     def _take_calls(self, calls: list[Call]) -> None:
         self.has_calls = True
+        self.is_odd = self.is_odd or self._is_legacy
         for piece in calls:
             call = self._partial.get(piece.index)
             if call is None:
@@ -322,13 +339,15 @@ class ChatWire(Wire):
         kind = PASS
         for item in as_list(choices):
             choice = as_fields(item)
-            if choice.get("error"):
-                raise self._read_error(choice)
+            if error := choice.get("error"):
+                raise self._read_error({"error": error})
             piece = choice.get("delta") or choice.get("message")
             if piece and not isinstance(piece, dict):
                 raise self._refuse(data, "its delta is not an object.")
             delta = as_fields(piece)
-            if any(delta.get(key) for key in _CALL_KEYS):
+            if "role" in delta:
+                self._role_at = self._role_at or self.events
+            if any(delta.get(key) for key in CALL_KEYS):
                 self.has_calls = self.is_odd = True
                 kind = CALL
             elif content := delta.get("content"):
@@ -347,7 +366,7 @@ class ChatWire(Wire):
         fields = fields_of(data)
         choice = as_fields(as_list(fields.get("choices"))[0])
         delta = as_fields(choice.get("delta"))
-        kept = {key: value for key, value in delta.items() if key not in _TEXT_KEYS}
+        kept = {key: value for key, value in delta.items() if key not in TEXT_KEYS}
         rest = b""
         if choice.get("finish_reason") or any(kept.values()):
             rest = event_of({**fields, "choices": [{**choice, "delta": kept}]})
@@ -373,51 +392,14 @@ class ChatWire(Wire):
         is_again: bool = False,
     ) -> bytes:
         """Return the held chunks with these calls before the finish."""
-        written: list[bytes] = []
-        is_written = False
-        for data in held:
-            if data.strip() == _DONE:
-                written.append(same_event(data))
-                continue
-            fields = fields_of(data)
-            choice = next((as_fields(item) for item in as_list(fields.get("choices"))), None)
-            if choice is None:
-                written.append(same_event(data))
-                continue
-            delta = as_fields(choice.get("delta") or choice.get("message"))
-            dropped = [key for key in _CALL_KEYS if key in delta]
-            if text is not None:
-                dropped += [key for key in _TEXT_KEYS if delta.get(key)]
-            kept = {key: value for key, value in delta.items() if key not in dropped}
-            finish = choice.get("finish_reason")
-            if finish is not None and not is_written:
-                is_written = True
-                written += self._write(fields, calls, text)
-            ended = "tool_calls" if calls else "stop" if is_again else finish
-            if finish is not None and finish != ended:
-                choice = {**choice, "finish_reason": ended}
-            elif not dropped:
-                written.append(same_event(data))
-                continue
-            if finish is None and not any(kept.get(key) for key in kept if key != "role"):
-                continue
-            shown = {key: value for key, value in choice.items() if key != "message"}
-            written.append(event_of({**fields, "choices": [{**shown, "delta": kept}]}))
-        return b"".join(written)
-
-    def _write(
-        self, fields: dict[str, Any], calls: Sequence[ToolCall], text: str | None
-    ) -> list[bytes]:
-        head = {key: value for key, value in fields.items() if key not in ("choices", "usage")}
-        index = self._choice or 0
-
-        def chunk(delta: dict[str, Any]) -> bytes:
-            choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": None}
-            return event_of({**head, "choices": [choice]})
-
-        written = [chunk({"content": text})] if text else []
-        for number, call in enumerate(calls):
-            function = {"name": call.name, "arguments": encode_text(call.arguments)}
-            entry = {"index": number, "id": call.id, "type": "function", "function": function}
-            written.append(chunk({"tool_calls": [entry | call.extra | entry]}))
-        return written
+        lacks_role = not self._role_at or self._role_at > self.events - len(held)
+        rewriting = ChatRewriting(
+            held,
+            calls,
+            text,
+            index=self._choice or 0,
+            is_again=is_again,
+            lacks_role=lacks_role,
+            is_legacy=self._is_legacy,
+        )
+        return rewriting.write()

@@ -26,6 +26,7 @@ class Call(Struct, gc=False):
 class Delta(Struct, gc=False):
     """What a choice brings."""
 
+    role: Raw = NOTHING
     content: str | None = None
     tool_calls: list[Call] | None = None
     function_call: Raw = NOTHING

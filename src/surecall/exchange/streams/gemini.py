@@ -21,6 +21,7 @@ from .wire import (
     THOUGHT,
     UNREADABLE,
     EventParts,
+    Stated,
     Wire,
     event_of,
     fields_of,
@@ -101,6 +102,11 @@ class GeminiWire(Wire):
         ]
 
     def _read_error(self, value: Any) -> ProviderError:
+        """Return what an error event stands for; clients know it by how it begins."""
+        error = as_fields(value).get("error")
+        return super()._read_error({"error": error} if error else value)
+
+    def _parse_error(self, value: Any) -> ProviderError:
         return parse_error_object(value, 200, self._headers, fallback=Code.STREAM_ERROR)
 
     def take(self, data: bytes, name: bytes) -> int:
@@ -120,10 +126,20 @@ class GeminiWire(Wire):
         self.model = chunk.modelVersion or self.model
         if not chunk.candidates:
             if is_there(chunk.promptFeedback):
+                self._refuse_blocked(data)
                 self.is_odd = True
                 return CALL
             return END if self.is_finished else PASS
         return max([self._take_candidate(item) for item in chunk.candidates])
+
+    def _refuse_blocked(self, data: bytes) -> None:
+        """Raise why there is no answer, if the prompt was blocked: the chunk is all there is."""
+        try:
+            self.protocol.parse_body(data, self._headers)
+        except ProviderError as error:
+            if error.code == Code.PROMPT_BLOCKED:
+                self.stated = Stated(error, data)
+                raise
 
     def _take_candidate(self, candidate: _Candidate) -> int:
         if candidate.index and self._expected == 1:

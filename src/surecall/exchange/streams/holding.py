@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from surecall.errors import Code, ProviderReplyError, SurecallError
 from surecall.exchange.judge import Judge
+from surecall.exchange.own_words import is_in_background
 from surecall.exchange.policy import Policy
 from surecall.exchange.prepare import Asked
 from surecall.exchange.request import ClientRequest
@@ -22,7 +23,7 @@ from .responses import ResponsesWire
 from .sides import Found, Side
 from .thinking import ThoughtEvents
 from .watch import TextWatch
-from .wire import PASS, PING, Wire
+from .wire import PASS, PING, Stated, Wire
 
 ONLY_PIECES: Final = -1
 """In the place of how much text has come: that these events only go on with arguments."""
@@ -48,8 +49,6 @@ class Holding(Side):
         headers: Headers of the answer.
     """
 
-    keeps_form = True
-
     def __init__(
         self,
         request: ClientRequest,
@@ -63,8 +62,12 @@ class Holding(Side):
         self._headers = headers
         name = request.protocol.name
         several = request.choices > 1 and name in _COUNTED
-        counted = {"choices": request.choices} if several else {}
-        self._wire: Wire = _WIRES[name](request.protocol, headers, **counted)
+        options: dict[str, Any] = {"choices": request.choices} if several else {}
+        if request.is_legacy:
+            options["is_legacy"] = True
+        if is_in_background(request):
+            options["in_background"] = True
+        self._wire: Wire = _WIRES[name](request.protocol, headers, **options)
         self._is_relayed = several
         self._cutter = EventCutter()
         self._form = EventForm(name)
@@ -107,6 +110,11 @@ class Holding(Side):
         return self._wire
 
     @property
+    def stated(self) -> Stated | None:
+        """Why there is no answer, in the words of the endpoint."""
+        return self._wire.stated
+
+    @property
     def receipts(self) -> tuple[Receipt, ...]:
         """What was changed in events that were passed on."""
         return () if self._thoughts is None else self._thoughts.receipts
@@ -130,7 +138,8 @@ class Holding(Side):
         """Hold one event back, unless it is a sign of life."""
         wire, watch = self._wire, self._watch
         if event[:6] != b"data: " or event.find(b"\n") < len(event) - 2:
-            return self._hold(event, 0, 0)
+            event = event if self._form.is_plain(event) else self._form.write(event)
+            return self._hold(event, 0, 0) if event else b""
         if wire.take_piece(event):
             self._wait(event, ONLY_PIECES)
             return b""
@@ -217,6 +226,8 @@ class Holding(Side):
         if self._error is not None:
             raise self._error
         if not wire.has_ended:
+            if wire.goes_on:
+                return Found()
             if not wire.events:
                 self._fold(b"")  # which says what is wrong with a body that holds no event
             raise wire.truncated()

@@ -74,6 +74,7 @@ class MessagesWire(Wire):
     """The events of one message."""
 
     end_is = "the event that ends a message"
+    error_name = "error"
     blank_is_empty = True
 
     def __init__(self, *args: Any) -> None:

@@ -2,32 +2,29 @@
 
 from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.errors import ProviderError, SurecallError
 from surecall.exchange.history import EchoCache
 from surecall.exchange.judge import Judge
 from surecall.exchange.policy import (
-    REPORT_MEMBER,
     Outcome,
-    ParseError,
     Policy,
     Route,
-    Step,
     describe_outcome,
 )
 from surecall.exchange.prepare import Asked
 from surecall.exchange.request import ClientRequest, add_members
 from surecall.exchange.steps import Escalation, Planned, is_only_read, refuse
 from surecall.exchange.verdict import Verdict
-from surecall.jsontext import decode, encode, encode_text, render_comment
+from surecall.jsontext import decode, encode
 from surecall.narrow import as_fields
 from surecall.protocols.substitutes import restore_names
-from surecall.records import Defect, Receipt, Reply, Usage
+from surecall.records import Defect, Receipt, Reply
 
+from .ending import Ending, note_outcome
 from .passing import Passing
 from .sides import Found, Side
 from .translating import Translating
@@ -35,29 +32,6 @@ from .translating import Translating
 _BODY_STARTS: Final = b'{["<'
 _MARK: Final = b"\xef\xbb\xbf"
 _MAX_BLANK_BYTES: Final = 64 * 1024
-
-
-class Ending(Struct, frozen=True, kw_only=True):
-    """How a stream ends, or what has to be asked before it can."""
-
-    data: bytes = b""
-    """What is sent last: calls, finish, usage and the comment; or the error."""
-    ask: bytes | None = None
-    """A request to send to the endpoint. Its answer, streamed or whole, is fed to the same relay,
-    and `finish` says again how the stream ends."""
-    outcome: Outcome = "clean"
-    receipts: tuple[Receipt, ...] = ()
-    defects: tuple[Defect, ...] = ()
-    steps: tuple[Step, ...] = ()
-    parse_error: ParseError | None = None
-    upstream_requests: int = 1
-    usage: Usage | None = None
-    """The tokens of all requests together."""
-    model_answered: str | None = None
-    error: SurecallError | None = None
-    """Why there is no whole reply, when there is none."""
-    calls: int = 0
-    """How many calls were delivered."""
 
 
 class StreamRelay:
@@ -221,7 +195,7 @@ class StreamRelay:
         """Deliver what was read first, or ask for something better."""
         assert found.reading is not None
         reply = found.reply or Reply()
-        verdict = self._judge.weigh(found.reading, reply, self.asked, keeps_form=side.keeps_form)
+        verdict = self._judge.weigh(found.reading, reply, self.asked)
         self._defects += verdict.defects
         if not verdict.is_wrong:
             if verdict.is_left or not verdict.calls:
@@ -258,7 +232,7 @@ class StreamRelay:
         assert side is not None
         assert reading is not None
         self._tries.note_repairs(verdict.receipts)
-        outcome: Outcome = "repaired"
+        outcome: Outcome = "repaired" if verdict.receipts else "clean"
         if self._again is not None:
             outcome = "reasked"
         elif self.asked.mode != "native" and is_only_read(verdict.receipts):
@@ -284,7 +258,7 @@ class StreamRelay:
             reply = restore_names(again.close(error), planned.asked.renamed)
             self._tries.add_usage(reply.usage)
             reading = self._judge.read(reply, planned.asked)
-            verdict = self._judge.weigh(reading, reply, planned.asked, keeps_form=side.keeps_form)
+            verdict = self._judge.weigh(reading, reply, planned.asked)
             text = self._held_text
             has_text = side.has_sent_text or bool((text or "").strip())
             if not reading.calls and not has_text:
@@ -312,7 +286,16 @@ class StreamRelay:
 
     def _fail(self, error: SurecallError, outcome: Outcome = "failed") -> Ending:
         assert self._side is not None
-        return self._end(self._side.fail(error), outcome, error=error)
+        ending = self._end(self._side.fail(error), outcome, error=error)
+        stated = self._side.stated
+        if stated is None or stated.error is not error:
+            return ending
+        return replace(
+            ending,
+            is_reply=stated.body is None,
+            error_body=stated.body,
+            error_status=stated.status,
+        )
 
     def _end(
         self,
@@ -358,38 +341,6 @@ class StreamRelay:
             usage=self._tries.usage,
             model_answered=None if side is None else side.model,
         )
-
-
-def note_outcome(
-    data: bytes,
-    protocol: str,
-    outcome: Outcome,
-    receipts: int,
-    request_id: str,
-    report: dict[str, Any] | None = None,
-) -> bytes:
-    """Return the end of a stream that says what was done, where no client trips over it.
-
-    Args:
-        data: The end.
-        protocol: The wire format of the client. Clients of Gemini do not know comments: for them
-            the report is a member of the last event.
-        outcome: What became of the request.
-        receipts: How many things were changed.
-        request_id: What the request is known by.
-        report: What was done, if the client wants to know.
-    """
-    if protocol != "gemini":
-        comment = f"surecall outcome={outcome} receipts={receipts}"
-        data += render_comment(f"{comment} request={request_id}" if request_id else comment)
-        if report is not None:
-            data += render_comment(f"{REPORT_MEMBER} {encode_text(report)}")
-        return data
-    start = data.rfind(b"data: ")
-    if report is None or start < 0:
-        return data
-    event = add_members(data[start + 6 :].strip(), {REPORT_MEMBER: report})
-    return data[: start + 6] + event + b"\n\n"
 
 
 class _Again:

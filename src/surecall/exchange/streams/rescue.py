@@ -6,7 +6,8 @@ from surecall.exchange.mediate import mediate
 from surecall.exchange.policy import Policy, Route, Sent
 from surecall.exchange.request import ClientRequest
 
-from .relay import Ending, StreamRelay
+from .ending import Ending
+from .relay import StreamRelay
 
 
 async def rescue_call(

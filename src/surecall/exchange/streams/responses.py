@@ -5,12 +5,13 @@ from typing import Any, Final
 
 from msgspec import Raw, Struct
 
-from surecall.errors import SurecallError
-from surecall.jsontext import decoder_of, encode_text
-from surecall.narrow import as_fields, as_list, text_or_none
+from surecall.errors import ProviderError, SurecallError
+from surecall.jsontext import decoder_of, encode
+from surecall.narrow import as_fields, text_or_none
 from surecall.protocols.responses.replies import parse_usage
 from surecall.records import RawCall, ToolCall, Usage
 
+from .responses_rewriting import ARGUMENTS, CALL_TYPE, ENDS, ResponsesRewriting
 from .wire import (
     CALL,
     END,
@@ -21,18 +22,17 @@ from .wire import (
     TEXT,
     THOUGHT,
     UNREADABLE,
+    Stated,
     Wire,
     event_of,
     fields_of,
     is_there,
+    same_event,
     value_of,
 )
 
-_CALL: Final = "function_call"
-_CALLS: Final = frozenset({_CALL, "custom_tool_call"})
-_ARGUMENTS: Final = "response.function_call_arguments."
+_CALLS: Final = frozenset({CALL_TYPE, "custom_tool_call"})
 _CUSTOM: Final = "response.custom_tool_call_input."
-_ENDS: Final = ("response.completed", "response.incomplete")
 _THOUGHTS: Final = ("response.reasoning", "response.refusal")
 
 
@@ -82,8 +82,9 @@ class ResponsesWire(Wire):
 
     end_is = "the event that ends a response"
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, *args: Any, in_background: bool = False) -> None:
         super().__init__(*args)
+        self._in_background = in_background
         self._calls: dict[int, _Partial] = {}
         self._sequence: int | None = None
         self._usage: Raw = NOTHING
@@ -102,20 +103,25 @@ class ResponsesWire(Wire):
         return [
             RawCall(call.item.call_id, call.item.name, call.item.arguments)
             for call in self._calls.values()
-            if call.item.type == _CALL
+            if call.item.type == CALL_TYPE
         ]
 
     def take(self, data: bytes, name: bytes) -> int:
         """Take the data of the next event, and return what it brought."""
         self.events += 1
         self.piece = ""
-        if name == b"error":
-            return self._take_unusual(data, name)
+        before = self._sequence
         try:
-            event = _decode(data)
-            return self._take(event, event.type or name.decode("utf-8", "replace"), data)
-        except UNREADABLE:
-            return self._take_unusual(data, name)
+            if name == b"error":
+                return self._take_unusual(data, name)
+            try:
+                event = _decode(data)
+                return self._take(event, event.type or name.decode("utf-8", "replace"), data)
+            except UNREADABLE:
+                return self._take_unusual(data, name)
+        except ProviderError:
+            self._sequence = before  # whatever takes its place has its number
+            raise
 
     def _take(self, event: _Event, kind: str, data: bytes) -> int:
         number = event.sequence_number
@@ -126,13 +132,13 @@ class ResponsesWire(Wire):
                 raise self._refuse(data, "its delta is not text.")
             self.piece = event.delta
             return TEXT
-        if kind.startswith((_ARGUMENTS, _CUSTOM)):
+        if kind.startswith((ARGUMENTS, _CUSTOM)):
             return self._take_arguments(event, kind)
         if event.item is not None and event.item.type in _CALLS:
             return self._take_item(event, event.item, kind)
         if kind.startswith(_THOUGHTS):
             return THOUGHT
-        if kind in _ENDS:
+        if kind in ENDS:
             return self._end(event.response, kind)
         if kind == "keepalive":
             return PING
@@ -164,8 +170,33 @@ class ResponsesWire(Wire):
         if kind == "error" or is_there(event.error):
             raise self._read_error(self._decode_whole(data))
         if kind == "response.failed":
-            response = as_fields(value_of(event.response))
-            raise self._read_error({"error": response.get("error")})
+            raise self._read_failed(data)
+
+    def _read_failed(self, data: bytes) -> ProviderError:
+        """Return what a failed response stands for, which goes on as it is."""
+        response = as_fields(as_fields(self._decode_whole(data)).get("response"))
+        error = self._parse_error({"error": response.get("error")})
+        self._usage = Raw(encode(response.get("usage")))
+        self.model = text_or_none(response.get("model")) or self.model
+        if response:
+            self.stated = Stated(error, data)
+        return error
+
+    def _read_error(self, value: Any) -> ProviderError:
+        """Return what an error event stands for; it goes on as it is if clients know its form."""
+        error, fields = self._parse_error(value), as_fields(value)
+        inner = as_fields(fields.get("error"))
+        message = text_or_none(inner.get("message")) or text_or_none(fields.get("message"))
+        if fields.get("type") == "error" and message:
+            told = inner or {key: fields.get(key) for key in ("message", "param", "code")}
+            usual = as_fields(self.protocol.render_error(error).body["error"])
+            self.stated = Stated(error, encode(fields), encode({"error": {**usual, **told}}))
+        return error
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the response goes on without the stream: clients ask for it by its id."""
+        return self._in_background and self.reply_id is not None
 
     def _take_arguments(self, event: _Event, kind: str) -> int:
         call = self._calls.get(-1 if event.output_index is None else event.output_index)
@@ -177,7 +208,7 @@ class ResponsesWire(Wire):
                 call.pieces.append(event.delta)
             else:
                 self.is_odd = True
-        elif kind == f"{_ARGUMENTS}done" and event.arguments != "".join(call.pieces):
+        elif kind == f"{ARGUMENTS}done" and event.arguments != "".join(call.pieces):
             self.is_odd = True
         return CALL
 
@@ -198,7 +229,7 @@ class ResponsesWire(Wire):
             begun = call.item
             same = (item.call_id, item.name) == (begun.call_id, begun.name)
             pieces = "".join(call.pieces)
-            if not same or (item.type == _CALL and item.arguments != pieces):
+            if not same or (item.type == CALL_TYPE and item.arguments != pieces):
                 self.is_odd = True
             call.item, call.done = item, True
         return CALL
@@ -211,7 +242,7 @@ class ResponsesWire(Wire):
         self._usage = response.usage
         self.model = response.model or self.model
         status = response.status or kind.removeprefix("response.")
-        if kind != _ENDS[0] or status != "completed":
+        if kind != ENDS[0] or status != "completed":
             reason = as_fields(value_of(response.incomplete_details)).get("reason")
             self.finish = text_or_none(reason) or "incomplete"
             self.is_odd = self.is_odd or self.has_calls
@@ -230,8 +261,9 @@ class ResponsesWire(Wire):
         kind = fields.get("type")
         kind = kind if isinstance(kind, str) else name.decode("utf-8", "replace")
         if kind in ("error", "response.failed") or fields.get("error"):
-            error = as_fields(fields.get("response")).get("error")
-            raise self._read_error({"error": error} if error else fields)
+            if kind == "response.failed":
+                raise self._read_failed(data)
+            raise self._read_error(fields)
         number = fields.get("sequence_number")
         self._sequence = number if type(number) is int else self._sequence
         if kind == "response.output_text.delta":
@@ -240,24 +272,29 @@ class ResponsesWire(Wire):
             self.piece = text
             return TEXT
         self.is_odd = True
-        if kind in _ENDS:
+        if kind in ENDS:
             self.is_finished = self.done = True
             response = as_fields(fields.get("response"))
             self.has_calls = self.has_calls or b"_call" in data
             self.finish = text_or_none(response.get("status"))
             return END
-        if kind.startswith((_ARGUMENTS, _CUSTOM)) or b"_call" in data:
+        if kind.startswith((ARGUMENTS, _CUSTOM)) or b"_call" in data:
             self.has_calls = True
             return CALL
         return PASS
 
     def fail(self, error: SurecallError, held: bytes | None) -> bytes:
-        """Return an error event and a failed response; nothing follows."""
-        answer = self.protocol.render_error(error)
-        stated = as_fields(answer.body["error"])
+        """Return an error event and a failed response, or only that; nothing follows."""
         number = -1 if self._sequence is None else self._sequence
         if held is not None and type(known := fields_of(held).get("sequence_number")) is int:
             number = known - 1
+        own = self.stated if self.stated is not None and error is self.stated.error else None
+        body = None if own is None else own.body
+        if own is not None and body is None:
+            is_first = self._sequence is None and held is None
+            return _number_event(own.data, None if is_first else number + 1)
+        answer = self.protocol.render_error(error)
+        stated = as_fields((answer.body if body is None else fields_of(body))["error"])
         message = stated.get("message")
         code = "rate_limit_exceeded" if answer.status == 429 else "server_error"
         response = {
@@ -266,12 +303,10 @@ class ResponsesWire(Wire):
             "error": {"code": code, "message": message},
         }
         failed = {"code": stated.get("code"), "message": message, "param": None, "error": stated}
-        return b"".join(
-            event_of({"type": kind, "sequence_number": number + place, **fields}, kind)
-            for place, (kind, fields) in enumerate(
-                (("error", failed), ("response.failed", {"response": response})), start=1
-            )
-        )
+        if own is not None:
+            failed = fields_of(own.data)
+        written = _write_event("error", number + 1, failed)
+        return written + _write_event("response.failed", number + 2, {"response": response})
 
     def rewrite(
         self,
@@ -282,171 +317,21 @@ class ResponsesWire(Wire):
         is_again: bool = False,
     ) -> bytes:
         """Return the held events with these calls before the end, all of them numbered anew."""
-        return _Rewriting(held, calls, text, is_again=is_again).write()
+        return ResponsesRewriting(held, calls, text, is_again=is_again).write()
 
 
-class _Rewriting:
-    """Writes held events of one response once more, with other calls."""
-
-    def __init__(
-        self,
-        held: Sequence[bytes],
-        calls: Sequence[ToolCall],
-        text: str | None,
-        *,
-        is_again: bool,
-    ) -> None:
-        self._is_again = is_again
-        self._events = [fields_of(data) for data in held]
-        self._calls = calls
-        self._text = text
-        numbers = [item.get("sequence_number") for item in self._events]
-        self._number = next((number for number in numbers if type(number) is int), 0)
-        self._places: dict[Any, int | None] = {}
-        self._items: dict[Any, dict[str, Any]] = {}
-        """Items of calls, by their places: their ids are used again."""
-        for event in self._events:
-            item = as_fields(event.get("item"))
-            if item.get("type") == _CALL:
-                self._items[event.get("output_index")] = item
-        places = [event["output_index"] for event in self._events if _has_place(event)]
-        self._next = min(places, default=0)
-        self._texts: dict[Any, str] = {}
-        self._written: list[bytes] = []
-
-    def write(self) -> bytes:
-        """Return the events."""
-        self._settle_texts()
-        for event in self._events:
-            kind = str(event.get("type"))
-            if kind in _ENDS:
-                written = [self._write_text(self._text)] if self._text else []
-                written += [self._write_call(call) for call in self._calls]
-                self._end(event, kind, written)
-            elif not self._is_call(event, kind):
-                self._keep(event, kind)
-        return b"".join(self._written)
-
-    def _is_call(self, event: dict[str, Any], kind: str) -> bool:
-        return kind.startswith(_ARGUMENTS) or as_fields(event.get("item")).get("type") == _CALL
-
-    def _settle_texts(self) -> None:
-        """Find what the parts of the text are without the calls that were in it."""
-        if self._text is None:
-            return
-        deltas: dict[Any, list[str]] = {}
-        wholes: dict[Any, str] = {}
-        for event in self._events:
-            key = (event.get("output_index"), event.get("content_index"))
-            if event.get("type") == "response.output_text.delta":
-                deltas.setdefault(key, []).append(str(event.get("delta")))
-            elif event.get("type") == "response.output_text.done":
-                wholes[key] = str(event.get("text"))
-        rest = self._text
-        for key, whole in wholes.items():
-            held = "".join(deltas.get(key, ()))
-            before = whole.removesuffix(held)  # what was passed on
-            self._texts[key] = before + rest
-            rest = ""
-
-    def _keep(self, event: dict[str, Any], kind: str) -> None:
-        key = (event.get("output_index"), event.get("content_index"))
-        if kind == "response.output_text.delta" and self._text is not None:
-            if not self._text:
-                return
-            event, self._text = {**event, "delta": self._text}, ""
-        elif kind == "response.output_text.done" and key in self._texts:
-            event = {**event, "text": self._texts[key]}
-        elif kind == "response.content_part.done" and key in self._texts:
-            event = {**event, "part": {**as_fields(event.get("part")), "text": self._texts[key]}}
-        elif kind == "response.output_item.done":
-            item = self._mend_item(as_fields(event.get("item")), event.get("output_index"))
-            event = {**event, "item": item}
-        if _has_place(event):
-            event = {**event, "output_index": self._place(event["output_index"])}
-        self._send(event, kind)
-
-    def _place(self, index: Any) -> int:
-        place = self._places.get(index)
-        if place is None:
-            place = self._places[index] = self._next
-            self._next += 1
-        return place
-
-    def _mend_item(self, item: dict[str, Any], index: Any) -> dict[str, Any]:
-        content = [
-            {**as_fields(part), "text": self._texts[index, number]}
-            if (index, number) in self._texts
-            else part
-            for number, part in enumerate(as_list(item.get("content")))
-        ]
-        return {**item, "content": content} if content else item
-
-    def _write_text(self, text: str) -> dict[str, Any]:
-        """Write an item for text that no held item has a place for."""
-        item_id = f"msg_{self._number}"
-        part: dict[str, Any] = {"type": "output_text", "text": "", "annotations": []}
-        item: dict[str, Any] = {"type": "message", "id": item_id, "role": "assistant"}
-        index = self._next
-        self._next += 1
-        place = {"item_id": item_id, "output_index": index, "content_index": 0}
-        begun: dict[str, Any] = {**item, "status": "in_progress", "content": []}
-        whole = {**part, "text": text}
-        item |= {"status": "completed", "content": [whole]}
-        self._send({"output_index": index, "item": begun}, "response.output_item.added")
-        self._send({**place, "part": part}, "response.content_part.added")
-        self._send({**place, "delta": text}, "response.output_text.delta")
-        self._send({**place, "text": text}, "response.output_text.done")
-        self._send({**place, "part": whole}, "response.content_part.done")
-        self._send({"output_index": index, "item": item}, "response.output_item.done")
-        return item
-
-    def _write_call(self, call: ToolCall) -> dict[str, Any]:
-        known = next(
-            (item for item in self._items.values() if item.get("call_id") == call.id), None
-        )
-        item_id = text_or_none(as_fields(known).get("id")) or f"fc_{call.id}"
-        arguments = encode_text(call.arguments)
-        item: dict[str, Any] = {
-            "type": _CALL,
-            "id": item_id,
-            "call_id": call.id,
-            "name": call.name,
-            "arguments": arguments,
-            "status": "completed",
-        }
-        item = item | call.extra | item
-        index = self._next
-        self._next += 1
-        begun = {**item, "arguments": "", "status": "in_progress"}
-        place = {"item_id": item_id, "output_index": index}
-        added = {"output_index": index, "item": begun}
-        self._send(added, "response.output_item.added")
-        self._send({**place, "delta": arguments}, f"{_ARGUMENTS}delta")
-        self._send({**place, "arguments": arguments}, f"{_ARGUMENTS}done")
-        self._send({"output_index": index, "item": item}, "response.output_item.done")
-        return item
-
-    def _end(self, event: dict[str, Any], kind: str, calls: list[dict[str, Any]]) -> None:
-        response = as_fields(event.get("response"))
-        output: list[Any] = []
-        for index, item in enumerate(as_list(response.get("output"))):
-            if as_fields(item).get("type") != _CALL:
-                output.append(self._mend_item(as_fields(item), index))
-        response = {**response, "output": [*output, *calls]}
-        if self._is_again and kind != _ENDS[0]:
-            kind = _ENDS[0]
-            response |= {"status": "completed", "incomplete_details": None}
-        self._send({**event, "response": response}, kind)
-
-    def _send(self, event: dict[str, Any], kind: str) -> None:
-        data = {**event, "type": kind, "sequence_number": self._number}
-        self._number += 1
-        self._written.append(event_of(data, kind))
+def _write_event(kind: str, number: int, fields: dict[str, Any]) -> bytes:
+    head = {"type": kind, "sequence_number": number}
+    return event_of(head | fields | head, kind)
 
 
-def _has_place(event: dict[str, Any]) -> bool:
-    return type(event.get("output_index")) is int
+def _number_event(data: bytes, number: int | None) -> bytes:
+    """Return an event with a number, if it has one and is not the first."""
+    fields = fields_of(data)
+    name = text_or_none(fields.get("type")) or "response.failed"
+    if number is None or fields.get("sequence_number") in (None, number):
+        return same_event(data, name)
+    return event_of({**fields, "sequence_number": number}, name)
 
 
 def _words(item: _Item) -> tuple[str | None, str | None, str | None]:

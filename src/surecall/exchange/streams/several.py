@@ -13,6 +13,8 @@ from surecall.narrow import as_fields, as_list
 from .wire import event_of
 
 _STREAM_FIELDS: Final = ("stream", "stream_options")
+_CHOICE_FIELDS: Final = ("index", "message", "finish_reason")
+"""What of a reply goes elsewhere in its events; the rest, such as `logprobs`, stays as it is."""
 
 
 def is_several(request: ClientRequest) -> bool:
@@ -52,9 +54,10 @@ def _write_chat(document: dict[str, Any], request: ClientRequest) -> Iterator[by
             numbered = enumerate(map(as_fields, calls))
             delta["tool_calls"] = [{"index": number, **call} for number, call in numbered]
         place = {"index": choice.get("index", 0)}
-        yield event_of({**head, "choices": [{**place, "delta": delta, "finish_reason": None}]})
-        ended: dict[str, Any] = {**place, "delta": {}}
-        ended["finish_reason"] = choice.get("finish_reason")
+        rest = {name: item for name, item in choice.items() if name not in _CHOICE_FIELDS}
+        begun = {**place, **rest, "delta": delta, "finish_reason": None}
+        yield event_of({**head, "choices": [begun]})
+        ended: dict[str, Any] = {**place, "delta": {}, "finish_reason": choice.get("finish_reason")}
         yield event_of({**head, "choices": [ended]})
     options = as_fields(request.document.get("stream_options"))
     if options.get("include_usage") and "usage" in document:

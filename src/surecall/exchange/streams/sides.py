@@ -9,6 +9,8 @@ from surecall.errors import SurecallError
 from surecall.exchange.policy import Outcome
 from surecall.records import Reading, Receipt, Reply, ToolCall, Usage
 
+from .wire import Stated
+
 
 class Found(Struct, kw_only=True):
     """What a stream that came to its end holds."""
@@ -27,10 +29,13 @@ class Found(Struct, kw_only=True):
 class Side(ABC):
     """One stream, on its way to the client."""
 
-    keeps_form: bool
-    """Whether the events are in the client's own format."""
     is_tagged = False
     """Whether reasoning in tags began that only another side can pass on as reasoning."""
+
+    @property
+    def stated(self) -> Stated | None:
+        """Why there is no answer, in the words of the endpoint and in the client's own format."""
+        return None
 
     @property
     @abstractmethod

@@ -10,12 +10,13 @@ from surecall.exchange.policy import Policy, Route
 from surecall.exchange.prepare import Asked
 from surecall.exchange.request import ClientRequest
 from surecall.jsontext import encode_text
-from surecall.protocols import StreamDelta
+from surecall.protocols import StreamDelta, StreamWriter
 from surecall.protocols.substitutes import restore_names
 from surecall.reading import ReadEvent, ReasoningRead, ReplyReader, TextRead
 from surecall.reading.truncation import came_to_its_end
 from surecall.records import RawCall, Reading, Receipt, Reply, ToolCall, Usage
 
+from .legacy import LegacyWriter
 from .sides import Found, Side
 from .thinking import LeadingThought
 from .wire import Wire
@@ -33,8 +34,6 @@ class Translating(Side):
         headers: Headers of the answer.
         begun: What has passed the beginning of the stream on already, up to its first part.
     """
-
-    keeps_form = False
 
     def __init__(
         self,
@@ -55,7 +54,8 @@ class Translating(Side):
         model, reply_id = request.model, None
         if begun is not None:
             model, reply_id = begun.model or model, begun.reply_id
-        self._writer = request.protocol.open_writer(model=model, reply_id=reply_id)
+        open_writer = LegacyWriter if request.is_legacy else request.protocol.open_writer
+        self._writer: StreamWriter = open_writer(model=model, reply_id=reply_id)
         self._reader: ReplyReader | None = None
         is_taught = asked.mode != "native"
         if request.offers_tools and (policy.text_formats or is_taught):

@@ -16,7 +16,7 @@ from surecall.errors import (
 )
 from surecall.exchange.thoughts import Split
 from surecall.jsontext import decode, decoder_of, encode
-from surecall.narrow import as_fields
+from surecall.narrow import as_fields, text_or_none
 from surecall.protocols import WireProtocol
 from surecall.protocols.errors import parse_error_object
 from surecall.records import RawCall, ToolCall, Usage, clip
@@ -53,6 +53,24 @@ class EventParts(NamedTuple):
     """What the event brings besides text, such as a call or the finish."""
 
 
+class Stated(NamedTuple):
+    """Why there is no answer, in the words of the endpoint and in the client's own format."""
+
+    error: ProviderError
+    """What it stands for."""
+    data: bytes
+    """The data of the event that says so."""
+    body: bytes | None = None
+    """The same as the body of an answer that is an error; `None` if the event is a valid reply."""
+
+    @property
+    def status(self) -> int | None:
+        """The status of such an answer, where the endpoint names one."""
+        code = self.error.provider_code or ""
+        is_status = len(code) == 3 and code.isascii() and code.isdigit()
+        return int(code) if is_status and 400 <= int(code) < 600 else None
+
+
 class Wire(ABC):
     """Reads the events of one stream as far as needed, and writes calls among them."""
 
@@ -60,13 +78,15 @@ class Wire(ABC):
     """What a stream must have to be complete, in words."""
     parts_text = False
     """Whether `part` can part an event: parts of the reply have no numbers."""
+    error_name = ""
+    """What the event of an error is called."""
     blank_is_empty = False
     """Whether a call without arguments is written without any piece of them."""
 
     def __init__(self, protocol: WireProtocol, headers: Mapping[str, str]) -> None:
         self.protocol = protocol
         self._headers = headers
-        self.events = 0
+        self.events: int = 0
         self.piece = ""
         """The text of the last event."""
         self.finish: str | None = None
@@ -81,6 +101,8 @@ class Wire(ABC):
         self.begins_with_text = False
         """Whether text is the first part of the reply, where the format numbers these."""
         self.model: str | None = None
+        self.stated: Stated | None = None
+        """Why there is no answer, where the endpoint says so in a form that clients know."""
 
     def take_text(self, event: bytes) -> str:
         """Take an event if it brings nothing but text, and return that.
@@ -212,8 +234,21 @@ class Wire(ABC):
         return ProviderReplyError(Code.UPSTREAM_BAD_EVENT, message, body=snippet)
 
     def _read_error(self, value: Any) -> ProviderError:
-        """Return what an error event stands for."""
+        """Return what an error event stands for; it goes on as it is if clients know its form."""
+        error = self._parse_error(value)
+        fields = as_fields(value)
+        if text_or_none(as_fields(fields.get("error")).get("message")):
+            data = encode({key: item for key, item in fields.items() if key != "choices"})
+            self.stated = Stated(error, data, data)
+        return error
+
+    def _parse_error(self, value: Any) -> ProviderError:
         return parse_error_object(value, 200, self._headers, fallback=Code.STREAM_ERROR)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the reply goes on without the stream, so that nothing is cut when that ends."""
+        return False
 
     def fail(self, error: SurecallError, held: bytes | None) -> bytes:
         """Return the events that break the stream off.
@@ -222,6 +257,8 @@ class Wire(ABC):
             error: Why.
             held: The data of the first event that was held back, in whose place they come.
         """
+        if self.stated is not None and error is self.stated.error:
+            return same_event(self.stated.data, self.error_name)
         return self.protocol.open_writer(model=self.model or "").fail(error)
 
     def truncated(self) -> ProviderReplyError:

@@ -5,19 +5,22 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from surecall.errors import Code, ProviderError, ProviderStatusError, SurecallError
+from surecall.errors import Code, ProviderError, SurecallError
 from surecall.exchange import ClientRequest, Delivered, Step
 from surecall.exchange.streams import Ending
-from surecall.gateway.answers import end_retries, render_error
+from surecall.gateway.answers import end_retries, render_error, retry_headers
 from surecall.gateway.heads import returned_plain
 from surecall.gateway.keys import Caller
 from surecall.gateway.records import ParseError, ProbeNote, RequestRecord, StepNote
 from surecall.gateway.upstreams import Known, Target
 from surecall.records import Usage
+from surecall.transport.retry import parse_retry_after
 
 from .asking import AskingJob
 
 _BYTES_PER_TOKEN: Final = 4
+_MAX_CLIENT_WAIT_S: Final = 60.0
+"""What official clients wait at most; with more, some do not wait at all."""
 _JSON_TYPE: Final = (b"content-type", b"application/json")
 
 
@@ -45,9 +48,21 @@ class AnsweringJob(AskingJob):
         ]
         if delivered.headers:
             headers += returned_plain(delivered.headers)
-        if delivered.error is not None:
+        if delivered.error is not None and status >= 400 and not self._may_be_repeated(delivered):
             headers = end_retries(headers)
         await self._respond(status, headers, body)
+
+    def _may_be_repeated(self, delivered: Delivered) -> bool:
+        """Tell whether a client may repeat what was asked only once: a rate that soon allows it.
+
+        Anything else the gateway has repeated, or an upstream that fails would be asked too often.
+        """
+        if not delivered.should_retry or delivered.status != 429 or self._requests > 1:
+            return False
+        error = delivered.error
+        wait_s = error.retry_after_s if isinstance(error, ProviderError) else None
+        wait_s = wait_s or parse_retry_after(delivered.headers, self.time)
+        return wait_s is None or wait_s <= _MAX_CLIENT_WAIT_S
 
     def _own_headers(self, outcome: str, receipts: int) -> list[tuple[bytes, bytes]]:
         return [
@@ -71,15 +86,11 @@ class AnsweringJob(AskingJob):
             (b"content-length", str(len(body)).encode()),
             *self._own_headers("failed", 0),
         ]
-        is_ours = isinstance(error, ProviderStatusError) and error.retry_after_s is not None
+        own = retry_headers(error)
         if isinstance(error, ProviderError):
-            headers += returned_plain(error.headers)
-        if is_ours and b"retry-after" not in dict(headers):
-            assert isinstance(error, ProviderStatusError)
-            seconds = max(1, round(error.retry_after_s or 0))
-            headers.append((b"retry-after", str(seconds).encode()))
-        if not (is_ours and status == 503):
-            headers = end_retries(headers)
+            named = {name for name, _ in own}
+            headers += [item for item in returned_plain(error.headers) if item[0] not in named]
+        headers += own
         if self._core.is_draining:
             headers.append((b"connection", b"close"))
         failed = Delivered(status=status, body=body, outcome="failed", error=error)

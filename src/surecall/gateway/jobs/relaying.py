@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from surecall.apart import read_aside
 from surecall.errors import Code, JSONTextError, ProviderError, ProviderStatusError, SurecallError
-from surecall.gateway.answers import render_error, respond
+from surecall.gateway.answers import render_error, respond, retry_headers
 from surecall.gateway.core import State
 from surecall.gateway.endpoints import guess_protocol
 from surecall.gateway.heads import Head, hide_key, returned_headers
@@ -73,7 +73,7 @@ class RelayJob(ClientJob):
                 status=404,
             )
         headers, is_ours = _client_headers(upstream, self._protocol, self._head, self._caller)
-        if is_ours and not self._is_listed(rest):
+        if (is_ours or self._caller is not None) and not self._is_listed(rest):
             raise forbidden(f"{rest[:80]!r} is not relayed with a key of the gateway.")
         if self._caller is not None:
             await read_aside(
@@ -186,11 +186,7 @@ class RelayJob(ClientJob):
             self._link.transport.close()
             return
         status, body = render_error(self._protocol, error)
-        extra = [(b"x-surecall-request-id", self.id.encode())]
-        if isinstance(error, ProviderStatusError) and error.retry_after_s is not None:
-            extra.append((b"retry-after", str(max(1, round(error.retry_after_s))).encode()))
-        else:
-            extra.append((b"x-should-retry", b"false"))
+        extra = [(b"x-surecall-request-id", self.id.encode()), *retry_headers(error)]
         await self._keep(self._record(status, body, str(error.code)))
         await respond(self._send, status, body, extra=extra)
 

@@ -21,6 +21,7 @@ from surecall.exchange import (
     Sent,
     describe_outcome,
     mediate,
+    own_error,
 )
 from surecall.exchange.streams import (
     Ending,
@@ -102,8 +103,9 @@ class StreamingJob(AnsweringJob):
         if not self._has_started and ending.error is not None:
             if ending.outcome == "failed" and not asking.is_last and may_fall_back(ending.error):
                 return False
-            await self._refuse_stream(ending, ending.error)
-            return True
+            if not ending.is_reply:
+                await self._refuse_stream(ending, ending.error)
+                return True
         await self._finish_stream(ending, ending.error)
         return True
 
@@ -121,12 +123,14 @@ class StreamingJob(AnsweringJob):
             scope=self._scope,
         )
         self._upstream_s += delivered.upstream_s
-        if delivered.error is not None:
+        error = delivered.error
+        if error is not None:
             is_failed = delivered.outcome == "failed" and not asking.is_last
-            if is_failed and may_fall_back(delivered.error):
+            if is_failed and may_fall_back(error):
                 return False
-            await self._deliver(delivered)
-            return True
+            if delivered.status >= 400:
+                await self._deliver(delivered)
+                return True
         report = None
         outcome, receipts = delivered.outcome, delivered.receipts
         if policy.show_receipts:
@@ -135,7 +139,7 @@ class StreamingJob(AnsweringJob):
         data = write_several(request, delivered.body)
         name = request.protocol.name
         data = note_outcome(data, name, outcome, len(receipts), self.id, report)
-        await self._finish_stream(_end_as(delivered, data), None)
+        await self._finish_stream(_end_as(delivered, data), error)
         return True
 
     async def _pipe(self, answer: "Answer", relay: StreamRelay) -> ProviderError | None:
@@ -226,14 +230,16 @@ class StreamingJob(AnsweringJob):
             elif await self._rescue(sent, request, route, policy):
                 return True
         status, body = render_error(self._protocol, error)
-        if route.protocol.name == request.protocol.name and sent.body[:1] == b"{":
-            status, body = sent.status, sent.body
+        if route.protocol.name == request.protocol.name:
+            own = own_error(sent)
+            status, body = (status, body) if own is None else (sent.status, own)
         await self._deliver(
             Delivered(
                 status=status,
                 body=body,
                 outcome="failed",
                 headers=error.headers,
+                should_retry=error.retryable,
                 error=error,
                 upstream_requests=self._requests,
             )
@@ -253,6 +259,7 @@ class StreamingJob(AnsweringJob):
     async def _refuse_stream(self, ending: Ending, error: SurecallError) -> None:
         """Answer with a plain error, since nothing of the stream was sent yet."""
         status, body = render_error(self._protocol, error)
+        status, body = ending.error_status or status, ending.error_body or body
         await self._deliver(
             Delivered(
                 status=status,

@@ -1,0 +1,105 @@
+"""What calls and text have to meet to be delivered as they came."""
+
+import re
+from typing import Final
+
+from surecall.formats import FORMATS, ToolNames, finds_opener
+from surecall.jsontext import decode_plain
+from surecall.protocols.substitutes import UNREADABLE_KEY
+from surecall.reading import ReadingLimits
+
+from .choice import FREE
+from .request import ClientRequest
+from .thoughts import begins_thought
+
+_CALL_SIGNS: Final = re.compile("[{<\\[(:：`~✿◁>\n]")
+"""A call in text has one of these, whatever its format."""
+
+
+def may_hold_call(text: str, names: ToolNames) -> bool:
+    """Tell whether text has anything that a call in text begins with."""
+    return _CALL_SIGNS.search(text) is not None and finds_opener(text, names, FORMATS)
+
+
+class Checks:
+    """What the calls and the text of a reply have to meet."""
+
+    __slots__ = (
+        "_body",
+        "_choice",
+        "_has_history",
+        "_limits",
+        "_looks_in_text",
+        "_names",
+        "_room_bytes",
+        "_takes_strays",
+        "_used",
+        "calls",
+        "is_legacy",
+    )
+
+    def __init__(
+        self,
+        request: ClientRequest,
+        limits: ReadingLimits,
+        looks_in_text: bool,
+        takes_strays: bool,
+    ) -> None:
+        self._names = request.tools.names
+        self._choice = None if request.choice is FREE else request.choice
+        self._body = request.body
+        self._has_history = request.has_calls
+        self.is_legacy = request.is_legacy
+        self._limits = limits
+        self._looks_in_text = looks_in_text
+        self._takes_strays = takes_strays
+        self._room_bytes = limits.max_total_arguments_bytes
+        self._used: set[str] = set()
+        self.calls = 0
+
+    def takes_call(self, call_id: str, name: str, arguments: str | bytes) -> bool:
+        """Tell whether a call can be used as it is."""
+        if not call_id or call_id in self._used or call_id.strip() != call_id:
+            return False
+        self._used.add(call_id)
+        # An id that the conversation has already may be that of an earlier call.
+        is_new = not self._has_history or call_id.encode() not in self._body
+        return is_new and self.takes_unnamed(name, arguments)
+
+    def takes_unnamed(self, name: str, arguments: str | bytes) -> bool:
+        """Tell the same of a call in a format that has no ids."""
+        self.calls += 1
+        size = len(arguments)
+        if isinstance(arguments, str) and not arguments.isascii():
+            size = len(arguments.encode())
+        self._room_bytes -= size
+        if self._room_bytes < 0 or size > self._limits.max_arguments_bytes:
+            return False
+        value = decode_plain(arguments)
+        if value.__class__ is not dict or (len(value) == 1 and UNREADABLE_KEY in value):
+            return False
+        names = self._names
+        if not names.names:
+            return True
+        if name not in names:
+            return False
+        if self._choice is not None and not self._choice.takes(name):
+            return False
+        checker = names.checker_of(name)
+        return (
+            checker is None
+            or checker.is_exact(value)
+            or (self._takes_strays and checker.is_valid(value))
+        )
+
+    def takes_words(self, text: str | None) -> bool:
+        """Tell whether text beside calls surely does not begin with reasoning in tags."""
+        return not (text and self._looks_in_text and begins_thought(text))
+
+    def takes_text(self, text: str) -> bool:
+        """Tell whether text, which came without calls, says something and is surely no call."""
+        if not text or text.isspace():
+            return False
+        if self._choice is not None and self._choice.wanted == "call":
+            return False
+        return not (self._looks_in_text and may_hold_call(text, self._names))

@@ -1,0 +1,86 @@
+"""What is said about a reading, and what is left out of one, before it is judged."""
+
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from surecall.errors import JSONTextError
+from surecall.jsontext import decode
+from surecall.narrow import as_fields, as_list
+from surecall.protocols import RawReply
+from surecall.records import ErrorDetail, Reading, Receipt, Reply, clip
+
+from .documents import is_from_text, is_function
+from .policy import ParseError
+from .prepare import Asked
+
+DROP_RULE: Final = "drop_parallel_calls"
+SNIPPET: Final = 200
+"""How many characters of a reply are shown to say why it cannot be used."""
+
+
+def describe_error(asked: Asked, first: ErrorDetail, reply: Reply, reading: Reading) -> ParseError:
+    """Return why calls could not be used, with what the model wrote."""
+    shown = reading.calls[0].raw
+    if is_from_text(reading) and reply.content != reading.content:
+        shown = reply.content  # with the call in it, as whole replies have it
+    text = shown if isinstance(shown, str) else str(shown)
+    return ParseError(asked.mode, first.code, clip(text, SNIPPET))
+
+
+def is_likely_text(reading: Reading, reply: Reply) -> bool:
+    """Tell whether a reply is text that only may be a call: it may as well be an answer."""
+    has_text = bool((reply.content or "").strip()) or is_from_text(reading)
+    return (
+        has_text
+        and not (reply.calls or reply.malformed)
+        and all(call.certainty == "likely" and call.arguments is not None for call in reading.calls)
+    )
+
+
+def without_others(raw: RawReply) -> tuple[RawReply, bool]:
+    """Leave calls of tools that are not functions out of what is read; they stay as they are."""
+    entries = raw.message.get("tool_calls")
+    if not isinstance(entries, list):
+        return raw, False
+    own = [entry for entry in as_list(entries) if is_function(as_fields(entry))]
+    if len(own) == len(as_list(entries)):
+        return raw, False
+    return replace(raw, message={**raw.message, "tool_calls": own}), True
+
+
+def without_notes(reading: Reading, names: tuple[str, ...]) -> Reading:
+    """Return a reading without receipts of some rules and defects of some codes."""
+    calls = tuple(
+        replace(call, receipts=tuple(item for item in call.receipts if item.rule not in names))
+        for call in reading.calls
+    )
+    defects = tuple(item for item in reading.defects if item.code not in names)
+    return replace(reading, calls=calls, defects=defects)
+
+
+def with_receipts(reading: Reading, receipts: tuple[Receipt, ...]) -> Reading:
+    """Return a reading with more receipts: of its first call, or of its own without one."""
+    if not reading.calls:
+        return replace(reading, receipts=receipts + reading.receipts)
+    call, *rest = reading.calls
+    return replace(reading, calls=(replace(call, receipts=receipts + call.receipts), *rest))
+
+
+def take_one(reading: Reading) -> tuple[Reading, tuple[Receipt, ...]]:
+    """Keep the first call, for a client that takes one only; the model can make others later."""
+    if len(reading.calls) < 2:
+        return reading, ()
+    why = "the request allows one call in a reply"
+    names = [call.name for call in reading.calls[1:]]
+    receipt = Receipt(DROP_RULE, "/tool_calls", names, None, lossless=False, why=why)
+    return replace(reading, calls=reading.calls[:1]), (receipt,)
+
+
+def decode_or_none(body: bytes) -> dict[str, Any] | None:
+    """Return the object of a body, when it is one; reading it says what else it is."""
+    try:
+        value = decode(body, surrogates="replace")
+    except JSONTextError:
+        return None
+    return as_fields(value) if isinstance(value, dict) else None
