@@ -10,6 +10,7 @@ import pytest
 
 from surecall.gateway.strategy import Strategies
 from surecall.gateway.upstreams import Target, Upstream
+from surecall.protocols.messages import Messages
 
 from .harness import (
     STREAM_END,
@@ -162,6 +163,24 @@ async def test_names_lead_to_upstreams(tmp_path: Path) -> None:
         asked = [json.loads(body)["model"] for body in first.bodies]
         assert asked == ["gpt-mini", "gpt-5", "other"]
         assert len(two.heads) == 1
+
+
+async def test_an_upstream_is_told_the_version_of_its_api(tmp_path: Path) -> None:
+    """A client of another format does not say it."""
+    said = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "c",
+        "content": [{"type": "text", "text": "Hello"}],
+        "stop_reason": "end_turn",
+    }
+    async with serve_stub([reply(said)]) as stub:
+        text = f'[upstreams.a]\nurl = "{stub.url}"\nprotocol = "messages"\nprobe = "off"\n'
+        async with serve_gateway(make_settings(tmp_path, text)) as served:
+            assert (await ask(served, "POST", CHAT, chat("c"))).status == 200
+        versions = [line for line in stub.heads[0].splitlines() if line.startswith("anthropic-v")]
+        assert versions == [f"anthropic-version: {Messages.fixed_headers['anthropic-version']}"]
 
 
 # what clients wish for

@@ -8,6 +8,7 @@ between: `parse_body` (or a stream folder) finds the message, `parse_message` un
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -112,6 +113,8 @@ class WireProtocol(Protocol):
     """The name of the format, as used in settings."""
     default_prefix: str
     """Where the endpoints are when an address has no path, such as `/v1`."""
+    fixed_headers: Mapping[str, str]
+    """Headers that every request has, besides those with a key."""
     takes_transforms: bool
     """Whether messages, tools and replies have the shape that named transforms edit."""
 
@@ -162,6 +165,7 @@ class WireFormat:
     """What most wire formats have in common; a format holds no state."""
 
     default_prefix: str = "/v1"
+    fixed_headers: Mapping[str, str] = MappingProxyType({})
     takes_transforms: bool = False
 
     parse_error = staticmethod(parse_error)
