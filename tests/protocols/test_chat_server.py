@@ -281,7 +281,7 @@ def test_a_reply_is_rendered_whole() -> None:
             "prompt_tokens": 7,
             "completion_tokens": 5,
             "total_tokens": 12,
-            "prompt_tokens_details": {"cached_tokens": 3},
+            "prompt_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 0},
             "completion_tokens_details": {"reasoning_tokens": 2},
         },
     }

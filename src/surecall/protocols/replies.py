@@ -232,6 +232,7 @@ def make_usage(
     *,
     reasoning: int | None = 0,
     cached: int | None = 0,
+    cache_writes: int | None = 0,
 ) -> Usage | None:
     """Return token counts, of which some may be missing; nothing when all are."""
     if given is None and made is None and total is None:
@@ -243,6 +244,7 @@ def make_usage(
         total_tokens=given + made if total is None else total,
         reasoning_tokens=reasoning or 0,
         cached_tokens=cached or 0,
+        cache_write_tokens=cache_writes or 0,
     )
 
 

@@ -65,6 +65,8 @@ class Usage(Struct, frozen=True):
     total_tokens: int = 0
     reasoning_tokens: int = 0
     cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    """Input that was put into the cache, where that is counted."""
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(*map(add, astuple(self), astuple(other)))

@@ -181,6 +181,7 @@ def parse_usage(usage: Any) -> Usage | None:
         cached=count_detail(counts, "prompt_tokens_details", "cached_tokens")
         or count_or_none(counts.get("prompt_cache_hit_tokens"))
         or count_or_none(counts.get("cached_tokens")),
+        cache_writes=count_detail(counts, "prompt_tokens_details", "cache_write_tokens"),
     )
 
 

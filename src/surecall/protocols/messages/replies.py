@@ -122,9 +122,10 @@ def parse_usage(usage: Any) -> Usage | None:
     if given is None and made is None:
         return None
     cached = count_or_none(counts.get("cache_read_input_tokens")) or 0
-    given = (given or 0) + cached + (count_or_none(counts.get("cache_creation_input_tokens")) or 0)
+    written = count_or_none(counts.get("cache_creation_input_tokens")) or 0
+    given = (given or 0) + cached + written
     thoughts = count_detail(counts, "output_tokens_details", "thinking_tokens")
-    return make_usage(given, made, reasoning=thoughts, cached=cached)
+    return make_usage(given, made, reasoning=thoughts, cached=cached, cache_writes=written)
 
 
 class _Blocks(Found):

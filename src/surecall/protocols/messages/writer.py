@@ -84,9 +84,10 @@ def _render_usage(usage: Usage | None) -> dict[str, Any]:
     """Render token counts; clients of the format read them from every reply."""
     usage = usage or Usage()
     cached = min(usage.cached_tokens, usage.input_tokens)
+    written = min(usage.cache_write_tokens, usage.input_tokens - cached)
     wire: dict[str, Any] = {
-        "input_tokens": usage.input_tokens - cached,
-        "cache_creation_input_tokens": 0,
+        "input_tokens": usage.input_tokens - cached - written,
+        "cache_creation_input_tokens": written,
         "cache_read_input_tokens": cached,
         "output_tokens": usage.output_tokens,
     }

@@ -219,6 +219,7 @@ def parse_usage(usage: Any) -> Usage | None:
         count_or_none(counts.get("total_tokens")),
         reasoning=count_detail(counts, "output_tokens_details", "reasoning_tokens"),
         cached=count_detail(counts, "input_tokens_details", "cached_tokens"),
+        cache_writes=count_detail(counts, "input_tokens_details", "cache_write_tokens"),
     )
 
 
