@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
+from support.family_server import render_stream
 from surecall.jsontext import SSEReader, decode, encode
 from surecall.protocols import PROTOCOLS, StreamTranslator, find_protocol, translate_reply
 from surecall.records import Reply, Usage
-
-from support.family_server import render_stream
 
 
 def translated(source: str, target: str, body: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -77,5 +76,30 @@ def test_a_client_of_messages_gets_the_counts_that_it_knows(name: str) -> None:
     }
     body = find_protocol(name).render_reply(reply)
     assert translated(name, "messages", body)["usage"] == counts
-    last = [event for event in streamed(name, "messages", reply) if event["type"] == "message_delta"]
+    last = [
+        event for event in streamed(name, "messages", reply) if event["type"] == "message_delta"
+    ]
     assert last[-1]["usage"] == counts
+
+
+# how a turn ended
+
+
+PAUSED = Reply(content="So far.", finish_reason="pause_turn")
+
+
+def test_a_paused_turn_has_ended_for_clients_that_know_no_pause() -> None:
+    """No client gets a word that its format does not have."""
+    body = find_protocol("messages").render_reply(PAUSED)
+    assert body["stop_reason"] == "pause_turn"
+    choice = translated("messages", "chat_completions", body)["choices"][0]
+    assert choice["finish_reason"] == "stop"
+    chunks = streamed("messages", "chat_completions", PAUSED)
+    finishes = [item["finish_reason"] for chunk in chunks[:-1] for item in chunk["choices"]]
+    assert [finish for finish in finishes if finish] == ["stop"]
+    response = translated("messages", "responses", body)
+    assert (response["status"], response["incomplete_details"]) == ("completed", None)
+    last = streamed("messages", "responses", PAUSED)[-1]
+    assert (last["type"], last["response"]["status"]) == ("response.completed", "completed")
+    candidate = translated("messages", "gemini", body)["candidates"][0]
+    assert candidate["finishReason"] == "OTHER"

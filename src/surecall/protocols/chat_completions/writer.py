@@ -10,6 +10,7 @@ from surecall.protocols.base import WireError
 from surecall.protocols.call_ids import CallIds
 from surecall.protocols.server import (
     ERROR_TYPES,
+    PAUSED_FINISH,
     arguments_text,
     error_text,
     finish_of,
@@ -48,7 +49,7 @@ def render_reply(reply: Reply) -> dict[str, Any]:
                 "index": 0,
                 "message": message,
                 "logprobs": None,
-                "finish_reason": finish_of(reply),
+                "finish_reason": _render_finish(reply),
             }
         ],
     }
@@ -108,7 +109,7 @@ class ChatStreamWriter:
     def end(self, reply: Reply) -> bytes:
         """Close the reply with its finish reason and usage; its text is not written again."""
         usage = None if reply.usage is None else _render_usage(reply.usage)
-        finish = finish_of(reply, wrote_calls=self._calls > 0)
+        finish = _render_finish(reply, wrote_calls=self._calls > 0)
         return self._chunk(_echo_extra(reply), finish, usage) + _DONE
 
     def fail(self, error: SurecallError) -> bytes:
@@ -133,6 +134,13 @@ def _render_call(call: RawCall, ids: CallIds) -> dict[str, Any]:
     function = {"name": name_text(call), "arguments": arguments_text(call)}
     wire = {"id": ids.assign_to(call), "type": "function", "function": function}
     return wire | call.extra | wire
+
+
+def _render_finish(reply: Reply, *, wrote_calls: bool = False) -> str:
+    """Render a finish reason; a turn that was paused has ended as far as clients can see."""
+    if reply.finish_reason == PAUSED_FINISH:
+        return "tool_calls" if reply.calls or wrote_calls else "stop"
+    return finish_of(reply, wrote_calls=wrote_calls)
 
 
 def _echo_extra(reply: Reply) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from surecall.protocols.replies import (
     repeated_keys,
     start_of,
 )
-from surecall.protocols.server import show
+from surecall.protocols.server import PAUSED_FINISH, show
 from surecall.records import Defect, RawCall, Reply, Usage, clip
 
 from .content import mark_places, reasoning_parts
@@ -35,8 +35,8 @@ _TEXT_PARTS: Final = ("output_text", "refusal", "text")
 _REASONS: Final = {"max_output_tokens": "length"}
 """The reason of an incomplete response, as a finish reason; any other stays."""
 INCOMPLETE_REASONS: Final = {finish: reason for reason, finish in _REASONS.items()}
-COMPLETE_FINISHES: Final = frozenset({"function_call", "stop", "tool_calls"})
-"""Finish reasons of a response that is complete."""
+COMPLETE_FINISHES: Final = frozenset({"function_call", PAUSED_FINISH, "stop", "tool_calls"})
+"""Finish reasons of a response that is complete, as far as the format has a word for it."""
 
 
 def _finish_reason_of(message: dict[str, Any]) -> str | None:
