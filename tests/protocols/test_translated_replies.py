@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from openai.types.responses import ResponseStreamEvent
+from pydantic import TypeAdapter
 
 from support.family_server import render_stream
 from surecall.jsontext import SSEReader, decode, encode
@@ -76,10 +78,8 @@ def test_a_client_of_messages_gets_the_counts_that_it_knows(name: str) -> None:
     }
     body = find_protocol(name).render_reply(reply)
     assert translated(name, "messages", body)["usage"] == counts
-    last = [
-        event for event in streamed(name, "messages", reply) if event["type"] == "message_delta"
-    ]
-    assert last[-1]["usage"] == counts
+    events = streamed(name, "messages", reply)
+    assert next(e for e in events if e["type"] == "message_delta")["usage"] == counts
 
 
 # how a turn ended
@@ -103,3 +103,85 @@ def test_a_paused_turn_has_ended_for_clients_that_know_no_pause() -> None:
     assert (last["type"], last["response"]["status"]) == ("response.completed", "completed")
     candidate = translated("messages", "gemini", body)["candidates"][0]
     assert candidate["finishReason"] == "OTHER"
+
+
+# refusals
+
+
+NO = "I cannot help with that."
+REFUSED = Reply(content=NO, finish_reason="stop", is_refusal=True)
+
+
+@pytest.mark.parametrize("source", ["chat_completions", "responses"])
+def test_a_refusal_is_one_in_every_format(source: str) -> None:
+    """A client that looks for it finds it where its format has it, and never takes it for text."""
+    body = find_protocol(source).render_reply(REFUSED)
+    message = translated(source, "chat_completions", body)["choices"][0]["message"]
+    assert message == {"role": "assistant", "content": None, "refusal": NO}
+    response = translated(source, "responses", body)
+    assert response["status"] == "completed"
+    assert response["output"][0]["content"] == [{"type": "refusal", "refusal": NO}]
+    said = translated(source, "messages", body)
+    assert said["content"] == [{"type": "text", "text": NO}]
+    assert said["stop_reason"] == "refusal"
+    candidate = translated(source, "gemini", body)["candidates"][0]
+    assert candidate["content"]["parts"] == [{"text": NO}]
+    assert candidate["finishReason"] == "SAFETY"
+
+
+def test_a_streamed_refusal_is_one_for_chat() -> None:
+    """Its pieces are in `delta.refusal`."""
+    chunks = streamed("responses", "chat_completions", REFUSED)
+    deltas = [choice["delta"] for chunk in chunks[:-1] for choice in chunk["choices"]]
+    assert "".join(delta.get("refusal") or "" for delta in deltas) == NO
+    assert not any(delta.get("content") for delta in deltas)
+
+
+def test_a_streamed_refusal_is_one_for_responses() -> None:
+    """It has events of its own, and the response at the end has it too."""
+    events = streamed("chat_completions", "responses", REFUSED)
+    kinds = [event["type"] for event in events]
+    assert "response.output_text.delta" not in kinds
+    pieces = [event for event in events if event["type"] == "response.refusal.delta"]
+    assert "".join(event["delta"] for event in pieces) == NO
+    done = next(event for event in events if event["type"] == "response.refusal.done")
+    assert done["refusal"] == NO
+    part = {"type": "refusal", "refusal": ""}
+    begun = next(event for event in events if event["type"] == "response.content_part.added")
+    assert begun["part"] == part
+    ended = next(event for event in events if event["type"] == "response.content_part.done")
+    assert ended["part"] == {**part, "refusal": NO}
+    assert events[-1]["response"]["output"][0]["content"] == [{**part, "refusal": NO}]
+    for event in events:
+        TypeAdapter(ResponseStreamEvent).validate_python(event)
+
+
+@pytest.mark.parametrize("source", ["chat_completions", "responses"])
+def test_a_streamed_refusal_is_text_elsewhere_and_the_end_says_so(source: str) -> None:
+    """These formats have no other place for it."""
+    events = streamed(source, "messages", REFUSED)
+    deltas = [event["delta"] for event in events if event["type"] == "content_block_delta"]
+    assert "".join(delta["text"] for delta in deltas) == NO
+    end = next(event for event in events if event["type"] == "message_delta")
+    assert end["delta"]["stop_reason"] == "refusal"
+    candidates = [chunk["candidates"][0] for chunk in streamed(source, "gemini", REFUSED)]
+    parts = [part for candidate in candidates for part in candidate["content"]["parts"]]
+    assert "".join(part["text"] for part in parts) == NO
+    assert candidates[-1]["finishReason"] == "SAFETY"
+
+
+def test_a_message_without_a_refusal_says_that_too() -> None:
+    """The field is there in every reply of the API itself."""
+    body = find_protocol("messages").render_reply(Reply(content="Hello", finish_reason="stop"))
+    message = translated("messages", "chat_completions", body)["choices"][0]["message"]
+    assert message == {"role": "assistant", "content": "Hello", "refusal": None}
+
+
+def test_a_refusal_beside_text_is_not_lost_without_a_word() -> None:
+    """The text is what the reply says; the defect says that there was more."""
+    chat = find_protocol("chat_completions")
+    message = {"role": "assistant", "content": "Well.", "refusal": NO}
+    body = {"choices": [{"message": message, "finish_reason": "stop"}]}
+    reply = chat.parse_message(chat.parse_body(encode(body)))
+    assert (reply.content, reply.is_refusal) == ("Well.", False)
+    assert [defect.code for defect in reply.defects] == ["PART_NOT_KNOWN"]

@@ -72,3 +72,36 @@ def test_the_most_effort_is_the_most_that_gemini_has() -> None:
     for effort in ("xhigh", "max"):
         body = translated("messages", "gemini", output_config={"effort": effort}).request.body
         assert body["generationConfig"]["thinkingConfig"] == {"thinkingLevel": "HIGH"}
+
+
+# what was said before
+
+
+@pytest.mark.parametrize("target", ["messages", "responses", "gemini"])
+def test_a_refusal_of_the_history_is_said_again_as_text(target: str) -> None:
+    """The model should know what it did not do."""
+    no = "I cannot help with that."
+    messages = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": None, "refusal": no},
+        {"role": "user", "content": "And now?"},
+    ]
+    asked = translated("chat_completions", target, messages=messages)
+    wire = WireRequest(path=PATHS.get(target, ""), body=asked.request.body)
+    said = [message.text for message in find_protocol(target).parse_request(wire).messages]
+    assert said == ["Hi", no, "And now?"]
+    assert asked.dropped == ()
+
+
+def test_a_refusal_among_parts_is_text_too() -> None:
+    """A format without such a part would otherwise have to leave it out."""
+    no = {"type": "refusal", "refusal": "No."}
+    parts = [{"type": "output_text", "text": "Well. "}, no]
+    items = [
+        {"role": "user", "content": "Hi"},
+        {"type": "message", "role": "assistant", "content": parts},
+        {"role": "user", "content": "Why?"},
+    ]
+    asked = translated("responses", "messages", input=items)
+    said = [part["text"] for part in asked.request.body["messages"][1]["content"]]
+    assert (said, asked.dropped) == (["Well. ", "No."], ())

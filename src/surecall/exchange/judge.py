@@ -180,7 +180,8 @@ class Judge:
         """
         raw, others = _without_others(raw)
         reply = restore_names(self._route.protocol.parse_message(raw), asked.renamed)
-        if self.moves_thoughts and asked.mode == "native" and begins_thought(reply.content or ""):
+        text = "" if reply.is_refusal else reply.content or ""
+        if self.moves_thoughts and asked.mode == "native" and begins_thought(text):
             return self._judge_thought(reply, asked, document, has_others=others)
         reading = self.read(reply, asked)
         return self._judge_reply(reply, reading, asked, body, document, has_others=others)
@@ -323,7 +324,7 @@ class Judge:
         reading = read_reply(
             given,
             tools=names or None,
-            text_formats=bool(names) and (self._policy.text_formats or asked.mode != "native"),
+            text_formats=bool(names) and not reply.is_refusal and self._reads_text(asked),
             used_ids=self.used_ids(),
             limits=self._policy.limits,
             taught=asked.mode != "native",
@@ -332,6 +333,9 @@ class Judge:
         if receipts:
             reading = _with_receipts(reading, receipts)
         return without_rules(reading, reply, self._disabled) if self._disabled else reading
+
+    def _reads_text(self, asked: Asked) -> bool:
+        return self._policy.text_formats or asked.mode != "native"
 
     def used_ids(self) -> frozenset[str]:
         """Return the ids of the calls of the conversation."""

@@ -37,6 +37,8 @@ class StreamDelta(Struct, frozen=True):
     text: str
     extra: dict[str, Any] = {}
     """What a client has to send back of the thought that ends here, such as its signature."""
+    is_refusal: bool = False
+    """Whether the text is that of a refusal."""
 
 
 class StreamFolder(Protocol):
@@ -71,8 +73,8 @@ class WireError(Struct, frozen=True):
 class StreamWriter(Protocol):
     """Writes one reply as the events that a client of the format expects; no I/O.
 
-    The order is `begin`, then any of `text`, `reasoning` and `call`, then `end` or `fail`. Each
-    returns the bytes to send, which may be none.
+    The order is `begin`, then any of `text`, `refusal`, `reasoning` and `call`, then `end` or
+    `fail`. Each returns the bytes to send, which may be none.
     """
 
     def begin(self) -> bytes:
@@ -81,6 +83,10 @@ class StreamWriter(Protocol):
 
     def text(self, text: str) -> bytes:
         """Write a piece of the text."""
+        ...
+
+    def refusal(self, text: str) -> bytes:
+        """Write a piece of a refusal; formats without a place for it write text."""
         ...
 
     def reasoning(self, text: str, extra: Mapping[str, Any] | None = None) -> bytes:

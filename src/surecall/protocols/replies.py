@@ -194,6 +194,7 @@ class Found:
         self.calls: list[RawCall] = []
         self.defects: list[Defect] = []
         self.extra: dict[str, Any] = {}
+        self.is_refusal = False
 
     def note(self, code: Code, message: str, place: str = "") -> None:
         """Note what is odd about a place of the message."""
@@ -213,7 +214,11 @@ class Found:
             id=raw.id,
             defects=(*raw.defects, *self.defects),
             extra=self.extra,
+            is_refusal=self.is_refusal,
         )
+
+
+BESIDE_TEXT: Final = "A refusal that came beside the text was left out."
 
 
 def note_arguments(arguments: Any, place: str, defects: list[Defect]) -> None:
@@ -283,7 +288,7 @@ class DeltaMask:
         extra = mask_known(delta.extra) if delta.extra else delta.extra
         if text or extra:
             same = text == delta.text and extra is delta.extra
-            self._on_delta(delta if same else StreamDelta(delta.kind, text, extra))
+            self._on_delta(delta if same else replace(delta, text=text, extra=extra))
 
     def close(self) -> None:
         """Pass on what was held back."""

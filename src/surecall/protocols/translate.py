@@ -103,7 +103,8 @@ def translate_asked(asked: ModelRequest, source: WireProtocol, target: WireProto
     Raises:
         RequestError: The target cannot say it.
     """
-    asked = replace(asked, messages=pair_calls(asked.messages))
+    messages = tuple(map(_say_refusals, asked.messages))
+    asked = replace(asked, messages=pair_calls(messages))
     asked, renamed = rename_tools(asked, target.name)
     rendered = target.render_request(_without_own(asked, source.name, target.name))
     return Translated(rendered, _missing(asked, target.parse_request(rendered)), renamed)
@@ -188,7 +189,8 @@ class StreamTranslator:
         self.reply = reply = restore_names(reply, self._renamed)
         thoughts = self._unshown("reasoning", reply.reasoning)
         written += self._write(StreamDelta("reasoning", thoughts, reply.extra))
-        written += self._write(StreamDelta("text", self._unshown("text", reply.content)))
+        rest = self._unshown("text", reply.content)
+        written += self._write(StreamDelta("text", rest, is_refusal=reply.is_refusal))
         written += b"".join([self._writer.call(call) for call in reply.calls])
         return written + self._writer.end(reply)
 
@@ -201,7 +203,8 @@ class StreamTranslator:
     def _write(self, delta: StreamDelta) -> bytes:
         self._shown[delta.kind].append(delta.text)
         if delta.kind == "text":
-            return self._writer.text(delta.text)
+            write = self._writer.refusal if delta.is_refusal else self._writer.text
+            return write(delta.text)
         return self._writer.reasoning(delta.text, delta.extra)
 
     def _unshown(self, kind: str, whole: str | None) -> str:
@@ -223,6 +226,21 @@ def _without_own(request: ModelRequest, source: str, target: str) -> ModelReques
         own |= _OPENAI_PARAMS
     params = {key: value for key, value in request.params.items() if key not in own}
     return replace(request, params=params)
+
+
+def _say_refusals(message: Message) -> Message:
+    """Return a message in which refusals of the model are text, which every format has."""
+    content, extra = message.content, message.extra
+    if isinstance(content, list):
+        content = [
+            {"type": "text", "text": part.get("refusal")} if part.get("type") == "refusal" else part
+            for part in content
+        ]
+    refusal = extra.get("refusal")
+    if isinstance(refusal, str):
+        content = content or refusal
+        extra = {key: value for key, value in extra.items() if key != "refusal"}
+    return replace(message, content=content, extra=extra)
 
 
 def _missing(asked: ModelRequest, carried: ModelRequest) -> tuple[str, ...]:

@@ -101,6 +101,8 @@ class Reply(Struct, frozen=True, kw_only=True):
     """Changes made to understand the message, outside the calls that it keeps."""
     malformed: str = ""
     """What the model wrote for a call that the provider could not read; never text to show."""
+    is_refusal: bool = False
+    """Whether the content is a refusal, which some formats keep apart from text."""
 
 
 class Reading(Struct, frozen=True, kw_only=True):

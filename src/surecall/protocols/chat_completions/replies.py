@@ -10,6 +10,7 @@ from surecall.narrow import as_fields, as_list, count_or_none, other_fields, tex
 from surecall.protocols.base import RawReply
 from surecall.protocols.errors import parse_error_object
 from surecall.protocols.replies import (
+    BESIDE_TEXT,
     check_role,
     check_says_something,
     count_detail,
@@ -31,7 +32,10 @@ _REASONING_PARTS: Final = ("reasoning", "thinking", "reasoning_text")
 
 
 def _parse_content(message: Mapping[str, Any]) -> tuple[str | None, str | None, list[Defect]]:
-    """Read text and reasoning from whatever shape they have, and what is odd about them."""
+    """Read text and reasoning from whatever shape they have, and what is odd about them.
+
+    A refusal stands where text would.
+    """
     content = message.get("content")
     text: str | None = None
     reasoning = ""
@@ -44,7 +48,10 @@ def _parse_content(message: Mapping[str, Any]) -> tuple[str | None, str | None, 
     else:
         note = f"The content is of type {type(content).__name__}, not text."
         defects.append(Defect(Code.CONTENT_NOT_USABLE, note, "/content"))
-    text = text or text_or_none(message.get("refusal")) or text
+    refusal = text_or_none(message.get("refusal"))
+    if text and refusal and text != refusal:
+        defects.append(Defect(Code.PART_NOT_KNOWN, BESIDE_TEXT, "/refusal"))
+    text = text or refusal or text
     stated = (text_or_none(message.get(key)) for key in REASONING_KEYS)
     return text, next(filter(None, stated), reasoning or None), defects
 
@@ -143,10 +150,12 @@ def parse_message(raw: RawReply) -> Reply:
     calls, defects, receipts = _parse_calls(message)
     text, reasoning = message.get("content"), None
     extra: dict[str, Any] = {}
+    is_refusal = False
     is_plain = message.keys() <= _NOT_ECHOED and not message.get("refusal")
     if not is_plain or not (text is None or text.__class__ is str):
         text, reasoning, odd = _parse_content(message)
         defects = [*odd, *defects]
+        is_refusal = bool(text) and text == message.get("refusal")
         extra = other_fields(message, _NOT_ECHOED)
     return Reply(
         content=text,
@@ -159,6 +168,7 @@ def parse_message(raw: RawReply) -> Reply:
         defects=(*raw.defects, *defects) if defects else raw.defects,
         extra=extra,
         receipts=receipts,
+        is_refusal=is_refusal,
     )
 
 

@@ -32,7 +32,8 @@ def render_reply(reply: Reply) -> dict[str, Any]:
     message.
     """
     ids = CallIds(seed=reply.id or "")
-    message: dict[str, Any] = {"role": "assistant", "content": reply.content}
+    text, refusal = (None, reply.content) if reply.is_refusal else (reply.content, None)
+    message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": refusal}
     if reply.reasoning:
         message[_REASONING_KEY] = reply.reasoning
     if reply.calls:
@@ -90,11 +91,15 @@ class ChatStreamWriter:
 
     def begin(self) -> bytes:
         """Open the reply."""
-        return self._chunk({"role": "assistant", "content": None})
+        return self._chunk({"role": "assistant", "content": None, "refusal": None})
 
     def text(self, text: str) -> bytes:
         """Write a piece of the text."""
         return self._chunk({"content": text}) if text else b""
+
+    def refusal(self, text: str) -> bytes:
+        """Write a piece of a refusal."""
+        return self._chunk({"refusal": text}) if text else b""
 
     def reasoning(self, text: str, extra: Mapping[str, Any] | None = None) -> bytes:
         """Write a piece of the reasoning; what is to be sent back goes along with the end."""

@@ -69,6 +69,10 @@ class GeminiStreamWriter:
         """Write a piece of the text."""
         return self._event([{"text": text}]) if text else b""
 
+    def refusal(self, text: str) -> bytes:
+        """Write a piece of a refusal, which is text here; the finish reason says what it is."""
+        return self.text(text)
+
     def reasoning(self, text: str, extra: Mapping[str, Any] | None = None) -> bytes:
         """Write a piece of the reasoning; signatures belong to what follows it."""
         return self._event([{"text": text, "thought": True}]) if text else b""
@@ -97,7 +101,10 @@ def _chunk(parts: list[dict[str, Any]], model: str, reply_id: str) -> dict[str, 
 
 
 def _add_finish(chunk: dict[str, Any], reply: Reply) -> dict[str, Any]:
-    chunk["candidates"][0]["finishReason"] = FINISH_REASONS.get(finish_of(reply), "OTHER")
+    reason = FINISH_REASONS.get(finish_of(reply), "OTHER")
+    if reason == "STOP" and reply.is_refusal and not reply.calls:
+        reason = FINISH_REASONS["content_filter"]
+    chunk["candidates"][0]["finishReason"] = reason
     if reply.usage is not None:
         chunk["usageMetadata"] = _render_usage(reply.usage)
     return chunk

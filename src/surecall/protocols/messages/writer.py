@@ -77,7 +77,11 @@ def _render_stop_reason(reply: Reply, *, wrote_calls: bool = False) -> str:
     """Render a finish reason: clients look for calls when it is `tool_use`, and only then."""
     finish = finish_of(reply)
     reason = STOP_REASONS.get(finish, finish)
-    return "tool_use" if (reply.calls or wrote_calls) and reason == "end_turn" else reason
+    if reason != "end_turn":
+        return reason
+    if reply.calls or wrote_calls:
+        return "tool_use"
+    return "refusal" if reply.is_refusal else reason
 
 
 def _render_usage(usage: Usage | None) -> dict[str, Any]:
@@ -145,6 +149,10 @@ class MessagesStreamWriter:
             return b""
         opened = self._switch("text", {"type": "text", "text": ""})
         return opened + self._delta({"type": "text_delta", "text": mend_surrogates(text)})
+
+    def refusal(self, text: str) -> bytes:
+        """Write a piece of a refusal, which is text here; the stop reason says what it is."""
+        return self.text(text)
 
     def reasoning(self, text: str, extra: Mapping[str, Any] | None = None) -> bytes:
         """Write a piece of the reasoning, and end the thoughts that `extra` holds."""

@@ -9,6 +9,7 @@ from surecall.narrow import as_fields, as_list, count_or_none, other_fields
 from surecall.protocols.base import RawReply
 from surecall.protocols.errors import parse_error_object
 from surecall.protocols.replies import (
+    BESIDE_TEXT,
     Found,
     check_role,
     check_says_something,
@@ -80,8 +81,12 @@ class Output(Found):
             note = f"{count} items of type {name!r} were not used."
             self.note(Code.PART_NOT_KNOWN, note, "/output")
         text = "".join(self.texts) if self.texts else None
-        self.text = text or "".join(self._refusals) or text
+        refusal = "".join(self._refusals)
+        self.is_refusal = bool(refusal) and not text
+        self.text = text or refusal or text
         """The text, or the refusal that came in its place."""
+        if text and refusal:
+            self.note(Code.PART_NOT_KNOWN, BESIDE_TEXT, "/output")
         if reasoning := mark_places(self._items, has_text=bool(self.text)):
             self.extra["reasoning_items"] = reasoning
         if self._phase:

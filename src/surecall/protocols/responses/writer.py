@@ -1,6 +1,6 @@
 """Replies and errors as a server of the format answers them, whole or as events."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import time
 from typing import Any, Final, Literal, TypeAlias
 
@@ -44,8 +44,9 @@ def render_reply(reply: Reply) -> dict[str, Any]:
     if reply.reasoning and not reply.extra.get("reasoning_items"):
         said.append((_render_thought(reply.reasoning, ids.next(OWN_REASONING_ID)), None))
     if reply.content or (reply.content is not None and not calls):
-        text = _render_text(reply.content, ids.next("msg_"), reply.extra.get("phase"))
-        said.append((text, None))
+        render = _render_refusal if reply.is_refusal else _render_text
+        text = render(reply.content, ids.next("msg_"))
+        said.append(({**text, **_phase_of(reply)}, None))
     output = insert_reasoning(reply.extra.get("reasoning_items"), [*said, *calls])
     return _render_response(reply, output, reply_id, reply.model or "", int(time()))
 
@@ -98,16 +99,29 @@ def _render_response_head(reply_id: str, model: str, created_at: int) -> dict[st
     }
 
 
-def _render_text(text: str, item_id: str, phase: Any = None) -> dict[str, Any]:
+def _render_text(text: str, item_id: str) -> dict[str, Any]:
     """Render a message item."""
-    item: dict[str, Any] = {
+    part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+    return _render_message(part, item_id)
+
+
+def _render_refusal(text: str, item_id: str) -> dict[str, Any]:
+    """Render a message item that says no."""
+    return _render_message({"type": "refusal", "refusal": text}, item_id)
+
+
+def _render_message(part: dict[str, Any], item_id: str) -> dict[str, Any]:
+    return {
         "type": "message",
         "id": item_id,
         "role": "assistant",
         "status": "completed",
-        "content": [{"type": "output_text", "text": text, "annotations": [], "logprobs": []}],
+        "content": [part],
     }
-    return {**item, "phase": phase} if phase else item
+
+
+def _phase_of(reply: Reply) -> dict[str, Any]:
+    return {"phase": reply.extra["phase"]} if reply.extra.get("phase") else {}
 
 
 def _render_thought(text: str, item_id: str) -> dict[str, Any]:
@@ -142,11 +156,17 @@ def _render_usage(usage: Usage) -> dict[str, Any]:
     }
 
 
-_Kind: TypeAlias = Literal["output_text", "reasoning_text"]
+_Kind: TypeAlias = Literal["output_text", "reasoning_text", "refusal"]
 
 _ID_PREFIXES: Final[dict[_Kind, str]] = {
     "output_text": "msg_",
     "reasoning_text": OWN_REASONING_ID,
+    "refusal": "msg_",
+}
+_RENDERERS: Final[dict[_Kind, Callable[[str, str], dict[str, Any]]]] = {
+    "output_text": _render_text,
+    "reasoning_text": _render_thought,
+    "refusal": _render_refusal,
 }
 _FAILURES: Final = {400: "invalid_prompt", 429: "rate_limit_exceeded"}
 """The codes of a failed response are a short list; the error event has the code itself."""
@@ -183,6 +203,10 @@ class ResponsesStreamWriter:
     def text(self, text: str) -> bytes:
         """Write a piece of the text."""
         return self._piece("output_text", text)
+
+    def refusal(self, text: str) -> bytes:
+        """Write a piece of a refusal."""
+        return self._piece("refusal", text)
 
     def reasoning(self, text: str, extra: Mapping[str, Any] | None = None) -> bytes:
         """Write a piece of the reasoning, and end the thoughts that `extra` holds."""
@@ -250,7 +274,7 @@ class ResponsesStreamWriter:
             return b""
         text = "".join(self._pieces)
         item = self._render_open(text)
-        fields: dict[str, Any] = {**self._place(), "text": text}
+        fields: dict[str, Any] = {**self._place(), "refusal" if kind == "refusal" else "text": text}
         if kind == "output_text":
             fields["logprobs"] = []
         written = self._event(f"response.{kind}.done", **fields)
@@ -290,8 +314,8 @@ class ResponsesStreamWriter:
         return insert_reasoning(reply.extra.get("reasoning_items") or self._thoughts, output)
 
     def _render_open(self, text: str) -> dict[str, Any]:
-        render = _render_text if self._kind == "output_text" else _render_thought
-        return render(text, self._item_id)
+        assert self._kind is not None
+        return _RENDERERS[self._kind](text, self._item_id)
 
     def _place(self) -> dict[str, Any]:
         return {"item_id": self._item_id, "output_index": len(self._output), "content_index": 0}
