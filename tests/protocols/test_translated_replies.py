@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from openai.types.responses import ResponseStreamEvent
+from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from support.family_server import render_stream
@@ -185,3 +185,84 @@ def test_a_refusal_beside_text_is_not_lost_without_a_word() -> None:
     reply = chat.parse_message(chat.parse_body(encode(body)))
     assert (reply.content, reply.is_refusal) == ("Well.", False)
     assert [defect.code for defect in reply.defects] == ["PART_NOT_KNOWN"]
+
+
+# what the client asked for
+
+
+COUNTED = Reply(content="Hello", finish_reason="stop", usage=Usage(7, 5, 12))
+SOURCES = sorted(PROTOCOLS.keys() - {"chat_completions"})
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_usage_comes_last_in_a_stream_that_is_to_have_it(source: str) -> None:
+    """In a chunk without a choice, as the API does it; all others say that they have none."""
+    asked = {"stream_options": {"include_usage": True}}
+    *chunks, last, done = streamed(source, "chat_completions", COUNTED, request=asked)
+    assert done == "[DONE]"
+    assert last["choices"] == []
+    assert last["usage"]["total_tokens"] == 12
+    assert all(chunk["choices"] and chunk["usage"] is None for chunk in chunks)
+    assert chunks[-1]["choices"][0]["finish_reason"] == "stop"
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("asked", [{}, {"stream_options": {"include_usage": False}}])
+def test_usage_is_in_no_chunk_of_another_stream(source: str, asked: dict[str, Any]) -> None:
+    """A client that did not ask for it may trip over a chunk without a choice."""
+    *chunks, done = streamed(source, "chat_completions", COUNTED, request=asked)
+    assert done == "[DONE]"
+    assert all(chunk["choices"] and "usage" not in chunk for chunk in chunks)
+
+
+TOOL = {
+    "type": "function",
+    "name": "look",
+    "parameters": {"type": "object", "properties": {}},
+    "strict": True,
+}
+WISHES: dict[str, Any] = {
+    "instructions": "Be brief.",
+    "max_output_tokens": 50,
+    "metadata": {"a": "b"},
+    "parallel_tool_calls": False,
+    "temperature": 0.5,
+    "tool_choice": {"type": "function", "name": "look"},
+    "top_p": 0.9,
+    "top_logprobs": 2,
+    "truncation": "auto",
+    "user": "ann",
+}
+
+
+def test_a_response_repeats_the_settings_of_its_request() -> None:
+    """Whole, when it begins and when it ends; what is null counts as not said."""
+    asked = {
+        **WISHES,
+        "model": "m",
+        "input": "Hi",
+        "store": True,
+        "tools": [TOOL],
+        "reasoning": {"effort": "low"},
+        "text": {"verbosity": "low"},
+        "prompt_cache_key": None,
+    }
+    body = find_protocol("chat_completions").render_reply(COUNTED)
+    response = translated("chat_completions", "responses", body, request=asked)
+    events = streamed("chat_completions", "responses", COUNTED, request=asked)
+    for found in (response, events[0]["response"], events[-1]["response"]):
+        assert {key: found[key] for key in WISHES} == WISHES
+        assert found["tools"] == [{"description": None, **TOOL}]
+        assert found["reasoning"] == {"effort": "low", "summary": None}
+        assert found["text"] == {"format": {"type": "text"}, "verbosity": "low"}
+        assert found["store"] is False
+        assert not found.keys() & {"input", "prompt_cache_key"}
+        Response.model_validate(found)
+
+
+def test_a_response_to_a_request_that_says_nothing_has_the_settings_of_the_api() -> None:
+    """Every field that clients count on is there."""
+    found = find_protocol("responses").render_reply(COUNTED, {"model": "m", "input": "Hi"})
+    assert (found["tools"], found["tool_choice"], found["instructions"]) == ([], "auto", None)
+    assert (found["parallel_tool_calls"], found["metadata"]) == (True, {})
+    Response.model_validate(found)

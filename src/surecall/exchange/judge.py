@@ -236,7 +236,7 @@ class Judge:
         elif document is None:
             is_plain = bool(reading.calls) or asked.mode == "native"
             said = reply if is_plain else reply_with(reply, reading)
-            written = encode(self._request.protocol.render_reply(said))
+            written = self._render(said)
         if verdict.is_wrong:
             return replace(verdict, fallback=None if verdict.notice else written)
         return replace(verdict, body=written, changed=is_new)
@@ -289,7 +289,7 @@ class Judge:
         assert reading is not None
         assert reply is not None
         if document is None:
-            written = encode(self._request.protocol.render_reply(reply_with(reply, reading)))
+            written = self._render(reply_with(reply, reading))
         else:
             is_legacy = self._request.is_legacy
             patched = patch_reply(
@@ -301,6 +301,11 @@ class Judge:
             written = encode(patched.document)
         self._verify(written, verdict.calls)
         return replace(verdict, body=written, changed=True, receipts=receipts)
+
+    def _render(self, reply: Reply) -> bytes:
+        """Write a reply in the format of the client."""
+        request = self._request
+        return encode(request.protocol.render_reply(reply, request.settings))
 
     def _verify(self, body: bytes, calls: int) -> None:
         """Check what was put together as if it had just arrived: nothing else may leave."""

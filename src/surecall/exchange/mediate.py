@@ -116,8 +116,15 @@ async def relay(
             if not 200 <= status < 300:
                 raise route.protocol.parse_error(status, sent.headers, body)
             source, target = route.protocol, request.protocol
-            renamed = asked.renamed
-            body = encode(translate_reply(body, source, target, sent.headers, renamed=renamed))
+            written = translate_reply(
+                body,
+                source,
+                target,
+                sent.headers,
+                renamed=asked.renamed,
+                request=request.settings,
+            )
+            body = encode(written)
     except SurecallError as error:
         exchange = _Exchange(request, route, _UNREAD, send, None, "", clock, began_s)
         return replace(exchange.fail(error), upstream_s=clock() - began_s)

@@ -154,12 +154,32 @@ class WireProtocol(Protocol):
         """Understand a request that a client sent, or raise `RequestError`."""
         ...
 
-    def render_reply(self, reply: Reply) -> dict[str, Any]:
-        """Render a reply as a server's whole body."""
+    def render_reply(
+        self, reply: Reply, request: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Render a reply as a server's whole body.
+
+        Args:
+            reply: The reply.
+            request: The body that the client sent, where the reply repeats some of it.
+        """
         ...
 
-    def open_writer(self, *, model: str, reply_id: str | None = None) -> StreamWriter:
-        """Begin to write one streamed reply."""
+    def open_writer(
+        self,
+        *,
+        model: str,
+        reply_id: str | None = None,
+        request: Mapping[str, Any] | None = None,
+    ) -> StreamWriter:
+        """Begin to write one streamed reply.
+
+        Args:
+            model: The model that answers.
+            reply_id: The id of the reply.
+            request: The body that the client sent, where the reply repeats some of it or depends
+                on it; without it, everything that the format has is written.
+        """
         ...
 
     def render_error(self, error: SurecallError) -> WireError:

@@ -117,6 +117,7 @@ def translate_reply(
     headers: Mapping[str, str] | None = None,
     *,
     renamed: Mapping[str, str] | None = None,
+    request: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Translate a provider's whole reply.
 
@@ -126,18 +127,29 @@ def translate_reply(
         target: The format of the client.
         headers: The headers that came with the reply.
         renamed: The names that the translated request was given.
+        request: The body that the client sent, of which some formats repeat a part.
 
     Raises:
         ProviderError: The body is not a reply; `target.render_error` renders it for the client.
     """
     reply = source.parse_message(source.parse_body(body, headers))
-    return target.render_reply(restore_names(reply, renamed or {}))
+    return target.render_reply(restore_names(reply, renamed or {}), request)
 
 
 class StreamTranslator:
     """Translates one streamed reply: text passes at once, calls are written when whole.
 
     A stream that breaks is broken off in the target's own way, and the reason is in `error`.
+
+    Args:
+        source: The format of the provider.
+        target: The format of the client.
+        model: The model that the client asked for.
+        headers: The headers that came with the reply.
+        reply_id: The id of the reply.
+        renamed: The names that the translated request was given.
+        request: The body that the client sent: it may ask for usage, or have settings that some
+            formats repeat.
     """
 
     def __init__(
@@ -149,11 +161,14 @@ class StreamTranslator:
         headers: Mapping[str, str] | None = None,
         reply_id: str | None = None,
         renamed: Mapping[str, str] | None = None,
+        request: Mapping[str, Any] | None = None,
     ) -> None:
         self._source = source
         self._renamed = renamed or {}
         self._folder: StreamFolder = source.open_stream(headers)
-        self._writer: StreamWriter = target.open_writer(model=model, reply_id=reply_id)
+        self._writer: StreamWriter = target.open_writer(
+            model=model, reply_id=reply_id, request=request
+        )
         self._has_begun = False
         self._shown: dict[str, list[str]] = {"text": [], "reasoning": []}
         self.error: ProviderError | None = None

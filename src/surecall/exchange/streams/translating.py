@@ -55,7 +55,9 @@ class Translating(Side):
         model, reply_id = request.model, None
         if begun is not None:
             model, reply_id = begun.model or model, begun.reply_id
-        self._writer = request.protocol.open_writer(model=model, reply_id=reply_id)
+        self._writer = request.protocol.open_writer(
+            model=model, reply_id=reply_id, request=request.settings
+        )
         self._reader: ReplyReader | None = None
         is_taught = asked.mode != "native"
         if request.offers_tools and (policy.text_formats or is_taught):

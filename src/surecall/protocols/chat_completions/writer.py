@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from surecall.errors import ProviderError, SurecallError
 from surecall.jsontext import encode_text, render_event
+from surecall.narrow import as_fields
 from surecall.protocols.base import WireError
 from surecall.protocols.call_ids import CallIds
 from surecall.protocols.server import (
@@ -25,7 +26,7 @@ _REASONING_KEY: Final = "reasoning_content"
 _REASONING_KEYS: Final = frozenset({_REASONING_KEY, "reasoning", "thinking"})
 
 
-def render_reply(reply: Reply) -> dict[str, Any]:
+def render_reply(reply: Reply, request: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Render a reply as a whole completion.
 
     What a client is to send back, such as signed thoughts, goes along as extra fields of the
@@ -76,10 +77,16 @@ def render_error(error: SurecallError) -> WireError:
 class ChatStreamWriter:
     """Writes one reply as completion chunks.
 
-    Usage goes into the chunk with the finish reason, so that no chunk is without a choice.
+    Usage goes into a last chunk without a choice, and only where the client asked for it.
     """
 
-    def __init__(self, *, model: str, reply_id: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        model: str,
+        reply_id: str | None = None,
+        request: Mapping[str, Any] | None = None,
+    ) -> None:
         self._head: dict[str, Any] = {
             "id": reply_id or new_id("chatcmpl-"),
             "object": "chat.completion.chunk",
@@ -88,6 +95,8 @@ class ChatStreamWriter:
         }
         self._ids = CallIds(seed=reply_id or "")
         self._calls = 0
+        options = as_fields((request or {}).get("stream_options"))
+        self._tells_usage = request is None or options.get("include_usage") is True
 
     def begin(self) -> bytes:
         """Open the reply."""
@@ -113,24 +122,22 @@ class ChatStreamWriter:
 
     def end(self, reply: Reply) -> bytes:
         """Close the reply with its finish reason and usage; its text is not written again."""
-        usage = None if reply.usage is None else _render_usage(reply.usage)
         finish = _render_finish(reply, wrote_calls=self._calls > 0)
-        return self._chunk(_echo_extra(reply), finish, usage) + _DONE
+        written = self._chunk(_echo_extra(reply), finish)
+        if self._tells_usage and reply.usage is not None:
+            chunk = {**self._head, "choices": [], "usage": _render_usage(reply.usage)}
+            written += render_event(encode_text(chunk))
+        return written + _DONE
 
     def fail(self, error: SurecallError) -> bytes:
         """Break the reply off with an error event; no end follows."""
         return render_event(encode_text(render_error(error).body))
 
-    def _chunk(
-        self,
-        delta: dict[str, Any],
-        finish_reason: str | None = None,
-        usage: dict[str, Any] | None = None,
-    ) -> bytes:
+    def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
         chunk: dict[str, Any] = {**self._head, "choices": [choice]}
-        if usage is not None:
-            chunk["usage"] = usage
+        if self._tells_usage:
+            chunk["usage"] = None
         return render_event(encode_text(chunk))
 
 

@@ -31,7 +31,7 @@ _STATUSES: Final = {
 }
 
 
-def render_reply(reply: Reply) -> dict[str, Any]:
+def render_reply(reply: Reply, request: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Render a reply as a whole body; a finish reason that the format has no word for is OTHER."""
     ids = CallIds()
     parts: list[dict[str, Any]] = []
@@ -56,7 +56,13 @@ def render_error(error: SurecallError) -> WireError:
 class GeminiStreamWriter:
     """Writes one reply as chunks, each a reply of its own that holds the next piece."""
 
-    def __init__(self, *, model: str, reply_id: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        model: str,
+        reply_id: str | None = None,
+        request: Mapping[str, Any] | None = None,
+    ) -> None:
         self._model = model
         self._id = reply_id or new_id()
         self._ids = CallIds()

@@ -26,7 +26,7 @@ from .requests import MAX_NAME_CHARS
 _ERROR_TYPES: Final = {**ERROR_TYPES, 402: "billing_error", 409: "conflict_error"}
 
 
-def render_reply(reply: Reply) -> dict[str, Any]:
+def render_reply(reply: Reply, request: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Render a reply as a whole message.
 
     Reasoning that came without a signature gets an empty one: none is ever invented.
@@ -117,7 +117,13 @@ class MessagesStreamWriter:
     words were written and followed by something else before its signature came stays unsigned.
     """
 
-    def __init__(self, *, model: str, reply_id: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        model: str,
+        reply_id: str | None = None,
+        request: Mapping[str, Any] | None = None,
+    ) -> None:
         self._model = model
         self._id = reply_id or new_id("msg_")
         self._ids = _call_ids(reply_id)

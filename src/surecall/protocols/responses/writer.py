@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from surecall.errors import SurecallError
 from surecall.jsontext import encode_text, render_event
-from surecall.narrow import as_fields, as_list
+from surecall.narrow import as_fields, as_list, pick_fields
 from surecall.protocols.call_ids import CallIds
 from surecall.protocols.chat_completions import render_error
 from surecall.protocols.server import arguments_text, finish_of, name_text, new_id
@@ -35,8 +35,8 @@ class _ItemIds:
         return f"{prefix}{self._stem}_{self._count}"
 
 
-def render_reply(reply: Reply) -> dict[str, Any]:
-    """Render a reply as a whole response."""
+def render_reply(reply: Reply, request: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Render a reply as a whole response, which repeats the settings of its request."""
     reply_id = reply.id or new_id("resp_")
     ids = _ItemIds(reply_id, reply.id)
     calls = [(_render_call(call, ids), call.id) for call in reply.calls]
@@ -48,14 +48,15 @@ def render_reply(reply: Reply) -> dict[str, Any]:
         text = render(reply.content, ids.next("msg_"))
         said.append(({**text, **_phase_of(reply)}, None))
     output = insert_reasoning(reply.extra.get("reasoning_items"), [*said, *calls])
-    return _render_response(reply, output, reply_id, reply.model or "", int(time()))
+    head = _render_head(reply_id, reply.model or "", int(time()), request or {})
+    return _render_response(reply, output, head)
 
 
 def _render_response(
-    reply: Reply, output: list[dict[str, Any]], reply_id: str, model: str, created_at: int
+    reply: Reply, output: list[dict[str, Any]], head: dict[str, Any]
 ) -> dict[str, Any]:
     """Render the response object that ends a reply; the last item of a cut one is not complete."""
-    response = _render_response_head(reply_id, model, created_at)
+    response = dict(head)
     reason = finish_of(reply)
     if reason in COMPLETE_FINISHES:
         response |= {"status": "completed", "completed_at": int(time())}
@@ -69,8 +70,27 @@ def _render_response(
     return response
 
 
-def _render_response_head(reply_id: str, model: str, created_at: int) -> dict[str, Any]:
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "temperature": None,
+    "tool_choice": "auto",
+    "top_p": None,
+    "truncation": "disabled",
+    "user": None,
+}
+"""Settings that every response has, and what they are where the request does not say it."""
+_REPEATED: Final = ("max_tool_calls", "prompt_cache_key", "safety_identifier", "top_logprobs")
+"""Settings that a response has where its request has them."""
+
+
+def _render_head(
+    reply_id: str, model: str, created_at: int, request: Mapping[str, Any]
+) -> dict[str, Any]:
     """Render a response that has just begun; every field that clients count on is there."""
+    stated = {key: value for key, value in request.items() if value is not None}
     return {
         "id": reply_id,
         "object": "response",
@@ -79,24 +99,24 @@ def _render_response_head(reply_id: str, model: str, created_at: int) -> dict[st
         "background": False,
         "error": None,
         "incomplete_details": None,
-        "instructions": None,
-        "max_output_tokens": None,
-        "metadata": {},
         "model": model,
         "output": [],
-        "parallel_tool_calls": True,
         "previous_response_id": None,
-        "reasoning": {"effort": None, "summary": None},
+        "reasoning": {"effort": None, "summary": None, **as_fields(stated.get("reasoning"))},
         "store": False,
-        "temperature": None,
-        "text": {"format": {"type": "text"}},
-        "tool_choice": "auto",
-        "tools": [],
-        "top_p": None,
-        "truncation": "disabled",
+        "text": {"format": {"type": "text"}, **as_fields(stated.get("text"))},
+        "tools": [_repeat_tool(as_fields(tool)) for tool in as_list(stated.get("tools"))],
         "usage": None,
-        "user": None,
+        **_DEFAULTS,
+        **pick_fields(stated, (*_DEFAULTS, *_REPEATED)),
     }
+
+
+def _repeat_tool(tool: dict[str, Any]) -> dict[str, Any]:
+    """Return a tool as its provider would repeat it, which says more than it has to be told."""
+    if tool.get("type") != "function":
+        return tool
+    return {"description": None, "parameters": None, "strict": False, **tool}
 
 
 def _render_text(text: str, item_id: str) -> dict[str, Any]:
@@ -179,10 +199,15 @@ class ResponsesStreamWriter:
     it in the response that ends the reply, each before what it led to.
     """
 
-    def __init__(self, *, model: str, reply_id: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        model: str,
+        reply_id: str | None = None,
+        request: Mapping[str, Any] | None = None,
+    ) -> None:
         self._id = reply_id or new_id("resp_")
-        self._model = model
-        self._created_at = int(time())
+        self._head = _render_head(self._id, model, int(time()), request or {})
         self._ids = _ItemIds(self._id, reply_id)
         self._sequence = 0
         self._output: list[dict[str, Any]] = []
@@ -196,9 +221,8 @@ class ResponsesStreamWriter:
 
     def begin(self) -> bytes:
         """Open the reply."""
-        head = _render_response_head(self._id, self._model, self._created_at)
-        created = self._event("response.created", response=head)
-        return created + self._event("response.in_progress", response=head)
+        created = self._event("response.created", response=self._head)
+        return created + self._event("response.in_progress", response=self._head)
 
     def text(self, text: str) -> bytes:
         """Write a piece of the text."""
@@ -232,7 +256,7 @@ class ResponsesStreamWriter:
         """Close the reply with its finish reason and usage; its text is not written again."""
         written = self._close_item() + self._end_thoughts(reply.extra)
         output = self._final_output(reply)
-        response = _render_response(reply, output, self._id, self._model, self._created_at)
+        response = _render_response(reply, output, self._head)
         return written + self._event(f"response.{response['status']}", response=response)
 
     def fail(self, error: SurecallError) -> bytes:
@@ -240,9 +264,8 @@ class ResponsesStreamWriter:
         answer = render_error(error)
         stated = as_fields(answer.body["error"])
         code, message = stated["code"], stated["message"]
-        head = _render_response_head(self._id, self._model, self._created_at)
         failure = {"code": _FAILURES.get(answer.status, "server_error"), "message": message}
-        response = {**head, "status": "failed", "error": failure, "output": self._output}
+        response = {**self._head, "status": "failed", "error": failure, "output": self._output}
         # Clients look for the error in different places: beside the type, or one level down.
         written = self._event("error", code=code, message=message, param=None, error=stated)
         return written + self._event("response.failed", response=response)
