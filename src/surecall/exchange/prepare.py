@@ -13,6 +13,7 @@ from surecall.loop.prompting import PromptMode, name_choice, present_tools
 from surecall.narrow import as_fields, as_list
 from surecall.protocols import translate_asked
 from surecall.protocols.call_ids import find_id_shape, pair_calls
+from surecall.protocols.substitutes import name_limit
 from surecall.records import Message, ModelRequest, Receipt, WireRequest
 
 from .history import LIST_KEYS, EchoCache, repair_body, repair_history
@@ -126,6 +127,7 @@ class Preparation:
         if self._is_same:
             wire = source.render_request(asked)
         else:
+            asked = name_limit(asked, self._route.capabilities.max_tokens_field)
             translated = translate_asked(asked, source, target)
             wire, renamed, losses = translated.request, translated.renamed, translated.dropped
             refused = [name for name in losses if name in kinds or name in _REFUSED_LOSSES]
