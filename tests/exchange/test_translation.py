@@ -140,3 +140,224 @@ async def test_a_response_repeats_what_its_client_sent() -> None:
         Script(GOOD), client="responses", body=json.dumps(body).encode(), policy=Policy(steps=())
     )
     assert json.loads(off.body)["instructions"] == "Be brief."
+
+
+# what the other format cannot carry
+
+
+@pytest.mark.parametrize(
+    ("client", "upstream", "fields", "name"),
+    [
+        ("gemini", "chat_completions", {"cachedContent": "cachedContents/1"}, "cachedContent"),
+        ("gemini", "messages", {"cached_content": "cachedContents/1"}, "cached_content"),
+        (
+            "messages",
+            "chat_completions",
+            {"mcp_servers": [{"type": "url", "url": "https://m.test", "name": "x"}]},
+            "mcp_servers",
+        ),
+        ("chat_completions", "messages", {"modalities": ["text", "audio"]}, "modalities"),
+        ("chat_completions", "responses", {"audio": {"voice": "a", "format": "wav"}}, "audio"),
+        ("chat_completions", "gemini", {"web_search_options": {}}, "web_search_options"),
+        (
+            "chat_completions",
+            "responses",
+            {
+                "messages": [
+                    {"role": "user", "content": "Hi"},
+                    {"role": "assistant", "content": None, "audio": {"id": "audio_1"}},
+                    {"role": "user", "content": "Go on"},
+                ]
+            },
+            "messages.audio",
+        ),
+    ],
+)
+async def test_a_part_of_the_prompt_or_a_tool_is_not_left_out(
+    client: str, upstream: str, fields: dict[str, Any], name: str
+) -> None:
+    """Nothing is sent, and the client reads what it was."""
+    send = Script(GOOD)
+    body = {**json.loads(write_request(client, "m")), **fields}
+    answer = await ask(send, client=client, upstream=upstream, body=json.dumps(body).encode())
+    assert (answer.status, send.asked) == (400, [])
+    assert answer.error is not None
+    assert answer.error.code == "CAPABILITY_UNSUPPORTED"
+    assert answer.error.message.endswith(f"cannot carry: {name}.")
+
+
+async def test_a_wish_for_text_is_no_loss() -> None:
+    """Every format answers with text."""
+    send = Script(find_protocol("messages").render_reply(Reply(content="Hi", finish_reason="stop")))
+    body = {**json.loads(write_request("chat_completions", "m")), "modalities": ["text"]}
+    answer = await ask(send, upstream="messages", body=json.dumps(body).encode())
+    assert (answer.status, answer.defects) == (200, ())
+
+
+async def test_a_stop_that_a_format_has_no_place_for_is_a_loss_by_name() -> None:
+    """The reply may be longer than it had to be, and says the same."""
+    said = Reply(content="Hi", finish_reason="stop")
+    send = Script(find_protocol("responses").render_reply(said))
+    body = write_request("chat_completions", "m", stop=["END"])
+    answer = await ask(send, upstream="responses", body=body)
+    assert answer.status == 200
+    assert [(item.code, item.place) for item in answer.defects] == [("FIELD_NOT_CARRIED", "stop")]
+
+
+PICTURE: dict[str, Any] = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
+
+
+def drawn(*parts: dict[str, Any]) -> dict[str, Any]:
+    """Return a reply of Gemini with these parts."""
+    content = {"role": "model", "parts": list(parts)}
+    return {"candidates": [{"content": content, "finishReason": "STOP"}], "modelVersion": "g"}
+
+
+@pytest.mark.parametrize("client", ["chat_completions", "messages", "responses"])
+async def test_an_image_that_a_client_cannot_get_is_noted(client: str) -> None:
+    """With the text that came with it, and alone."""
+    for parts in (({"text": "Here it is."}, PICTURE), (PICTURE,)):
+        answer = await ask(Script(drawn(*parts)), client=client, upstream="gemini")
+        assert answer.status == 200
+        notes = [(item.code, item.message) for item in answer.defects]
+        assert ("PART_NOT_KNOWN", "A part with inlineData was not used.") in notes
+
+
+@pytest.mark.parametrize("client", ["chat_completions", "messages", "responses"])
+def test_an_image_in_a_stream_is_noted_too(client: str) -> None:
+    """The record says what the client did not get."""
+    events = [f"data: {json.dumps(drawn({'text': 'Here.'}, PICTURE))}\n\n".encode()]
+    route = Route(protocol=find_protocol("gemini"), model="m")
+    relayed = relay(request_for(client), route, events)
+    assert fold(client, relayed.sent).content == "Here."
+    assert relayed.ending.defects[0].code == "PART_NOT_KNOWN"
+
+
+# files
+
+
+PDF = "https://files.test/a.pdf"
+
+
+def with_file(client: str) -> bytes:
+    """Return a request about a document at an address."""
+    body = json.loads(write_request(client, "m"))
+    if client == "gemini":
+        data = {"fileUri": PDF, "mimeType": "application/pdf"}
+        body["contents"] = [{"role": "user", "parts": [{"text": "Hi"}, {"fileData": data}]}]
+    elif client == "responses":
+        parts = [{"type": "input_text", "text": "Hi"}, {"type": "input_file", "file_url": PDF}]
+        body["input"] = [{"role": "user", "content": parts}]
+    else:
+        parts = [
+            {"type": "text", "text": "Hi"},
+            {"type": "document", "source": {"type": "url", "url": PDF}},
+        ]
+        body["messages"] = [{"role": "user", "content": parts}]
+    return json.dumps(body).encode()
+
+
+@pytest.mark.parametrize("client", ["gemini", "messages", "responses"])
+@pytest.mark.parametrize(
+    ("upstream", "part"),
+    [
+        ("gemini", {"fileData": {"mimeType": "application/pdf", "fileUri": PDF}}),
+        ("messages", {"type": "document", "source": {"type": "url", "url": PDF}}),
+        ("responses", {"type": "input_file", "file_url": PDF}),
+    ],
+)
+async def test_a_document_at_an_address_is_one_in_the_other_format(
+    client: str, upstream: str, part: dict[str, Any]
+) -> None:
+    """The address is no id."""
+    said = Reply(content="Hi", finish_reason="stop")
+    send = Script(find_protocol(upstream).render_reply(said))
+    answer = await ask(send, client=client, upstream=upstream, body=with_file(client))
+    assert (answer.status, answer.defects) == (200, ())
+    keys = {"gemini": ("contents", "parts"), "responses": ("input", "content")}
+    turns, parts = keys.get(upstream, ("messages", "content"))
+    assert send.asked[0][turns][0][parts][1] == part
+
+
+@pytest.mark.parametrize("client", ["gemini", "messages", "responses"])
+async def test_a_document_at_an_address_is_refused_where_there_are_none(client: str) -> None:
+    """Chat completions know data and ids."""
+    send = Script(GOOD)
+    answer = await ask(send, client=client, body=with_file(client))
+    assert (answer.status, send.asked) == (400, [])
+    assert answer.error is not None
+    assert answer.error.message.endswith("cannot carry: messages.file_url.")
+
+
+@pytest.mark.parametrize("upstream", ["chat_completions", "messages", "responses"])
+@pytest.mark.parametrize(
+    ("uri", "mime"),
+    [
+        ("gs://bucket/a.pdf", "application/pdf"),
+        ("gs://bucket/a.png", "image/png"),
+        ("https://generativelanguage.googleapis.com/v1beta/files/abc", "image/png"),
+    ],
+)
+async def test_a_file_that_only_google_can_open_is_refused(
+    upstream: str, uri: str, mime: str
+) -> None:
+    """It depends on what a provider has stored."""
+    body = json.loads(write_request("gemini", "m"))
+    part = {"fileData": {"fileUri": uri, "mimeType": mime}}
+    body["contents"] = [{"role": "user", "parts": [part]}]
+    send = Script(GOOD)
+    answer = await ask(send, client="gemini", upstream=upstream, body=json.dumps(body).encode())
+    assert (answer.status, send.asked) == (400, [])
+    assert answer.error is not None
+    assert answer.error.message.endswith("cannot carry: messages.file_id.")
+
+
+@pytest.mark.parametrize(
+    ("client", "part", "name"),
+    [
+        ("responses", {"type": "input_image", "file_id": "file_1"}, "messages.input_image"),
+        (
+            "messages",
+            {"type": "search_result", "source": "x", "title": "y", "content": []},
+            "messages.search_result",
+        ),
+    ],
+)
+async def test_a_part_that_chat_completions_do_not_know_is_refused(
+    client: str, part: dict[str, Any], name: str
+) -> None:
+    """A server of that format may pass over it without a word."""
+    body = json.loads(write_request(client, "m"))
+    body["input" if client == "responses" else "messages"] = [{"role": "user", "content": [part]}]
+    send = Script(GOOD)
+    answer = await ask(send, client=client, body=json.dumps(body).encode())
+    assert (answer.status, send.asked) == (400, [])
+    assert answer.error is not None
+    assert answer.error.message.endswith(f"cannot carry: {name}.")
+
+
+def test_losses_of_a_streamed_request_are_noted_too() -> None:
+    """The record of a stream says no less than that of a whole reply."""
+    request = request_for("chat_completions")
+    body = json.dumps({**json.loads(request.body), "stop": ["END"], "seed": 1}).encode()
+    request = type(request).parse("chat_completions", body)
+    said = Reply(content="Hi", finish_reason="stop")
+    writer = find_protocol("responses").open_writer(model="m", reply_id="r1")
+    events = [writer.begin(), writer.text("Hi"), writer.end(said)]
+    relay_to = Route(protocol=find_protocol("responses"), model="m")
+    ending = relay(request, relay_to, events).ending
+    assert ending.outcome == "clean"
+    assert [(item.code, item.place) for item in ending.defects] == [
+        ("FIELD_NOT_CARRIED", "seed"),
+        ("FIELD_NOT_CARRIED", "stop"),
+    ]
+
+
+def test_an_image_beside_a_streamed_call_is_noted() -> None:
+    """The call is clean, and there was more."""
+    call = {"functionCall": {"name": "look", "args": {"what": "x"}}}
+    events = [f"data: {json.dumps(drawn(call, PICTURE))}\n\n".encode()]
+    route = Route(protocol=find_protocol("gemini"), model="m")
+    relayed = relay(request_for("chat_completions"), route, events)
+    assert len(fold("chat_completions", relayed.sent).calls) == 1
+    assert "PART_NOT_KNOWN" in [item.code for item in relayed.ending.defects]

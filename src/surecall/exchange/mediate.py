@@ -325,7 +325,7 @@ class _Exchange:
             body = add_members(body, {REPORT_MEMBER: report})
         defects = verdict.defects
         if asked.losses:
-            defects = (*defects, *map(_note_loss, asked.losses))
+            defects = (*defects, *asked.defects)
         return Delivered(
             status=200,
             body=body,
@@ -399,10 +399,6 @@ class _Exchange:
             return
         calls = reply.calls if verdict.reading is None else verdict.reading.calls
         self._echoes.keep_reply(self._scope, reply, calls)
-
-
-def _note_loss(name: str) -> Defect:
-    return Defect(Code.FIELD_NOT_CARRIED, f"The endpoint's format has no place for {name}.", name)
 
 
 def _receipts_in(bad: Verdict) -> tuple[Receipt, ...]:

@@ -13,7 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.errors import ProviderError
-from surecall.records import Message, ModelRequest, Reply, ToolSpec, WireRequest
+from surecall.narrow import as_fields
+from surecall.records import Message, ModelRequest, Reply, ToolSpec, WireRequest, clip
 from surecall.schema import clean_parameters
 
 from .base import StreamDelta, StreamFolder, StreamWriter, WireProtocol
@@ -106,7 +107,8 @@ def translate_asked(asked: ModelRequest, source: WireProtocol, target: WireProto
     messages = tuple(map(_say_refusals, asked.messages))
     asked = replace(asked, messages=pair_calls(messages))
     asked, renamed = rename_tools(asked, target.name)
-    rendered = target.render_request(_without_own(asked, source.name, target.name))
+    fitting = _without_own(asked, source.name, target.name)
+    rendered = target.render_request(_without_unfit_parts(fitting, source.name, target.name))
     return Translated(rendered, _missing(asked, target.parse_request(rendered)), renamed)
 
 
@@ -243,6 +245,31 @@ def _without_own(request: ModelRequest, source: str, target: str) -> ModelReques
     return replace(request, params=params)
 
 
+_CHAT_PARTS: Final = frozenset({"file", "file_id", "image_url", "input_audio", "text"})
+
+
+def _without_unfit_parts(request: ModelRequest, source: str, target: str) -> ModelRequest:
+    """Leave out parts of which the target could not make anything, and say so in their place."""
+    if source == target:
+        return request
+
+    def fit(part: dict[str, Any]) -> dict[str, Any]:
+        kind = _kind_of(part)
+        is_unfit = target == "chat_completions" and kind not in _CHAT_PARTS
+        if kind == "file_id" and target != "gemini":  # a URI that only Google can open
+            is_unfit = "://" in str(as_fields(part.get("file")).get("file_id"))
+        text = f"[A part of type {clip(kind, 40)} was left out.]"
+        return {"type": "text", "text": text} if is_unfit else part
+
+    messages = tuple(
+        replace(message, content=[fit(part) for part in message.content])
+        if isinstance(message.content, list)
+        else message
+        for message in request.messages
+    )
+    return replace(request, messages=messages)
+
+
 def _say_refusals(message: Message) -> Message:
     """Return a message in which refusals of the model are text, which every format has."""
     content, extra = message.content, message.extra
@@ -288,6 +315,24 @@ def _features(request: ModelRequest) -> Iterator[str]:
         yield from _message_features(message)
 
 
+def part_features(message: Message) -> Iterator[str]:
+    """Name the parts of a message besides text, as `dropped` does."""
+    for part in message.content if isinstance(message.content, list) else ():
+        if part.get("type") != "text":
+            yield f"messages.{_kind_of(part)}"
+
+
+def _kind_of(part: Mapping[str, Any]) -> str:
+    """Return the kind of a part; files differ in how they are referred to."""
+    kind = part.get("type")
+    if kind != "file":
+        return str(kind)
+    file = as_fields(part.get("file"))
+    if file.get("file_data"):
+        return "file"
+    return next((key for key in ("file_url", "file_id") if file.get(key)), "file")
+
+
 def _message_features(message: Message) -> Iterator[str]:
     if message.name:
         yield "messages.name"
@@ -297,9 +342,7 @@ def _message_features(message: Message) -> Iterator[str]:
         yield "messages.tool_calls"
         for key in call.extra:
             yield f"messages.tool_calls.{key}"
+    yield from part_features(message)
     for part in message.content if isinstance(message.content, list) else ():
-        kind = part.get("type")
-        if kind != "text":
-            yield f"messages.{kind}"
         if "cache_control" in part:
             yield "messages.cache_control"

@@ -145,7 +145,8 @@ class Translating(Side):
             if is_plain and self._asked.mode == "native" and reply.finish_reason != "tool_calls":
                 return Found(data=self._end(reply, (), text))
         elif reply.calls and self._is_clean(reading):
-            return Found(data=self._end(reply, reading.calls, None), calls=len(reading.calls))
+            data = self._end(reply, reading.calls, None)
+            return Found(data=data, calls=len(reading.calls), defects=reply.defects)
         return Found(reading=reading, reply=reply, text=text)
 
     def _is_clean(self, reading: Reading) -> bool:
