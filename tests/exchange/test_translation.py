@@ -219,8 +219,9 @@ async def test_an_image_that_a_client_cannot_get_is_noted(client: str) -> None:
     for parts in (({"text": "Here it is."}, PICTURE), (PICTURE,)):
         answer = await ask(Script(drawn(*parts)), client=client, upstream="gemini")
         assert answer.status == 200
-        notes = [(item.code, item.message) for item in answer.defects]
-        assert ("PART_NOT_KNOWN", "A part with inlineData was not used.") in notes
+        note = answer.defects[0]
+        assert note.code == "PART_NOT_KNOWN"
+        assert note.message == "A part has inlineData, which is neither text nor a call."
 
 
 @pytest.mark.parametrize("client", ["chat_completions", "messages", "responses"])

@@ -183,6 +183,22 @@ async def test_an_upstream_is_told_the_version_of_its_api(tmp_path: Path) -> Non
         assert versions == [f"anthropic-version: {Messages.fixed_headers['anthropic-version']}"]
 
 
+async def test_what_was_not_carried_over_is_said_in_a_header(tmp_path: Path) -> None:
+    """An image of Gemini, and a field that it does not know; the record has both too."""
+    picture = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
+    content = {"role": "model", "parts": [{"text": "Here."}, picture]}
+    drawn = {"candidates": [{"content": content, "finishReason": "STOP"}], "modelVersion": "g"}
+    async with serve_stub([reply(drawn)]) as stub:
+        url = stub.url.replace("/v1", "/v1beta")
+        text = f'[upstreams.a]\nurl = "{url}"\nprotocol = "gemini"\nprobe = "off"\n'
+        async with serve_gateway(make_settings(tmp_path, text)) as served:
+            got = await ask(served, "POST", CHAT, {**chat("g"), "user": "ann"})
+            assert got.json["choices"][0]["message"]["content"] == "Here."
+            assert got.headers["x-surecall-outcome"] == "clean"
+            assert got.headers["x-surecall-defects"] == "PART_NOT_KNOWN,FIELD_NOT_CARRIED"
+            assert [item.place for item in served.last.defects] == ["/parts/1", "user"]
+
+
 # what clients wish for
 
 

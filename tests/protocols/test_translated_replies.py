@@ -177,16 +177,6 @@ def test_a_message_without_a_refusal_says_that_too() -> None:
     assert message == {"role": "assistant", "content": "Hello", "refusal": None}
 
 
-def test_a_refusal_beside_text_is_not_lost_without_a_word() -> None:
-    """The text is what the reply says; the defect says that there was more."""
-    chat = find_protocol("chat_completions")
-    message = {"role": "assistant", "content": "Well.", "refusal": NO}
-    body = {"choices": [{"message": message, "finish_reason": "stop"}]}
-    reply = chat.parse_message(chat.parse_body(encode(body)))
-    assert (reply.content, reply.is_refusal) == ("Well.", False)
-    assert [defect.code for defect in reply.defects] == ["PART_NOT_KNOWN"]
-
-
 # what the client asked for
 
 

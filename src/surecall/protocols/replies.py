@@ -218,9 +218,6 @@ class Found:
         )
 
 
-BESIDE_TEXT: Final = "A refusal that came beside the text was left out."
-
-
 def note_arguments(arguments: Any, place: str, defects: list[Defect]) -> None:
     """Note what is odd about arguments that should be the text of an object."""
     if isinstance(arguments, dict):

@@ -10,7 +10,6 @@ from surecall.narrow import as_fields, as_list, count_or_none, other_fields, tex
 from surecall.protocols.base import RawReply
 from surecall.protocols.errors import parse_error_object
 from surecall.protocols.replies import (
-    BESIDE_TEXT,
     check_role,
     check_says_something,
     count_detail,
@@ -48,10 +47,7 @@ def _parse_content(message: Mapping[str, Any]) -> tuple[str | None, str | None, 
     else:
         note = f"The content is of type {type(content).__name__}, not text."
         defects.append(Defect(Code.CONTENT_NOT_USABLE, note, "/content"))
-    refusal = text_or_none(message.get("refusal"))
-    if text and refusal and text != refusal:
-        defects.append(Defect(Code.PART_NOT_KNOWN, BESIDE_TEXT, "/refusal"))
-    text = text or refusal or text
+    text = text or text_or_none(message.get("refusal")) or text
     stated = (text_or_none(message.get(key)) for key in REASONING_KEYS)
     return text, next(filter(None, stated), reasoning or None), defects
 

@@ -125,7 +125,8 @@ class ChatStreamWriter:
         finish = _render_finish(reply, wrote_calls=self._calls > 0)
         written = self._chunk(_echo_extra(reply), finish)
         if self._tells_usage and reply.usage is not None:
-            chunk = {**self._head, "choices": [], "usage": _render_usage(reply.usage)}
+            usage = _render_usage(reply.usage)
+            chunk: dict[str, Any] = {**self._head, "choices": [], "usage": usage}
             written += render_event(encode_text(chunk))
         return written + _DONE
 

@@ -300,7 +300,8 @@ def parse_message(raw: RawReply) -> Reply:
         if isinstance(text, str):
             (found.thoughts if part.get("thought") is True else found.texts).append(text)
         elif kind := next((name for name in _MEDIA_PARTS if member(part, name)), None):
-            found.note(Code.PART_NOT_KNOWN, f"A part with {kind} was not used.", place)
+            note = f"A part has {kind}, which is neither text nor a call."
+            found.note(Code.PART_NOT_KNOWN, note, place)
         elif not signature and not any(member(part, name) for name in _SILENT_PARTS):
             found.defects.append(_note_unknown(item, place))
     is_malformed = raw.finish_reason == _MALFORMED

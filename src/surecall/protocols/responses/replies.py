@@ -9,7 +9,6 @@ from surecall.narrow import as_fields, as_list, count_or_none, other_fields
 from surecall.protocols.base import RawReply
 from surecall.protocols.errors import parse_error_object
 from surecall.protocols.replies import (
-    BESIDE_TEXT,
     Found,
     check_role,
     check_says_something,
@@ -85,8 +84,6 @@ class Output(Found):
         self.is_refusal = bool(refusal) and not text
         self.text = text or refusal or text
         """The text, or the refusal that came in its place."""
-        if text and refusal:
-            self.note(Code.PART_NOT_KNOWN, BESIDE_TEXT, "/output")
         if reasoning := mark_places(self._items, has_text=bool(self.text)):
             self.extra["reasoning_items"] = reasoning
         if self._phase:

@@ -121,7 +121,7 @@ def _repeat_tool(tool: dict[str, Any]) -> dict[str, Any]:
 
 def _render_text(text: str, item_id: str) -> dict[str, Any]:
     """Render a message item."""
-    part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+    part: dict[str, Any] = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
     return _render_message(part, item_id)
 
 
