@@ -205,7 +205,7 @@ def test_usage_is_in_no_chunk_of_another_stream(source: str, asked: dict[str, An
     assert all(chunk["choices"] and "usage" not in chunk for chunk in chunks)
 
 
-TOOL = {
+TOOL: dict[str, Any] = {
     "type": "function",
     "name": "look",
     "parameters": {"type": "object", "properties": {}},
