@@ -284,7 +284,7 @@ async def test_a_connection_ends_when_the_client_asks_for_it() -> None:
 async def test_the_models_are_listed_for_every_client(protocol: str) -> None:
     """Each provider has its own list."""
     path = "/v1beta/models" if protocol == "gemini" else "/v1/models"
-    headers = ["anthropic-version: 2023-06-01"] if protocol == "messages" else []
+    headers = ["anthropic-version: 2026-10-21"] if protocol == "messages" else []
     async with FaultServer(FaultyProvider()) as server:
         _, body = split(await exchange(server, head_of(f"GET {path}", *headers)))
     if protocol == "gemini":

@@ -10,6 +10,7 @@ import pytest
 
 from surecall.gateway.strategy import Strategies
 from surecall.gateway.upstreams import Target, Upstream
+from surecall.protocols.messages import Messages
 
 from .harness import (
     STREAM_END,
@@ -211,6 +212,40 @@ async def test_an_error_has_one_form_whole_and_streamed(
         assert answers[0].body == answers[1].body
         error = answers[0].json["error"]
         assert {name: error[name] for name in shown} == shown
+
+
+async def test_an_upstream_is_told_the_version_of_its_api(tmp_path: Path) -> None:
+    """A client of another format does not say it."""
+    said = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "c",
+        "content": [{"type": "text", "text": "Hello"}],
+        "stop_reason": "end_turn",
+    }
+    async with serve_stub([reply(said)]) as stub:
+        text = f'[upstreams.a]\nurl = "{stub.url}"\nprotocol = "messages"\nprobe = "off"\n'
+        async with serve_gateway(make_settings(tmp_path, text)) as served:
+            assert (await ask(served, "POST", CHAT, chat("c"))).status == 200
+        versions = [line for line in stub.heads[0].splitlines() if line.startswith("anthropic-v")]
+        assert versions == [f"anthropic-version: {Messages.fixed_headers['anthropic-version']}"]
+
+
+async def test_what_was_not_carried_over_is_said_in_a_header(tmp_path: Path) -> None:
+    """An image of Gemini, and a field that it does not know; the record has both too."""
+    picture = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
+    content = {"role": "model", "parts": [{"text": "Here."}, picture]}
+    drawn = {"candidates": [{"content": content, "finishReason": "STOP"}], "modelVersion": "g"}
+    async with serve_stub([reply(drawn)]) as stub:
+        url = stub.url.replace("/v1", "/v1beta")
+        text = f'[upstreams.a]\nurl = "{url}"\nprotocol = "gemini"\nprobe = "off"\n'
+        async with serve_gateway(make_settings(tmp_path, text)) as served:
+            got = await ask(served, "POST", CHAT, {**chat("g"), "user": "ann"})
+            assert got.json["choices"][0]["message"]["content"] == "Here."
+            assert got.headers["x-surecall-outcome"] == "clean"
+            assert got.headers["x-surecall-defects"] == "PART_NOT_KNOWN,FIELD_NOT_CARRIED"
+            assert [item.place for item in served.last.defects] == ["/parts/1", "user"]
 
 
 # what clients wish for

@@ -178,6 +178,12 @@ async def asks_about_fit(value: float | None) -> bool:
     return any("tools" not in request.body for request in transport.requests)
 
 
+async def names_limit(value: str) -> dict[str, Any]:
+    """Return what the limit of a reply is called."""
+    (body,) = await send(["done"], max_tokens=9, capabilities={"max_tokens_field": value})
+    return {name: body[name] for name in body if name.startswith("max_")}
+
+
 @dataclass(frozen=True)
 class Decision:
     """Two values of a capability, and what is seen with each."""
@@ -220,6 +226,14 @@ DECISIONS = [
     ),
     Decision("needs_reasoning_echo", echoes, ((None, None), (False, None), (True, ""))),
     Decision("fit_threshold", asks_about_fit, ((None, False), (0.5, True))),
+    Decision(
+        "max_tokens_field",
+        names_limit,
+        (
+            ("max_tokens", {"max_tokens": 9}),
+            ("max_completion_tokens", {"max_completion_tokens": 9}),
+        ),
+    ),
 ]
 
 

@@ -22,10 +22,12 @@ class Case:
     """Only what is not the default."""
 
 
+NEW_LIMIT = {"max_tokens_field": "max_completion_tokens"}
 CASES = (
     Case("nothing-known", None, None),
     Case("unknown-provider", "acme", "acme/one"),
-    Case("openai", "openai", "gpt-5.2", ALL),
+    Case("openai", "openai", "gpt-5.2", {**ALL, **NEW_LIMIT}),
+    Case("azure", "azure_openai", "my-deployment", NEW_LIMIT),
     Case("openrouter", "openrouter", "qwen/qwen3-30b", ALL),
     Case("alias", "Open-Router", "qwen/qwen3-30b", ALL),
     Case("no-model", "openrouter", None, ALL),
@@ -112,6 +114,7 @@ def test_every_field_says_where_it_comes_from() -> None:
         "false_call_rate": "default",
         "fit_separation": "default",
         "fit_threshold": "default",
+        "max_tokens_field": "default",
     }
     assert resolved.capabilities.context_window_tokens == 9000
 

@@ -260,6 +260,7 @@ def test_a_reply_is_rendered_whole() -> None:
                 "message": {
                     "role": "assistant",
                     "content": "Let me look.",
+                    "refusal": None,
                     "reasoning_content": "Hm.",
                     "tool_calls": [
                         {
@@ -281,7 +282,7 @@ def test_a_reply_is_rendered_whole() -> None:
             "prompt_tokens": 7,
             "completion_tokens": 5,
             "total_tokens": 12,
-            "prompt_tokens_details": {"cached_tokens": 3},
+            "prompt_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 0},
             "completion_tokens_details": {"reasoning_tokens": 2},
         },
     }
@@ -307,24 +308,25 @@ def test_a_call_has_the_same_id_every_time() -> None:
 
 
 def test_a_stream_is_written_event_by_event() -> None:
-    """Calls have their index, usage comes with the finish, and the end is marked."""
+    """Calls have their index, usage comes last of all, and the end is marked."""
     writer = CHAT.open_writer(model="m", reply_id="r1")
     data = writer.begin() + writer.reasoning("Hm.") + writer.text("Hi") + writer.text("")
     data += b"".join(writer.call(call) for call in REPLY.calls) + writer.end(REPLY)
-    *chunks, done = events(data)
+    *chunks, last, done = events(data)
     assert done == "[DONE]"
-    assert {chunk["id"] for chunk in chunks} == {"r1"}
+    assert (last["choices"], last["usage"]["total_tokens"]) == ([], 12)
+    assert {chunk["id"] for chunk in (*chunks, last)} == {"r1"}
     assert {chunk["object"] for chunk in chunks} == {"chat.completion.chunk"}
     deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
     assert deltas[:3] == [
-        {"role": "assistant", "content": None},
+        {"role": "assistant", "content": None, "refusal": None},
         {"reasoning_content": "Hm."},
         {"content": "Hi"},
     ]
     assert [delta["tool_calls"][0]["index"] for delta in deltas[3:5]] == [0, 1]
     assert deltas[5] == REPLY.extra
     assert [chunk["choices"][0]["finish_reason"] for chunk in chunks] == [None] * 5 + ["tool_calls"]
-    assert [chunk.get("usage") is not None for chunk in chunks] == [False] * 5 + [True]
+    assert [chunk["usage"] for chunk in chunks] == [None] * 6
 
 
 def test_a_stream_that_fails_says_so_and_has_no_end() -> None:

@@ -85,7 +85,8 @@ def render_stream(protocol: WireProtocol, reply: Reply, model: str = "m") -> lis
     pieces = [writer.begin()]
     pieces += [writer.reasoning(part) for part in _halves(reply.reasoning)]
     pieces.append(writer.reasoning("", reply.extra))
-    pieces += [writer.text(part) for part in _halves(reply.content)]
+    say = writer.refusal if reply.is_refusal else writer.text
+    pieces += [say(part) for part in _halves(reply.content)]
     pieces += [writer.call(call) for call in reply.calls]
     pieces.append(writer.end(reply))
     return [piece for piece in pieces if piece]

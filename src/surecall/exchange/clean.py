@@ -215,9 +215,10 @@ def _read_messages(body: bytes, checks: Checks) -> Clean | None:
     usage = None
     if used := reply.usage:
         cached = used.cache_read_input_tokens or 0
-        given = used.input_tokens + cached + (used.cache_creation_input_tokens or 0)
+        written = used.cache_creation_input_tokens or 0
+        given = used.input_tokens + cached + written
         total = given + used.output_tokens
-        usage = Usage(given, used.output_tokens, total, cached_tokens=cached)
+        usage = Usage(given, used.output_tokens, total, 0, cached, written)
     return _found(body, reply.model, usage, checks)
 
 

@@ -80,6 +80,7 @@ def reply_with(reply: Reply, reading: Reading) -> Reply:
         content=reading.content or None,
         reasoning=reading.reasoning,
         finish_reason="tool_calls" if reading.calls else finish,
+        is_refusal=reply.is_refusal and not reading.calls,
     )
 
 

@@ -212,7 +212,8 @@ class Judge:
         """
         raw, others = without_others(raw)
         reply = restore_names(self._route.protocol.parse_message(raw), asked.renamed)
-        if self.moves_thoughts and asked.mode == "native" and begins_thought(reply.content or ""):
+        text = "" if reply.is_refusal else reply.content or ""
+        if self.moves_thoughts and asked.mode == "native" and begins_thought(text):
             return self._judge_thought(reply, asked, document, has_others=others)
         reading = self.read(reply, asked)
         return self._judge_reply(reply, reading, asked, body, document, has_others=others)
@@ -328,8 +329,9 @@ class Judge:
 
     def _render(self, reply: Reply) -> bytes:
         """Write a reply in the form in which the client looks for calls."""
-        document = self._request.protocol.render_reply(reply)
-        return encode(with_function_call(document) if self._request.is_legacy else document)
+        request = self._request
+        document = request.protocol.render_reply(reply, request.settings)
+        return encode(with_function_call(document) if request.is_legacy else document)
 
     def _verify(self, body: bytes, calls: int) -> None:
         """Check what was put together as if it had just arrived: nothing else may leave."""
@@ -355,7 +357,7 @@ class Judge:
         reading = read_reply(
             given,
             tools=names or None,
-            text_formats=bool(names) and (self._policy.text_formats or asked.mode != "native"),
+            text_formats=bool(names) and not reply.is_refusal and self._reads_text(asked),
             used_ids=self.used_ids(),
             limits=self._policy.limits,
             taught=asked.mode != "native",
@@ -366,6 +368,9 @@ class Judge:
         if self._usual and reading.calls:
             reading = without_notes(reading, self._usual)
         return without_rules(reading, reply, self._disabled) if self._disabled else reading
+
+    def _reads_text(self, asked: Asked) -> bool:
+        return self._policy.text_formats or asked.mode != "native"
 
     def used_ids(self) -> frozenset[str]:
         """Return the ids of the calls of the conversation."""

@@ -116,8 +116,15 @@ async def relay(
             if not 200 <= status < 300:
                 raise route.protocol.parse_error(status, sent.headers, body)
             source, target = route.protocol, request.protocol
-            renamed = asked.renamed
-            body = encode(translate_reply(body, source, target, sent.headers, renamed=renamed))
+            written = translate_reply(
+                body,
+                source,
+                target,
+                sent.headers,
+                renamed=asked.renamed,
+                request=request.settings,
+            )
+            body = encode(written)
     except SurecallError as error:
         exchange = _Exchange(request, route, _UNREAD, send, None, "", clock, began_s)
         return replace(exchange.fail(error), upstream_s=clock() - began_s)
@@ -318,7 +325,7 @@ class _Exchange:
             body = add_members(body, {REPORT_MEMBER: report})
         defects = verdict.defects
         if asked.losses:
-            defects = (*defects, *map(_note_loss, asked.losses))
+            defects = (*defects, *asked.defects)
         return Delivered(
             status=200,
             body=body,
@@ -397,10 +404,6 @@ class _Exchange:
             return
         calls = reply.calls if verdict.reading is None else verdict.reading.calls
         self._echoes.keep_reply(self._scope, reply, calls)
-
-
-def _note_loss(name: str) -> Defect:
-    return Defect(Code.FIELD_NOT_CARRIED, f"The endpoint's format has no place for {name}.", name)
 
 
 def _receipts_in(bad: Verdict) -> tuple[Receipt, ...]:

@@ -13,7 +13,9 @@ from surecall.loop.prompting import PromptMode, name_choice, present_tools
 from surecall.narrow import as_fields, as_list
 from surecall.protocols import translate_asked
 from surecall.protocols.call_ids import find_id_shape, pair_calls
-from surecall.records import Message, ModelRequest, Receipt, WireRequest
+from surecall.protocols.substitutes import name_limit
+from surecall.protocols.translate import part_features
+from surecall.records import Defect, Message, ModelRequest, Receipt, WireRequest
 
 from .history import LIST_KEYS, EchoCache, repair_body, repair_history
 from .policy import Policy, Route
@@ -32,7 +34,21 @@ _PROMPT_MODES: Final[dict[Mode, PromptMode]] = {
 _CHOICE_KEYS: Final = {"gemini": "toolConfig"}
 _CHOICE_FIELDS: Final = ("tool_choice", "function_call", "toolConfig", "tool_config")
 _TOOL_FIELDS: Final = ("tools", "functions", "parallel_tool_calls")
-_REFUSED_LOSSES: Final = frozenset({"response_format", "tool_choice", "tools"})
+_REFUSED_LOSSES: Final = frozenset(
+    {
+        "audio",
+        "cachedContent",
+        "cached_content",
+        "mcp_servers",
+        "messages.audio",
+        "modalities",
+        "response_format",
+        "tool_choice",
+        "tools",
+        "web_search_options",
+    }
+)
+"""What carries a part of the prompt or a tool, or says what the answer has to be."""
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -47,6 +63,14 @@ class Asked(Struct, frozen=True, kw_only=True):
     receipts: tuple[Receipt, ...] = ()
     offered: frozenset[str] | None = None
     """The tools that may be called, where these are fewer than the client has."""
+
+    @property
+    def defects(self) -> tuple[Defect, ...]:
+        """What the endpoint was not asked, because its format has no place for it."""
+        return tuple(
+            Defect(Code.FIELD_NOT_CARRIED, f"The endpoint's format has no place for {name}.", name)
+            for name in self.losses
+        )
 
 
 def pass_on(request: ClientRequest, route: Route) -> Asked | None:
@@ -111,7 +135,7 @@ class Preparation:
         if self._route.lacks("supports_parallel_tools"):
             asked = replace(asked, parallel_tool_calls=None)
         asked = replace(asked, messages=messages, model=self._route.model)
-        kinds = {f"messages.{kind}" for kind in _part_kinds(asked.messages)}
+        parts = {name for message in asked.messages for name in part_features(message)}
         if mode != "native":
             must_call = must_call or asked.tool_choice not in (None, "auto", "none")
             asked = present_tools(
@@ -126,9 +150,10 @@ class Preparation:
         if self._is_same:
             wire = source.render_request(asked)
         else:
+            asked = name_limit(asked, self._route.capabilities.max_tokens_field)
             translated = translate_asked(asked, source, target)
             wire, renamed, losses = translated.request, translated.renamed, translated.dropped
-            refused = [name for name in losses if name in kinds or name in _REFUSED_LOSSES]
+            refused = [name for name in losses if name in parts or name in _REFUSED_LOSSES]
             if refused:
                 raise _refuse(self._losses_in(refused))
         body = wire.body
@@ -296,12 +321,6 @@ class Preparation:
 
     def _losses_in(self, names: Any) -> str:
         return refuse_losses(names, self._route.protocol.name)
-
-
-def _part_kinds(messages: Sequence[Message]) -> set[str]:
-    contents = (message.content for message in messages)
-    parts = (part for content in contents if isinstance(content, list) for part in content)
-    return {str(part.get("type")) for part in parts} - {"text"}
 
 
 def _rename(message: Message, renamed: dict[str, str]) -> Message:

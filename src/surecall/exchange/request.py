@@ -34,6 +34,9 @@ _CALL_MARKS: Final[Mapping[str, tuple[bytes, ...]]] = {
 """What the body of a request with calls or results has in it, by wire format."""
 
 
+_CONVERSATIONS: Final = frozenset({"contents", "input", "messages"})
+
+
 class CompiledTools(Struct, frozen=True, kw_only=True):
     """The tools of a request, ready to check calls with."""
 
@@ -245,6 +248,18 @@ class ClientRequest:
                 raise _invalid(f"The body cannot be read: {error.message}") from error
             self._document = as_fields(value)
         return self._document
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The members of the request, decoded; the conversation only where that was done before."""
+        if self._document is not None:
+            return self._document
+        members = _decode_members(self.body)
+        stated = {name: raw for name, raw in members.items() if name not in _CONVERSATIONS}
+        try:
+            return as_fields(decode(encode(stated), surrogates="replace"))
+        except JSONTextError:  # in what nobody has had to read so far
+            return {}
 
     def ask(self) -> ModelRequest:
         """Return the whole request, understood.

@@ -43,9 +43,6 @@ _PATHS: Final[Mapping[str, str]] = {
     "messages": "/messages",
     "responses": "/responses",
 }
-_FIXED_HEADERS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
-    "messages": (("anthropic-version", "2023-06-01"),),
-}
 _MIN_CONNECTIONS: Final = 256
 _WINDOW_S: Final = 5.0
 _OPEN_S: Final = 2.0
@@ -136,7 +133,7 @@ class Upstream:
         self._origin: Origin | None = None
         self._opening: asyncio.Lock | None = None
         self._prefix = ""
-        self._fixed = _FIXED_HEADERS.get(entry.protocol, ())
+        self._fixed = tuple(self.protocol.fixed_headers.items())
         self._own = tuple(entry.settings.headers.items())
         self._auth: tuple[tuple[str, str], ...] | None = None
         self._paths: dict[tuple[str, bool], str] = {}

@@ -62,6 +62,8 @@ _OUTPUT_OPTIONS = (
     "structured_request_overrides",
 )
 _LATER_CAPABILITIES = _DEFAULT_CAPABILITIES.keys() - frozenset(_CAPABILITIES_OF_2.split())
+_SPELLINGS = ("max_tokens_field",)
+"""Capabilities that only decide what something is called on the wire: the run is the same."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -330,7 +332,11 @@ def _with_fingerprint(plan: Plan) -> Plan:
         # A run may be resumed after the same was found out anew.
         name: "probe" if origin.startswith("probe:") else origin
         for name, origin in plan.capability_origins.items()
+        if name not in _SPELLINGS
     }
+    capabilities = join_capabilities(plan.capabilities, plan.findings)
+    for name in _SPELLINGS:
+        del capabilities[name]
     surface: dict[str, Any] = {
         "model": plan.model,
         "system": plan.system,
@@ -338,11 +344,7 @@ def _with_fingerprint(plan: Plan) -> Plan:
         "tools": [_describe_tool(tool) for tool in plan.tools],
         "options": _leave_out(options, _LATER_OPTIONS, _DEFAULT_OPTIONS),
         "origins": _leave_out(origins, _LATER_OPTIONS, {}),
-        "capabilities": _leave_out(
-            join_capabilities(plan.capabilities, plan.findings),
-            _LATER_CAPABILITIES,
-            _DEFAULT_CAPABILITIES,
-        ),
+        "capabilities": _leave_out(capabilities, _LATER_CAPABILITIES, _DEFAULT_CAPABILITIES),
         "capability_origins": _leave_out(capability_origins, _LATER_CAPABILITIES, {}),
     }
     if plan.protocol != DEFAULT_PROTOCOL:

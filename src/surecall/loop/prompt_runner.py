@@ -20,6 +20,7 @@ from surecall.narrow import as_fields, as_list
 from surecall.profiles import RESERVED_REQUEST_KEYS, Capabilities
 from surecall.protocols import ChatCompletions, RawReply, StreamDelta, WireProtocol
 from surecall.protocols.replies import DeltaMask, mask_reply
+from surecall.protocols.substitutes import name_limit
 from surecall.reading import rescue_receipts
 from surecall.records import Message, ModelRequest, Receipt, Reply, ToolSpec, WireRequest
 from surecall.redaction import cut_secret_causes, mask_known
@@ -197,6 +198,7 @@ class PromptRunner:
         """Check the request, render it and apply the outbound transforms."""
         check_request(request, self.capabilities)
         excess = find_excess(request, self.capabilities)
+        request = name_limit(request, self.capabilities.max_tokens_field)
         wire = self.protocol.render_request(request)
         if self.protocol.takes_transforms:
             wire = self._transformed(wire)

@@ -143,6 +143,8 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     fit_threshold: float | None = None
     """The score from which a tool fits a request, where asking the model about it was found to
     help; `fit_gate="auto"` asks only then."""
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    """What the limit of a reply is called in chat completions."""
 
 
 class Findings(Struct, frozen=True, kw_only=True):

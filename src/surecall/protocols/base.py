@@ -8,6 +8,7 @@ between: `parse_body` (or a stream folder) finds the message, `parse_message` un
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -36,6 +37,8 @@ class StreamDelta(Struct, frozen=True):
     text: str
     extra: dict[str, Any] = {}
     """What a client has to send back of the thought that ends here, such as its signature."""
+    is_refusal: bool = False
+    """Whether the text is that of a refusal."""
 
 
 class StreamFolder(Protocol):
@@ -70,8 +73,8 @@ class WireError(Struct, frozen=True):
 class StreamWriter(Protocol):
     """Writes one reply as the events that a client of the format expects; no I/O.
 
-    The order is `begin`, then any of `text`, `reasoning` and `call`, then `end` or `fail`. Each
-    returns the bytes to send, which may be none.
+    The order is `begin`, then any of `text`, `refusal`, `reasoning` and `call`, then `end` or
+    `fail`. Each returns the bytes to send, which may be none.
     """
 
     def begin(self) -> bytes:
@@ -80,6 +83,10 @@ class StreamWriter(Protocol):
 
     def text(self, text: str) -> bytes:
         """Write a piece of the text."""
+        ...
+
+    def refusal(self, text: str) -> bytes:
+        """Write a piece of a refusal; formats without a place for it write text."""
         ...
 
     def reasoning(self, text: str, extra: Mapping[str, Any] | None = None) -> bytes:
@@ -112,6 +119,8 @@ class WireProtocol(Protocol):
     """The name of the format, as used in settings."""
     default_prefix: str
     """Where the endpoints are when an address has no path, such as `/v1`."""
+    fixed_headers: Mapping[str, str]
+    """Headers that every request has, besides those with a key."""
     takes_transforms: bool
     """Whether messages, tools and replies have the shape that named transforms edit."""
 
@@ -145,12 +154,32 @@ class WireProtocol(Protocol):
         """Understand a request that a client sent, or raise `RequestError`."""
         ...
 
-    def render_reply(self, reply: Reply) -> dict[str, Any]:
-        """Render a reply as a server's whole body."""
+    def render_reply(
+        self, reply: Reply, request: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Render a reply as a server's whole body.
+
+        Args:
+            reply: The reply.
+            request: The body that the client sent, where the reply repeats some of it.
+        """
         ...
 
-    def open_writer(self, *, model: str, reply_id: str | None = None) -> StreamWriter:
-        """Begin to write one streamed reply."""
+    def open_writer(
+        self,
+        *,
+        model: str,
+        reply_id: str | None = None,
+        request: Mapping[str, Any] | None = None,
+    ) -> StreamWriter:
+        """Begin to write one streamed reply.
+
+        Args:
+            model: The model that answers.
+            reply_id: The id of the reply.
+            request: The body that the client sent, where the reply repeats some of it or depends
+                on it; without it, everything that the format has is written.
+        """
         ...
 
     def render_error(self, error: SurecallError) -> WireError:
@@ -162,6 +191,7 @@ class WireFormat:
     """What most wire formats have in common; a format holds no state."""
 
     default_prefix: str = "/v1"
+    fixed_headers: Mapping[str, str] = MappingProxyType({})
     takes_transforms: bool = False
 
     parse_error = staticmethod(parse_error)

@@ -194,6 +194,7 @@ class Found:
         self.calls: list[RawCall] = []
         self.defects: list[Defect] = []
         self.extra: dict[str, Any] = {}
+        self.is_refusal = False
 
     def note(self, code: Code, message: str, place: str = "") -> None:
         """Note what is odd about a place of the message."""
@@ -213,6 +214,7 @@ class Found:
             id=raw.id,
             defects=(*raw.defects, *self.defects),
             extra=self.extra,
+            is_refusal=self.is_refusal,
         )
 
 
@@ -232,6 +234,7 @@ def make_usage(
     *,
     reasoning: int | None = 0,
     cached: int | None = 0,
+    cache_writes: int | None = 0,
 ) -> Usage | None:
     """Return token counts, of which some may be missing; nothing when all are."""
     if given is None and made is None and total is None:
@@ -243,6 +246,7 @@ def make_usage(
         total_tokens=given + made if total is None else total,
         reasoning_tokens=reasoning or 0,
         cached_tokens=cached or 0,
+        cache_write_tokens=cache_writes or 0,
     )
 
 
@@ -281,7 +285,7 @@ class DeltaMask:
         extra = mask_known(delta.extra) if delta.extra else delta.extra
         if text or extra:
             same = text == delta.text and extra is delta.extra
-            self._on_delta(delta if same else StreamDelta(delta.kind, text, extra))
+            self._on_delta(delta if same else replace(delta, text=text, extra=extra))
 
     def close(self) -> None:
         """Pass on what was held back."""

@@ -189,6 +189,10 @@ def _offer_allowed(
     return tuple(tool for tool in tools if tool.name in names), mode
 
 
+PAUSED_FINISH: Final = "pause_turn"
+"""Why a turn ended that the model has not finished; only messages have a word for it."""
+
+
 def new_id(prefix: str = "") -> str:
     """Return an id that nothing else has."""
     return f"{prefix}{uuid4().hex}"

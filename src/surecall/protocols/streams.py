@@ -390,7 +390,14 @@ class HeldHalves:
     def __init__(self) -> None:
         self._held: dict[Literal["text", "reasoning"], str] = {}
 
-    def show(self, kind: Literal["text", "reasoning"], text: str, shown: list[StreamDelta]) -> str:
+    def show(
+        self,
+        kind: Literal["text", "reasoning"],
+        text: str,
+        shown: list[StreamDelta],
+        *,
+        is_refusal: bool = False,
+    ) -> str:
         """Append what can be shown now, and return it."""
         if self._held:
             text = self._held.pop(kind, "") + text
@@ -399,7 +406,7 @@ class HeldHalves:
             text = text[:-1]
         if text:
             text = mend_surrogates(text)
-            shown.append(StreamDelta(kind, text))
+            shown.append(StreamDelta(kind, text, is_refusal=is_refusal))
         return text
 
     def flush(self, shown: list[StreamDelta]) -> tuple[str, ...]:

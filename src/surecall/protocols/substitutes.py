@@ -1,7 +1,7 @@
 """What a request says instead of what a wire format or a provider does not take.
 
-Arguments that cannot be read, names of tools with other characters, and a choice among some of the
-tools where the format has no word for it.
+Arguments that cannot be read, names of tools with other characters, another name for the limit of
+tokens, and a choice among some of the tools where the format has no word for it.
 """
 
 import re
@@ -159,6 +159,15 @@ def _rename_choice(
     if not isinstance(choice, dict) or not isinstance(name, str):
         return choice
     return {**choice, "function": {**fields, "name": names.get(name, name)}}
+
+
+def name_limit(request: ModelRequest, field: str) -> ModelRequest:
+    """Return a request whose limit of tokens has the name that a provider takes."""
+    params = request.params
+    if "max_tokens" not in params or field in params:
+        return request
+    renamed = {field if key == "max_tokens" else key: value for key, value in params.items()}
+    return replace(request, params=renamed)
 
 
 def narrow_to_allowed(request: ModelRequest) -> ModelRequest:

@@ -13,7 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.errors import ProviderError
-from surecall.records import Message, ModelRequest, Reply, ToolSpec, WireRequest
+from surecall.narrow import as_fields
+from surecall.records import Message, ModelRequest, Reply, ToolSpec, WireRequest, clip
 from surecall.schema import clean_parameters
 
 from .base import StreamDelta, StreamFolder, StreamWriter, WireProtocol
@@ -103,9 +104,11 @@ def translate_asked(asked: ModelRequest, source: WireProtocol, target: WireProto
     Raises:
         RequestError: The target cannot say it.
     """
-    asked = replace(asked, messages=pair_calls(asked.messages))
+    messages = tuple(map(_say_refusals, asked.messages))
+    asked = replace(asked, messages=pair_calls(messages))
     asked, renamed = rename_tools(asked, target.name)
-    rendered = target.render_request(_without_own(asked, source.name, target.name))
+    fitting = _without_own(asked, source.name, target.name)
+    rendered = target.render_request(_without_unfit_parts(fitting, source.name, target.name))
     return Translated(rendered, _missing(asked, target.parse_request(rendered)), renamed)
 
 
@@ -116,6 +119,7 @@ def translate_reply(
     headers: Mapping[str, str] | None = None,
     *,
     renamed: Mapping[str, str] | None = None,
+    request: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Translate a provider's whole reply.
 
@@ -125,18 +129,29 @@ def translate_reply(
         target: The format of the client.
         headers: The headers that came with the reply.
         renamed: The names that the translated request was given.
+        request: The body that the client sent, of which some formats repeat a part.
 
     Raises:
         ProviderError: The body is not a reply; `target.render_error` renders it for the client.
     """
     reply = source.parse_message(source.parse_body(body, headers))
-    return target.render_reply(restore_names(reply, renamed or {}))
+    return target.render_reply(restore_names(reply, renamed or {}), request)
 
 
 class StreamTranslator:
     """Translates one streamed reply: text passes at once, calls are written when whole.
 
     A stream that breaks is broken off in the target's own way, and the reason is in `error`.
+
+    Args:
+        source: The format of the provider.
+        target: The format of the client.
+        model: The model that the client asked for.
+        headers: The headers that came with the reply.
+        reply_id: The id of the reply.
+        renamed: The names that the translated request was given.
+        request: The body that the client sent: it may ask for usage, or have settings that some
+            formats repeat.
     """
 
     def __init__(
@@ -148,11 +163,14 @@ class StreamTranslator:
         headers: Mapping[str, str] | None = None,
         reply_id: str | None = None,
         renamed: Mapping[str, str] | None = None,
+        request: Mapping[str, Any] | None = None,
     ) -> None:
         self._source = source
         self._renamed = renamed or {}
         self._folder: StreamFolder = source.open_stream(headers)
-        self._writer: StreamWriter = target.open_writer(model=model, reply_id=reply_id)
+        self._writer: StreamWriter = target.open_writer(
+            model=model, reply_id=reply_id, request=request
+        )
         self._has_begun = False
         self._shown: dict[str, list[str]] = {"text": [], "reasoning": []}
         self.error: ProviderError | None = None
@@ -188,7 +206,8 @@ class StreamTranslator:
         self.reply = reply = restore_names(reply, self._renamed)
         thoughts = self._unshown("reasoning", reply.reasoning)
         written += self._write(StreamDelta("reasoning", thoughts, reply.extra))
-        written += self._write(StreamDelta("text", self._unshown("text", reply.content)))
+        rest = self._unshown("text", reply.content)
+        written += self._write(StreamDelta("text", rest, is_refusal=reply.is_refusal))
         written += b"".join([self._writer.call(call) for call in reply.calls])
         return written + self._writer.end(reply)
 
@@ -201,7 +220,8 @@ class StreamTranslator:
     def _write(self, delta: StreamDelta) -> bytes:
         self._shown[delta.kind].append(delta.text)
         if delta.kind == "text":
-            return self._writer.text(delta.text)
+            write = self._writer.refusal if delta.is_refusal else self._writer.text
+            return write(delta.text)
         return self._writer.reasoning(delta.text, delta.extra)
 
     def _unshown(self, kind: str, whole: str | None) -> str:
@@ -223,6 +243,46 @@ def _without_own(request: ModelRequest, source: str, target: str) -> ModelReques
         own |= _OPENAI_PARAMS
     params = {key: value for key, value in request.params.items() if key not in own}
     return replace(request, params=params)
+
+
+_CHAT_PARTS: Final = frozenset({"file", "file_id", "image_url", "input_audio", "text"})
+
+
+def _without_unfit_parts(request: ModelRequest, source: str, target: str) -> ModelRequest:
+    """Leave out parts of which the target could not make anything, and say so in their place."""
+    if source == target:
+        return request
+
+    def fit(part: dict[str, Any]) -> dict[str, Any]:
+        kind = _kind_of(part)
+        is_unfit = target == "chat_completions" and kind not in _CHAT_PARTS
+        if kind == "file_id" and target != "gemini":  # a URI that only Google can open
+            is_unfit = "://" in str(as_fields(part.get("file")).get("file_id"))
+        text = f"[A part of type {clip(kind, 40)} was left out.]"
+        return {"type": "text", "text": text} if is_unfit else part
+
+    messages = tuple(
+        replace(message, content=[fit(part) for part in message.content])
+        if isinstance(message.content, list)
+        else message
+        for message in request.messages
+    )
+    return replace(request, messages=messages)
+
+
+def _say_refusals(message: Message) -> Message:
+    """Return a message in which refusals of the model are text, which every format has."""
+    content, extra = message.content, message.extra
+    if isinstance(content, list):
+        content = [
+            {"type": "text", "text": part.get("refusal")} if part.get("type") == "refusal" else part
+            for part in content
+        ]
+    refusal = extra.get("refusal")
+    if isinstance(refusal, str):
+        content = content or refusal
+        extra = {key: value for key, value in extra.items() if key != "refusal"}
+    return replace(message, content=content, extra=extra)
 
 
 def _missing(asked: ModelRequest, carried: ModelRequest) -> tuple[str, ...]:
@@ -255,6 +315,24 @@ def _features(request: ModelRequest) -> Iterator[str]:
         yield from _message_features(message)
 
 
+def part_features(message: Message) -> Iterator[str]:
+    """Name the parts of a message besides text, as `dropped` does."""
+    for part in message.content if isinstance(message.content, list) else ():
+        if part.get("type") != "text":
+            yield f"messages.{_kind_of(part)}"
+
+
+def _kind_of(part: Mapping[str, Any]) -> str:
+    """Return the kind of a part; files differ in how they are referred to."""
+    kind = part.get("type")
+    if kind != "file":
+        return str(kind)
+    file = as_fields(part.get("file"))
+    if file.get("file_data"):
+        return "file"
+    return next((key for key in ("file_url", "file_id") if file.get(key)), "file")
+
+
 def _message_features(message: Message) -> Iterator[str]:
     if message.name:
         yield "messages.name"
@@ -264,9 +342,7 @@ def _message_features(message: Message) -> Iterator[str]:
         yield "messages.tool_calls"
         for key in call.extra:
             yield f"messages.tool_calls.{key}"
+    yield from part_features(message)
     for part in message.content if isinstance(message.content, list) else ():
-        kind = part.get("type")
-        if kind != "text":
-            yield f"messages.{kind}"
         if "cache_control" in part:
             yield "messages.cache_control"

@@ -65,6 +65,8 @@ class Usage(Struct, frozen=True):
     total_tokens: int = 0
     reasoning_tokens: int = 0
     cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    """Input that was put into the cache, where that is counted."""
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(*map(add, astuple(self), astuple(other)))
@@ -99,6 +101,8 @@ class Reply(Struct, frozen=True, kw_only=True):
     """Changes made to understand the message, outside the calls that it keeps."""
     malformed: str = ""
     """What the model wrote for a call that the provider could not read; never text to show."""
+    is_refusal: bool = False
+    """Whether the content is a refusal, which some formats keep apart from text."""
 
 
 class Reading(Struct, frozen=True, kw_only=True):

@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from time import perf_counter
 from typing import Final, TypeVar
 
+from msgspec.structs import replace
+
 from surecall.apart import read_aside, run_apart
 from surecall.protocols import RawReply, StreamDelta, StreamFolder
 
@@ -79,6 +81,6 @@ def _show(
         for at in range(0, len(delta.text), _SLICE_CHARS):
             is_short = len(delta.text) <= _SLICE_CHARS
             piece = delta.text[at : at + _SLICE_CHARS]
-            on_delta(delta if is_short else StreamDelta(delta.kind, piece))
+            on_delta(delta if is_short else replace(delta, text=piece, extra={}))
             yield
     yield

@@ -121,7 +121,7 @@ ODD = (
     Odd("unknown kind", {"hologram": {}}, Code.PART_NOT_KNOWN),
     Odd("no part", "text", Code.CONTENT_NOT_USABLE),
     Odd("call as text", {"functionCall": "look()"}, Code.CALL_ENTRY_DROPPED),
-    Odd("image", {"inlineData": {"mimeType": "image/png", "data": "AA=="}}, None),
+    Odd("image", {"inlineData": {"mimeType": "image/png", "data": "AA=="}}, Code.PART_NOT_KNOWN),
     Odd("code", {"executableCode": {"code": "1"}}, None),
     Odd("only a signature", {"thoughtSignature": "S"}, None),
     Odd("name of another type", {"functionCall": {"name": 3}}, None, 1),

@@ -91,7 +91,7 @@ def test_reasons_to_stop_have_one_name(stop_reason: str | None, finish: str | No
                 "output_tokens": 2,
                 "output_tokens_details": {"thinking_tokens": 1},
             },
-            Usage(15, 2, 17, 1, 7),
+            Usage(15, 2, 17, 1, 7, 5),
         ),
         ({"input_tokens": 3, "cache_read_input_tokens": None, "output_tokens": -1}, Usage(3, 0, 3)),
         ({}, None),

@@ -7,6 +7,7 @@ from typing import Any
 
 import anthropic
 import pytest
+from anthropic._constants import ANTHROPIC_API_VERSION
 from anthropic.types import Message as SDKMessage
 from anthropic.types import (
     MessageParam,
@@ -370,3 +371,9 @@ def test_requests_are_valid_by_the_types_of_the_sdk() -> None:
     assert set(body) <= set(known) | set(declared)
     for field in FIELDS:
         TypeAdapter(field.type).validate_python(body[field.key], strict=True)
+
+
+def test_the_version_of_the_api_is_that_of_the_sdk() -> None:
+    """Both were made from the same types."""
+    asked = PROTOCOL.render_request(ModelRequest(model="m", messages=(Message("user", "Hi"),)))
+    assert asked.headers == PROTOCOL.fixed_headers == {"anthropic-version": ANTHROPIC_API_VERSION}

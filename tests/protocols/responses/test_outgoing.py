@@ -151,7 +151,7 @@ def test_text_after_a_call_is_a_message_of_its_own() -> None:
         (None, "completed", None),
         ("length", "incomplete", "max_output_tokens"),
         ("content_filter", "incomplete", "content_filter"),
-        ("pause_turn", "incomplete", "pause_turn"),
+        ("pause_turn", "completed", None),
     ],
 )
 def test_a_finish_reason_is_a_status(finish: str | None, status: str, reason: str | None) -> None:

@@ -181,6 +181,7 @@ class StreamRelay:
             found = side.close(error)
             self._tries.usage = side.usage
             if found.reading is None:
+                self._defects += found.defects
                 if found.calls:
                     self._keep_echoes(None)
                 return self._end(found.data, found.outcome, calls=found.calls)
@@ -334,7 +335,7 @@ class StreamRelay:
         side = self._side
         return replace(
             ending,
-            defects=self._defects,
+            defects=self._defects if self._first is None else self._defects + self._first.defects,
             steps=tuple(self._tries.steps),
             parse_error=self._tries.parse_error,
             upstream_requests=self._tries.requests,

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from surecall.errors import SurecallError
 from surecall.exchange.policy import Outcome
-from surecall.records import Reading, Receipt, Reply, ToolCall, Usage
+from surecall.records import Defect, Reading, Receipt, Reply, ToolCall, Usage
 
 from .wire import Stated
 
@@ -22,6 +22,7 @@ class Found(Struct, kw_only=True):
     """The end as it came."""
     outcome: Outcome = "clean"
     calls: int = 0
+    defects: tuple[Defect, ...] = ()
     text: str | None = None
     """What comes in the place of held text; `None` leaves it as it is."""
 

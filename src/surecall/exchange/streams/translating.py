@@ -55,7 +55,9 @@ class Translating(Side):
         if begun is not None:
             model, reply_id = begun.model or model, begun.reply_id
         open_writer = LegacyWriter if request.is_legacy else request.protocol.open_writer
-        self._writer: StreamWriter = open_writer(model=model, reply_id=reply_id)
+        self._writer: StreamWriter = open_writer(
+            model=model, reply_id=reply_id, request=request.settings
+        )
         self._reader: ReplyReader | None = None
         is_taught = asked.mode != "native"
         if request.offers_tools and (policy.text_formats or is_taught):
@@ -131,7 +133,7 @@ class Translating(Side):
             raise error
         reply = self._protocol.parse_message(self._folder.close())
         reply = restore_names(reply, self._asked.renamed)
-        if self._lead is not None:
+        if self._lead is not None and not reply.is_refusal:
             reply = self._lead.close(reply)
         self._reply = reply
         if self._lead is not None and (in_thought := self._lead.reading) is not None:
@@ -143,7 +145,8 @@ class Translating(Side):
             if is_plain and self._asked.mode == "native" and reply.finish_reason != "tool_calls":
                 return Found(data=self._end(reply, (), text))
         elif reply.calls and self._is_clean(reading):
-            return Found(data=self._end(reply, reading.calls, None), calls=len(reading.calls))
+            data = self._end(reply, reading.calls, None)
+            return Found(data=data, calls=len(reading.calls), defects=reply.defects)
         return Found(reading=reading, reply=reply, text=text)
 
     def _is_clean(self, reading: Reading) -> bool:
@@ -164,7 +167,7 @@ class Translating(Side):
     def _read(self, reply: Reply) -> tuple[Reading, str | None]:
         """Read the whole reply; also return the text that is left to write."""
         reader = self._reader
-        if reply.calls or reader is None:
+        if reply.calls or reply.is_refusal or reader is None:
             return self._judge.read(reply, self._asked), None
         content = reply.content or ""
         before = reader.last_retraction
@@ -221,12 +224,14 @@ class Translating(Side):
             sent = self._shown if self._reader is None else self._read_chars
             sent = self._settled if self._has_changed else sent
             text = (reply.content or "")[sent:]
-        written.append(writer.text(text))
+        is_refusal = reply.is_refusal and not calls
+        written.append(writer.refusal(text) if is_refusal else writer.text(text))
         written += [writer.call(call) for call in calls]
         finish = reply.finish_reason
         if calls and came_to_its_end(finish):
             finish = "tool_calls"
-        written.append(writer.end(replace(reply, calls=tuple(calls), finish_reason=finish)))
+        ended = replace(reply, calls=tuple(calls), finish_reason=finish, is_refusal=is_refusal)
+        written.append(writer.end(ended))
         return b"".join(written)
 
     def _begin(self) -> bytes:
@@ -239,6 +244,8 @@ class Translating(Side):
         if delta.kind == "reasoning":
             self._thought += len(delta.text)
             return self._writer.reasoning(delta.text, delta.extra)
+        if delta.is_refusal:  # which makes no calls
+            return self._refuse(delta.text)
         text, written = delta.text, b""
         if self._lead is not None:
             thought, text = self._lead.feed(text)
@@ -252,6 +259,13 @@ class Translating(Side):
         if not reader.has_calls:
             self._settled = self._shown - reader.held_characters
         return written
+
+    def _refuse(self, text: str) -> bytes:
+        self._shown += len(text)
+        self._settled += len(text)
+        self._read_chars += len(text)
+        self._has_text = self._has_text or bool(text.strip())
+        return self._writer.refusal(text)
 
     def _take(self, events: Sequence[ReadEvent]) -> bytes:
         """Write what the reader is certain of."""

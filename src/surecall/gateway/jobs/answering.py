@@ -37,7 +37,7 @@ class AnsweringJob(AskingJob):
         status, body, receipts = delivered.status, delivered.body, len(delivered.receipts)
         await self._keep(self._record(status, delivered, body))
         link, cycle = self._link, self._cycle
-        is_usual = not delivered.headers and delivered.error is None
+        is_usual = not delivered.headers and delivered.error is None and not delivered.defects
         if is_usual and link.can_write(cycle) and not self._core.is_draining:
             link.write_reply(cycle, status, delivered.outcome, receipts, of=self.id, body=body)
             return
@@ -46,6 +46,9 @@ class AnsweringJob(AskingJob):
             (b"content-length", str(len(body)).encode()),
             *self._own_headers(delivered.outcome, receipts),
         ]
+        if delivered.defects:
+            codes = ",".join(dict.fromkeys(defect.code for defect in delivered.defects))
+            headers.append((b"x-surecall-defects", codes.encode()))
         if delivered.headers:
             headers += returned_plain(delivered.headers)
         if delivered.error is not None and status >= 400 and not self._may_be_repeated(delivered):

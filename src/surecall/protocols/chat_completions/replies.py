@@ -31,7 +31,10 @@ _REASONING_PARTS: Final = ("reasoning", "thinking", "reasoning_text")
 
 
 def _parse_content(message: Mapping[str, Any]) -> tuple[str | None, str | None, list[Defect]]:
-    """Read text and reasoning from whatever shape they have, and what is odd about them."""
+    """Read text and reasoning from whatever shape they have, and what is odd about them.
+
+    A refusal stands where text would.
+    """
     content = message.get("content")
     text: str | None = None
     reasoning = ""
@@ -143,10 +146,12 @@ def parse_message(raw: RawReply) -> Reply:
     calls, defects, receipts = _parse_calls(message)
     text, reasoning = message.get("content"), None
     extra: dict[str, Any] = {}
+    is_refusal = False
     is_plain = message.keys() <= _NOT_ECHOED and not message.get("refusal")
     if not is_plain or not (text is None or text.__class__ is str):
         text, reasoning, odd = _parse_content(message)
         defects = [*odd, *defects]
+        is_refusal = bool(text) and text == message.get("refusal")
         extra = other_fields(message, _NOT_ECHOED)
     return Reply(
         content=text,
@@ -159,6 +164,7 @@ def parse_message(raw: RawReply) -> Reply:
         defects=(*raw.defects, *defects) if defects else raw.defects,
         extra=extra,
         receipts=receipts,
+        is_refusal=is_refusal,
     )
 
 
@@ -181,6 +187,7 @@ def parse_usage(usage: Any) -> Usage | None:
         cached=count_detail(counts, "prompt_tokens_details", "cached_tokens")
         or count_or_none(counts.get("prompt_cache_hit_tokens"))
         or count_or_none(counts.get("cached_tokens")),
+        cache_writes=count_detail(counts, "prompt_tokens_details", "cache_write_tokens"),
     )
 
 

@@ -37,6 +37,8 @@ def render_request(request: ModelRequest) -> WireRequest:
         body["response_format"] = request.response_format
     for key, value in request.params.items():
         body.setdefault(key, value)
+    if body.get("top_logprobs") is not None:
+        body.setdefault("logprobs", True)  # how many there are does not say it
     if request.stream:
         body["stream"] = True
         body.setdefault("stream_options", {"include_usage": True})

@@ -186,9 +186,17 @@ def parse_request(request: WireRequest) -> ModelRequest:
         tool_choice=choice,
         parallel_tool_calls=parse_switch(body, "parallel_tool_calls"),
         response_format=_parse_response_format(body.get("response_format")),
-        params=other_fields(body, _OWN_FIELDS),
+        params=_parse_params(body),
         stream=request.stream or bool(parse_switch(body, "stream")),
     )
+
+
+def _parse_params(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the other settings; that text is wanted need not be said."""
+    params = other_fields(body, _OWN_FIELDS)
+    if params.get("modalities") == ["text"]:
+        del params["modalities"]
+    return params
 
 
 def _parse_messages(items: Any) -> tuple[Message, ...]:

@@ -134,7 +134,7 @@ class _PartialMessage(Noted):
         if key == "refusal" and isinstance(value, str):
             self._keep(key, value)
             if not self._texts.get("content"):
-                self._show("text", value, shown)
+                self._show("text", value, shown, is_refusal=True)
         elif key == "function_call" and isinstance(value, dict):
             call = as_fields(value)
             self._legacy = self._legacy or PartialCall(self._kept)
@@ -168,11 +168,13 @@ class _PartialMessage(Noted):
             kept = self._texts[key] = KeptText(self._kept)
         kept.append(text)
 
-    def _show(self, kind: _Kind, text: str, shown: list[StreamDelta]) -> None:
+    def _show(
+        self, kind: _Kind, text: str, shown: list[StreamDelta], *, is_refusal: bool = False
+    ) -> None:
         if self.has_halves:
-            self._halves.show(kind, text, shown)
+            self._halves.show(kind, text, shown, is_refusal=is_refusal)
         elif text:
-            shown.append(StreamDelta(kind, text))
+            shown.append(StreamDelta(kind, text, is_refusal=is_refusal))
 
 
 class _Detail:

@@ -6,10 +6,12 @@ from typing import Any, Final
 
 from surecall.errors import ProviderError, SurecallError
 from surecall.jsontext import encode_text, render_event
+from surecall.narrow import as_fields
 from surecall.protocols.base import WireError
 from surecall.protocols.call_ids import CallIds
 from surecall.protocols.server import (
     ERROR_TYPES,
+    PAUSED_FINISH,
     arguments_text,
     error_text,
     finish_of,
@@ -24,14 +26,15 @@ _REASONING_KEY: Final = "reasoning_content"
 _REASONING_KEYS: Final = frozenset({_REASONING_KEY, "reasoning", "thinking"})
 
 
-def render_reply(reply: Reply) -> dict[str, Any]:
+def render_reply(reply: Reply, request: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Render a reply as a whole completion.
 
     What a client is to send back, such as signed thoughts, goes along as extra fields of the
     message.
     """
     ids = CallIds(seed=reply.id or "")
-    message: dict[str, Any] = {"role": "assistant", "content": reply.content}
+    text, refusal = (None, reply.content) if reply.is_refusal else (reply.content, None)
+    message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": refusal}
     if reply.reasoning:
         message[_REASONING_KEY] = reply.reasoning
     if reply.calls:
@@ -48,7 +51,7 @@ def render_reply(reply: Reply) -> dict[str, Any]:
                 "index": 0,
                 "message": message,
                 "logprobs": None,
-                "finish_reason": finish_of(reply),
+                "finish_reason": _render_finish(reply),
             }
         ],
     }
@@ -74,10 +77,16 @@ def render_error(error: SurecallError) -> WireError:
 class ChatStreamWriter:
     """Writes one reply as completion chunks.
 
-    Usage goes into the chunk with the finish reason, so that no chunk is without a choice.
+    Usage goes into a last chunk without a choice, and only where the client asked for it.
     """
 
-    def __init__(self, *, model: str, reply_id: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        model: str,
+        reply_id: str | None = None,
+        request: Mapping[str, Any] | None = None,
+    ) -> None:
         self._head: dict[str, Any] = {
             "id": reply_id or new_id("chatcmpl-"),
             "object": "chat.completion.chunk",
@@ -86,14 +95,20 @@ class ChatStreamWriter:
         }
         self._ids = CallIds(seed=reply_id or "")
         self._calls = 0
+        options = as_fields((request or {}).get("stream_options"))
+        self._tells_usage = request is None or options.get("include_usage") is True
 
     def begin(self) -> bytes:
         """Open the reply."""
-        return self._chunk({"role": "assistant", "content": None})
+        return self._chunk({"role": "assistant", "content": None, "refusal": None})
 
     def text(self, text: str) -> bytes:
         """Write a piece of the text."""
         return self._chunk({"content": text}) if text else b""
+
+    def refusal(self, text: str) -> bytes:
+        """Write a piece of a refusal."""
+        return self._chunk({"refusal": text}) if text else b""
 
     def reasoning(self, text: str, extra: Mapping[str, Any] | None = None) -> bytes:
         """Write a piece of the reasoning; what is to be sent back goes along with the end."""
@@ -107,24 +122,23 @@ class ChatStreamWriter:
 
     def end(self, reply: Reply) -> bytes:
         """Close the reply with its finish reason and usage; its text is not written again."""
-        usage = None if reply.usage is None else _render_usage(reply.usage)
-        finish = finish_of(reply, wrote_calls=self._calls > 0)
-        return self._chunk(_echo_extra(reply), finish, usage) + _DONE
+        finish = _render_finish(reply, wrote_calls=self._calls > 0)
+        written = self._chunk(_echo_extra(reply), finish)
+        if self._tells_usage and reply.usage is not None:
+            usage = _render_usage(reply.usage)
+            chunk: dict[str, Any] = {**self._head, "choices": [], "usage": usage}
+            written += render_event(encode_text(chunk))
+        return written + _DONE
 
     def fail(self, error: SurecallError) -> bytes:
         """Break the reply off with an error event; no end follows."""
         return render_event(encode_text(render_error(error).body))
 
-    def _chunk(
-        self,
-        delta: dict[str, Any],
-        finish_reason: str | None = None,
-        usage: dict[str, Any] | None = None,
-    ) -> bytes:
+    def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
         chunk: dict[str, Any] = {**self._head, "choices": [choice]}
-        if usage is not None:
-            chunk["usage"] = usage
+        if self._tells_usage:
+            chunk["usage"] = None
         return render_event(encode_text(chunk))
 
 
@@ -133,6 +147,13 @@ def _render_call(call: RawCall, ids: CallIds) -> dict[str, Any]:
     function = {"name": name_text(call), "arguments": arguments_text(call)}
     wire = {"id": ids.assign_to(call), "type": "function", "function": function}
     return wire | call.extra | wire
+
+
+def _render_finish(reply: Reply, *, wrote_calls: bool = False) -> str:
+    """Render a finish reason; a turn that was paused has ended as far as clients can see."""
+    if reply.finish_reason == PAUSED_FINISH:
+        return "tool_calls" if reply.calls or wrote_calls else "stop"
+    return finish_of(reply, wrote_calls=wrote_calls)
 
 
 def _echo_extra(reply: Reply) -> dict[str, Any]:
@@ -149,6 +170,9 @@ def _render_usage(usage: Usage) -> dict[str, Any]:
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,
         "total_tokens": usage.total_tokens,
-        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "prompt_tokens_details": {
+            "cached_tokens": usage.cached_tokens,
+            "cache_write_tokens": usage.cache_write_tokens,
+        },
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
     }

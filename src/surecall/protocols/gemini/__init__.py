@@ -1,5 +1,8 @@
 """Google's `:generateContent` format."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from .replies import parse_body, parse_error, parse_message
 from .requests import render_auth, render_request, render_tool, schema_losses
 from .server import parse_request
@@ -14,6 +17,7 @@ class Gemini:
 
     name: str = "gemini"
     default_prefix: str = "/v1beta"
+    fixed_headers: Mapping[str, str] = MappingProxyType({})
     takes_transforms: bool = False
 
     render_auth = staticmethod(render_auth)

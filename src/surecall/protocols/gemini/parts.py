@@ -29,6 +29,10 @@ _BY_SUFFIX: Final = {
 }
 
 
+_OPEN: Final = ("data:", "http://", "https://")
+_STORED: Final = "https://generativelanguage.googleapis.com/"
+
+
 def render_parts(content: str | list[dict[str, Any]] | None) -> list[dict[str, Any]]:
     """Render the content of a message.
 
@@ -57,7 +61,7 @@ def _render_part(part: dict[str, Any]) -> dict[str, Any]:
             return {"inlineData": {"mimeType": mime, "data": sound["data"]}}
     if kind == "file":
         file = as_fields(part.get("file"))
-        data = file.get("file_data") or file.get("file_id")
+        data = file.get("file_data") or file.get("file_url") or file.get("file_id")
         if isinstance(data, str):
             return _render_url(data)
     raise RequestError(
@@ -88,9 +92,12 @@ def parse_part(part: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _as_url(url: str, mime: str) -> dict[str, Any]:
+    """Return a reference to a file; what only Google can open goes by an id."""
+    if url.startswith(_STORED) or not url.startswith(_OPEN):
+        return {"type": "file", "file": {"file_id": url}}
     if mime.startswith("image/") or (not mime and _mime_of(url).startswith("image/")):
         return {"type": "image_url", "image_url": {"url": url}}
-    key = "file_data" if url.startswith("data:") else "file_id"
+    key = "file_data" if url.startswith("data:") else "file_url"
     return {"type": "file", "file": {key: url}}
 
 

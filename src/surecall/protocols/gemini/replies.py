@@ -128,7 +128,9 @@ _MALFORMED_START: Final = "Malformed function call:"
 _PRINTED: Final = ("print(", ")")
 _NAMESPACE: Final = re.compile(r"(?<![\w.:'\"])(?:call:)?default_api[.:](?=[\w-]++[ \t]*+[({])")
 _QUOTE: Final = "<ctrl46>"
-_SILENT_PARTS: Final = ("inlineData", "fileData", "executableCode", "codeExecutionResult")
+_MEDIA_PARTS: Final = ("inlineData", "fileData")
+"""Parts such as images, which replies in other formats do not have."""
+_SILENT_PARTS: Final = ("executableCode", "codeExecutionResult")
 """Parts that are known, and hold neither text nor a call of ours."""
 
 
@@ -297,6 +299,9 @@ def parse_message(raw: RawReply) -> Reply:
             found.extra["thought_signature"] = signature
         if isinstance(text, str):
             (found.thoughts if part.get("thought") is True else found.texts).append(text)
+        elif kind := next((name for name in _MEDIA_PARTS if member(part, name)), None):
+            note = f"A part has {kind}, which is neither text nor a call."
+            found.note(Code.PART_NOT_KNOWN, note, place)
         elif not signature and not any(member(part, name) for name in _SILENT_PARTS):
             found.defects.append(_note_unknown(item, place))
     is_malformed = raw.finish_reason == _MALFORMED

@@ -78,7 +78,7 @@ _REFUSED: Final = frozenset(
 _FORMAT_FIELDS: Final = ("responseMimeType", "responseSchema", "responseJsonSchema")
 _BUDGETS: Final = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24576}
 _EFFORTS: Final = {budget: effort for effort, budget in _BUDGETS.items()}
-_LEVELS: Final = {"none": "MINIMAL", "xhigh": "HIGH"}
+_LEVELS: Final = {"max": "HIGH", "none": "MINIMAL", "xhigh": "HIGH"}
 _MODES: Final = {"any": "ANY", "auto": "AUTO", "none": "NONE", "required": "ANY"}
 _JSON: Final = "application/json"
 
@@ -101,6 +101,8 @@ def render_config(
             beside[name] = value
     if response_format is not None:
         config.update(_render_format(response_format))
+    if config.get("logprobs") is not None:
+        config.setdefault("responseLogprobs", True)  # how many there are does not say it
     thinking = {**as_fields(config.get("thinkingConfig")), **as_fields(given.get("thinkingConfig"))}
     config.update(given)
     if thinking:

@@ -31,7 +31,7 @@ _STATUSES: Final = {
 }
 
 
-def render_reply(reply: Reply) -> dict[str, Any]:
+def render_reply(reply: Reply, request: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Render a reply as a whole body; a finish reason that the format has no word for is OTHER."""
     ids = CallIds()
     parts: list[dict[str, Any]] = []
@@ -56,7 +56,13 @@ def render_error(error: SurecallError) -> WireError:
 class GeminiStreamWriter:
     """Writes one reply as chunks, each a reply of its own that holds the next piece."""
 
-    def __init__(self, *, model: str, reply_id: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        model: str,
+        reply_id: str | None = None,
+        request: Mapping[str, Any] | None = None,
+    ) -> None:
         self._model = model
         self._id = reply_id or new_id()
         self._ids = CallIds()
@@ -68,6 +74,10 @@ class GeminiStreamWriter:
     def text(self, text: str) -> bytes:
         """Write a piece of the text."""
         return self._event([{"text": text}]) if text else b""
+
+    def refusal(self, text: str) -> bytes:
+        """Write a piece of a refusal, which is text here; the finish reason says what it is."""
+        return self.text(text)
 
     def reasoning(self, text: str, extra: Mapping[str, Any] | None = None) -> bytes:
         """Write a piece of the reasoning; signatures belong to what follows it."""
@@ -97,7 +107,10 @@ def _chunk(parts: list[dict[str, Any]], model: str, reply_id: str) -> dict[str, 
 
 
 def _add_finish(chunk: dict[str, Any], reply: Reply) -> dict[str, Any]:
-    chunk["candidates"][0]["finishReason"] = FINISH_REASONS.get(finish_of(reply), "OTHER")
+    reason = FINISH_REASONS.get(finish_of(reply), "OTHER")
+    if reason == "STOP" and reply.is_refusal and not reply.calls:
+        reason = FINISH_REASONS["content_filter"]
+    chunk["candidates"][0]["finishReason"] = reason
     if reply.usage is not None:
         chunk["usageMetadata"] = _render_usage(reply.usage)
     return chunk

@@ -1,9 +1,11 @@
 """The Anthropic `/messages` format."""
 
+from collections.abc import Mapping
+
 from surecall.protocols.base import WireFormat
 
 from .replies import parse_body, parse_message
-from .requests import render_request, render_tool
+from .requests import HEADERS, render_request, render_tool
 from .server import parse_request
 from .streams import MessagesStreamFolder
 from .writer import MessagesStreamWriter, render_error, render_reply
@@ -15,6 +17,7 @@ class Messages(WireFormat):
     """The Anthropic `/messages` format; holds no state."""
 
     name: str = "messages"
+    fixed_headers: Mapping[str, str] = HEADERS
     render_request = staticmethod(render_request)
     parse_body = staticmethod(parse_body)
     parse_message = staticmethod(parse_message)

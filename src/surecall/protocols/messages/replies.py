@@ -23,6 +23,7 @@ from surecall.protocols.replies import (
     repeated_keys,
     start_of,
 )
+from surecall.protocols.server import PAUSED_FINISH
 from surecall.records import Defect, RawCall, Reply, Usage, clip
 
 from .blocks import SERVER_BLOCKS, THOUGHT_BLOCKS
@@ -41,7 +42,6 @@ _FINISHES: Final[Mapping[str, str]] = {
     "stop_sequence": "stop",
     "tool_use": "tool_calls",
 }
-_PAUSED: Final = "pause_turn"
 _PAUSE_NOTE: Final = "The provider paused the turn; the model has not finished it."
 STOP_REASONS: Final[Mapping[str, str]] = {
     "content_filter": "refusal",
@@ -108,7 +108,7 @@ def parse_message(raw: RawReply) -> Reply:
     found.take_content(raw.message.get("content"))
     found.defects += note_foreign_calls(raw.message, "")
     finish = (raw.finish_reason or "").lower()
-    if finish == _PAUSED:
+    if finish == PAUSED_FINISH:
         found.note(Code.TURN_PAUSED, _PAUSE_NOTE, "/stop_reason")
     text = "".join(found.texts) if found.texts else None
     return found.make_reply(raw, text, _FINISHES.get(finish, finish) or None)
@@ -122,9 +122,10 @@ def parse_usage(usage: Any) -> Usage | None:
     if given is None and made is None:
         return None
     cached = count_or_none(counts.get("cache_read_input_tokens")) or 0
-    given = (given or 0) + cached + (count_or_none(counts.get("cache_creation_input_tokens")) or 0)
+    written = count_or_none(counts.get("cache_creation_input_tokens")) or 0
+    given = (given or 0) + cached + written
     thoughts = count_detail(counts, "output_tokens_details", "thinking_tokens")
-    return make_usage(given, made, reasoning=thoughts, cached=cached)
+    return make_usage(given, made, reasoning=thoughts, cached=cached, cache_writes=written)
 
 
 class _Blocks(Found):

@@ -26,7 +26,7 @@ from .requests import MAX_NAME_CHARS
 _ERROR_TYPES: Final = {**ERROR_TYPES, 402: "billing_error", 409: "conflict_error"}
 
 
-def render_reply(reply: Reply) -> dict[str, Any]:
+def render_reply(reply: Reply, request: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Render a reply as a whole message.
 
     Reasoning that came without a signature gets an empty one: none is ever invented.
@@ -77,16 +77,21 @@ def _render_stop_reason(reply: Reply, *, wrote_calls: bool = False) -> str:
     """Render a finish reason: clients look for calls when it is `tool_use`, and only then."""
     finish = finish_of(reply)
     reason = STOP_REASONS.get(finish, finish)
-    return "tool_use" if (reply.calls or wrote_calls) and reason == "end_turn" else reason
+    if reason != "end_turn":
+        return reason
+    if reply.calls or wrote_calls:
+        return "tool_use"
+    return "refusal" if reply.is_refusal else reason
 
 
 def _render_usage(usage: Usage | None) -> dict[str, Any]:
     """Render token counts; clients of the format read them from every reply."""
     usage = usage or Usage()
     cached = min(usage.cached_tokens, usage.input_tokens)
+    written = min(usage.cache_write_tokens, usage.input_tokens - cached)
     wire: dict[str, Any] = {
-        "input_tokens": usage.input_tokens - cached,
-        "cache_creation_input_tokens": 0,
+        "input_tokens": usage.input_tokens - cached - written,
+        "cache_creation_input_tokens": written,
         "cache_read_input_tokens": cached,
         "output_tokens": usage.output_tokens,
     }
@@ -112,7 +117,13 @@ class MessagesStreamWriter:
     words were written and followed by something else before its signature came stays unsigned.
     """
 
-    def __init__(self, *, model: str, reply_id: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        model: str,
+        reply_id: str | None = None,
+        request: Mapping[str, Any] | None = None,
+    ) -> None:
         self._model = model
         self._id = reply_id or new_id("msg_")
         self._ids = _call_ids(reply_id)
@@ -144,6 +155,10 @@ class MessagesStreamWriter:
             return b""
         opened = self._switch("text", {"type": "text", "text": ""})
         return opened + self._delta({"type": "text_delta", "text": mend_surrogates(text)})
+
+    def refusal(self, text: str) -> bytes:
+        """Write a piece of a refusal, which is text here; the stop reason says what it is."""
+        return self.text(text)
 
     def reasoning(self, text: str, extra: Mapping[str, Any] | None = None) -> bytes:
         """Write a piece of the reasoning, and end the thoughts that `extra` holds."""

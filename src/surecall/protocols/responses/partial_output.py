@@ -144,11 +144,11 @@ class PartialOutput(Noted):
         if "text" in self._halves.flush(shown):
             self._shown_text.append("\ufffd")
 
-    def catch_up(self, text: str, shown: list[StreamDelta]) -> None:
+    def catch_up(self, text: str, shown: list[StreamDelta], *, is_refusal: bool = False) -> None:
         """Show what the whole text has beyond what was shown."""
         so_far = self.text
         if len(text) > len(so_far) and text.startswith(so_far):
-            shown.append(StreamDelta("text", text[len(so_far) :]))
+            shown.append(StreamDelta("text", text[len(so_far) :], is_refusal=is_refusal))
 
     def render(self) -> list[dict[str, Any]]:
         """Return the items as a whole reply would carry them."""
@@ -218,7 +218,7 @@ class PartialOutput(Noted):
             if self._last_thought not in {None, (partial, place)}:
                 shown.append(StreamDelta(kind, REASONING_BREAK))
             self._last_thought = (partial, place)
-        text = self._halves.show(kind, text, shown)
+        text = self._halves.show(kind, text, shown, is_refusal=part_kind == "refusal")
         if kind == "text":
             self._shown_text.append(text)
 

@@ -22,7 +22,7 @@ from surecall.protocols.replies import (
     repeated_keys,
     start_of,
 )
-from surecall.protocols.server import show
+from surecall.protocols.server import PAUSED_FINISH, show
 from surecall.records import Defect, RawCall, Reply, Usage, clip
 
 from .content import mark_places, reasoning_parts
@@ -35,8 +35,8 @@ _TEXT_PARTS: Final = ("output_text", "refusal", "text")
 _REASONS: Final = {"max_output_tokens": "length"}
 """The reason of an incomplete response, as a finish reason; any other stays."""
 INCOMPLETE_REASONS: Final = {finish: reason for reason, finish in _REASONS.items()}
-COMPLETE_FINISHES: Final = frozenset({"function_call", "stop", "tool_calls"})
-"""Finish reasons of a response that is complete."""
+COMPLETE_FINISHES: Final = frozenset({"function_call", PAUSED_FINISH, "stop", "tool_calls"})
+"""Finish reasons of a response that is complete, as far as the format has a word for it."""
 
 
 def _finish_reason_of(message: dict[str, Any]) -> str | None:
@@ -80,7 +80,9 @@ class Output(Found):
             note = f"{count} items of type {name!r} were not used."
             self.note(Code.PART_NOT_KNOWN, note, "/output")
         text = "".join(self.texts) if self.texts else None
-        self.text = text or "".join(self._refusals) or text
+        refusal = "".join(self._refusals)
+        self.is_refusal = bool(refusal) and not text
+        self.text = text or refusal or text
         """The text, or the refusal that came in its place."""
         if reasoning := mark_places(self._items, has_text=bool(self.text)):
             self.extra["reasoning_items"] = reasoning
@@ -219,6 +221,7 @@ def parse_usage(usage: Any) -> Usage | None:
         count_or_none(counts.get("total_tokens")),
         reasoning=count_detail(counts, "output_tokens_details", "reasoning_tokens"),
         cached=count_detail(counts, "input_tokens_details", "cached_tokens"),
+        cache_writes=count_detail(counts, "input_tokens_details", "cache_write_tokens"),
     )
 
 

@@ -122,7 +122,8 @@ class ResponsesStreamFolder(EventFolder):
                 if isinstance(item, dict):
                     self._output.finish(index, as_fields(item), shown)
         self._output.flush(shown)
-        self._output.catch_up(Output({"output": self._mend(output)}).text or "", shown)
+        whole = Output({"output": self._mend(output)})
+        self._output.catch_up(whole.text or "", shown, is_refusal=whole.is_refusal)
 
     def _final_output(self) -> tuple[list[Any], list[Defect]]:
         """Return the items of the reply, and what the two tellings of it differ in."""

@@ -1,12 +1,12 @@
 """Replies and errors as a server of the format answers them, whole or as events."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import time
 from typing import Any, Final, Literal, TypeAlias
 
 from surecall.errors import SurecallError
 from surecall.jsontext import encode_text, render_event
-from surecall.narrow import as_fields, as_list
+from surecall.narrow import as_fields, as_list, pick_fields
 from surecall.protocols.call_ids import CallIds
 from surecall.protocols.chat_completions import render_error
 from surecall.protocols.server import arguments_text, finish_of, name_text, new_id
@@ -35,8 +35,8 @@ class _ItemIds:
         return f"{prefix}{self._stem}_{self._count}"
 
 
-def render_reply(reply: Reply) -> dict[str, Any]:
-    """Render a reply as a whole response."""
+def render_reply(reply: Reply, request: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Render a reply as a whole response, which repeats the settings of its request."""
     reply_id = reply.id or new_id("resp_")
     ids = _ItemIds(reply_id, reply.id)
     calls = [(_render_call(call, ids), call.id) for call in reply.calls]
@@ -44,17 +44,19 @@ def render_reply(reply: Reply) -> dict[str, Any]:
     if reply.reasoning and not reply.extra.get("reasoning_items"):
         said.append((_render_thought(reply.reasoning, ids.next(OWN_REASONING_ID)), None))
     if reply.content or (reply.content is not None and not calls):
-        text = _render_text(reply.content, ids.next("msg_"), reply.extra.get("phase"))
-        said.append((text, None))
+        render = _render_refusal if reply.is_refusal else _render_text
+        text = render(reply.content, ids.next("msg_"))
+        said.append(({**text, **_phase_of(reply)}, None))
     output = insert_reasoning(reply.extra.get("reasoning_items"), [*said, *calls])
-    return _render_response(reply, output, reply_id, reply.model or "", int(time()))
+    head = _render_head(reply_id, reply.model or "", int(time()), request or {})
+    return _render_response(reply, output, head)
 
 
 def _render_response(
-    reply: Reply, output: list[dict[str, Any]], reply_id: str, model: str, created_at: int
+    reply: Reply, output: list[dict[str, Any]], head: dict[str, Any]
 ) -> dict[str, Any]:
     """Render the response object that ends a reply; the last item of a cut one is not complete."""
-    response = _render_response_head(reply_id, model, created_at)
+    response = dict(head)
     reason = finish_of(reply)
     if reason in COMPLETE_FINISHES:
         response |= {"status": "completed", "completed_at": int(time())}
@@ -68,8 +70,27 @@ def _render_response(
     return response
 
 
-def _render_response_head(reply_id: str, model: str, created_at: int) -> dict[str, Any]:
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "temperature": None,
+    "tool_choice": "auto",
+    "top_p": None,
+    "truncation": "disabled",
+    "user": None,
+}
+"""Settings that every response has, and what they are where the request does not say it."""
+_REPEATED: Final = ("max_tool_calls", "prompt_cache_key", "safety_identifier", "top_logprobs")
+"""Settings that a response has where its request has them."""
+
+
+def _render_head(
+    reply_id: str, model: str, created_at: int, request: Mapping[str, Any]
+) -> dict[str, Any]:
     """Render a response that has just begun; every field that clients count on is there."""
+    stated = {key: value for key, value in request.items() if value is not None}
     return {
         "id": reply_id,
         "object": "response",
@@ -78,36 +99,49 @@ def _render_response_head(reply_id: str, model: str, created_at: int) -> dict[st
         "background": False,
         "error": None,
         "incomplete_details": None,
-        "instructions": None,
-        "max_output_tokens": None,
-        "metadata": {},
         "model": model,
         "output": [],
-        "parallel_tool_calls": True,
         "previous_response_id": None,
-        "reasoning": {"effort": None, "summary": None},
+        "reasoning": {"effort": None, "summary": None, **as_fields(stated.get("reasoning"))},
         "store": False,
-        "temperature": None,
-        "text": {"format": {"type": "text"}},
-        "tool_choice": "auto",
-        "tools": [],
-        "top_p": None,
-        "truncation": "disabled",
+        "text": {"format": {"type": "text"}, **as_fields(stated.get("text"))},
+        "tools": [_repeat_tool(as_fields(tool)) for tool in as_list(stated.get("tools"))],
         "usage": None,
-        "user": None,
+        **_DEFAULTS,
+        **pick_fields(stated, (*_DEFAULTS, *_REPEATED)),
     }
 
 
-def _render_text(text: str, item_id: str, phase: Any = None) -> dict[str, Any]:
+def _repeat_tool(tool: dict[str, Any]) -> dict[str, Any]:
+    """Return a tool as its provider would repeat it, which says more than it has to be told."""
+    if tool.get("type") != "function":
+        return tool
+    return {"description": None, "parameters": None, "strict": False, **tool}
+
+
+def _render_text(text: str, item_id: str) -> dict[str, Any]:
     """Render a message item."""
-    item: dict[str, Any] = {
+    part: dict[str, Any] = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+    return _render_message(part, item_id)
+
+
+def _render_refusal(text: str, item_id: str) -> dict[str, Any]:
+    """Render a message item that says no."""
+    return _render_message({"type": "refusal", "refusal": text}, item_id)
+
+
+def _render_message(part: dict[str, Any], item_id: str) -> dict[str, Any]:
+    return {
         "type": "message",
         "id": item_id,
         "role": "assistant",
         "status": "completed",
-        "content": [{"type": "output_text", "text": text, "annotations": [], "logprobs": []}],
+        "content": [part],
     }
-    return {**item, "phase": phase} if phase else item
+
+
+def _phase_of(reply: Reply) -> dict[str, Any]:
+    return {"phase": reply.extra["phase"]} if reply.extra.get("phase") else {}
 
 
 def _render_thought(text: str, item_id: str) -> dict[str, Any]:
@@ -132,18 +166,27 @@ def _render_call(call: RawCall, ids: _ItemIds) -> dict[str, Any]:
 def _render_usage(usage: Usage) -> dict[str, Any]:
     return {
         "input_tokens": usage.input_tokens,
-        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
+        "input_tokens_details": {
+            "cached_tokens": usage.cached_tokens,
+            "cache_write_tokens": usage.cache_write_tokens,
+        },
         "output_tokens": usage.output_tokens,
         "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
         "total_tokens": usage.total_tokens,
     }
 
 
-_Kind: TypeAlias = Literal["output_text", "reasoning_text"]
+_Kind: TypeAlias = Literal["output_text", "reasoning_text", "refusal"]
 
 _ID_PREFIXES: Final[dict[_Kind, str]] = {
     "output_text": "msg_",
     "reasoning_text": OWN_REASONING_ID,
+    "refusal": "msg_",
+}
+_RENDERERS: Final[dict[_Kind, Callable[[str, str], dict[str, Any]]]] = {
+    "output_text": _render_text,
+    "reasoning_text": _render_thought,
+    "refusal": _render_refusal,
 }
 _FAILURES: Final = {400: "invalid_prompt", 429: "rate_limit_exceeded"}
 """The codes of a failed response are a short list; the error event has the code itself."""
@@ -156,10 +199,15 @@ class ResponsesStreamWriter:
     it in the response that ends the reply, each before what it led to.
     """
 
-    def __init__(self, *, model: str, reply_id: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        model: str,
+        reply_id: str | None = None,
+        request: Mapping[str, Any] | None = None,
+    ) -> None:
         self._id = reply_id or new_id("resp_")
-        self._model = model
-        self._created_at = int(time())
+        self._head = _render_head(self._id, model, int(time()), request or {})
         self._ids = _ItemIds(self._id, reply_id)
         self._sequence = 0
         self._output: list[dict[str, Any]] = []
@@ -173,13 +221,16 @@ class ResponsesStreamWriter:
 
     def begin(self) -> bytes:
         """Open the reply."""
-        head = _render_response_head(self._id, self._model, self._created_at)
-        created = self._event("response.created", response=head)
-        return created + self._event("response.in_progress", response=head)
+        created = self._event("response.created", response=self._head)
+        return created + self._event("response.in_progress", response=self._head)
 
     def text(self, text: str) -> bytes:
         """Write a piece of the text."""
         return self._piece("output_text", text)
+
+    def refusal(self, text: str) -> bytes:
+        """Write a piece of a refusal."""
+        return self._piece("refusal", text)
 
     def reasoning(self, text: str, extra: Mapping[str, Any] | None = None) -> bytes:
         """Write a piece of the reasoning, and end the thoughts that `extra` holds."""
@@ -205,7 +256,7 @@ class ResponsesStreamWriter:
         """Close the reply with its finish reason and usage; its text is not written again."""
         written = self._close_item() + self._end_thoughts(reply.extra)
         output = self._final_output(reply)
-        response = _render_response(reply, output, self._id, self._model, self._created_at)
+        response = _render_response(reply, output, self._head)
         return written + self._event(f"response.{response['status']}", response=response)
 
     def fail(self, error: SurecallError) -> bytes:
@@ -213,9 +264,8 @@ class ResponsesStreamWriter:
         answer = render_error(error)
         stated = as_fields(answer.body["error"])
         code, message = stated["code"], stated["message"]
-        head = _render_response_head(self._id, self._model, self._created_at)
         failure = {"code": _FAILURES.get(answer.status, "server_error"), "message": message}
-        response = {**head, "status": "failed", "error": failure, "output": self._output}
+        response = {**self._head, "status": "failed", "error": failure, "output": self._output}
         # Clients look for the error in different places: beside the type, or one level down.
         written = self._event("error", code=code, message=message, param=None, error=stated)
         return written + self._event("response.failed", response=response)
@@ -247,7 +297,7 @@ class ResponsesStreamWriter:
             return b""
         text = "".join(self._pieces)
         item = self._render_open(text)
-        fields: dict[str, Any] = {**self._place(), "text": text}
+        fields: dict[str, Any] = {**self._place(), "refusal" if kind == "refusal" else "text": text}
         if kind == "output_text":
             fields["logprobs"] = []
         written = self._event(f"response.{kind}.done", **fields)
@@ -287,8 +337,8 @@ class ResponsesStreamWriter:
         return insert_reasoning(reply.extra.get("reasoning_items") or self._thoughts, output)
 
     def _render_open(self, text: str) -> dict[str, Any]:
-        render = _render_text if self._kind == "output_text" else _render_thought
-        return render(text, self._item_id)
+        assert self._kind is not None
+        return _RENDERERS[self._kind](text, self._item_id)
 
     def _place(self) -> dict[str, Any]:
         return {"item_id": self._item_id, "output_index": len(self._output), "content_index": 0}
