@@ -207,10 +207,11 @@ class Translating(Side):
         return self._begin() + self._writer.fail(error)
 
     def _end(self, reply: Reply, calls: Sequence[ToolCall], text: str | None) -> bytes:
-        raw = [
+        raw = tuple(
             RawCall(call.id, call.name, encode_text(call.arguments), extra=call.extra)
             for call in calls
-        ]
+        )
+        self._reply = replace(reply, calls=raw)  # with the ids that the client knows
         return self._write_end(reply, raw, text)
 
     def _write_end(self, reply: Reply, calls: Sequence[RawCall], text: str | None) -> bytes:
