@@ -150,9 +150,9 @@ def remove_runs(
 
 
 def _ask_consent(output: Output, chosen: list[RunInfo]) -> bool:
-    """Ask where somebody can answer; where nobody can, the command itself is the answer."""
+    """Ask whether to remove the runs; where nobody can be asked, only `--yes` says so."""
     if output.json or not output.is_attended:
-        return True
+        raise click.UsageError("Nobody can be asked here: give --yes to remove without asking.")
     trials = count_of(sum(info.done for info in chosen), "trial")
     ids = ", ".join(info.id for info in chosen)
     return click.confirm(f"Remove {ids} with {trials}?", default=False, err=True)
