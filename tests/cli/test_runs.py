@@ -92,6 +92,14 @@ def test_a_wide_terminal_shows_the_commands(runs: list[str]) -> None:
     assert "surecall eval" not in invoke("runs", COLUMNS="80").stdout
 
 
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_narrow_terminal_shows_whole_ids(runs: list[str], width: int) -> None:
+    """A run can always be named by what the list shows."""
+    lines = invoke("runs", COLUMNS=str(width)).stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["run", *reversed(runs)]
+    assert all("…" not in line for line in lines)
+
+
 def test_somebody_at_work_is_seen(runs: list[str]) -> None:
     """A run that is held is running."""
     with RunStore(STORE) as store, store.hold(runs[2]):

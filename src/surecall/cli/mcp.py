@@ -99,7 +99,7 @@ def _show(output: Output, found: dict[str, Any]) -> None:
         output.data(found)
         return
     words = {None: "", True: "pinned", False: "not pinned"}
-    table = make_table({"tool": "fold", "effect": "whole", "pin": "whole", "description": "fold"})
+    table = make_table({"tool": "", "effect": "whole", "pin": "whole", "description": ""})
     for row in found["tools"]:
         text = line_of(row["description"])
         table.add_row(line_of(row["name"]), row["effect"], words[row["pinned"]], text)

@@ -158,8 +158,7 @@ def _show_resent(output: Output, resent: Resent, turn: int) -> ExitCode:
         return ExitCode.OK
     console = output.page()
     now = f"now, {duration_text(resent.answer.elapsed_ms)}"
-    table = make_table({f"turn {turn}, recorded": "fold wide", now: "fold wide"})
-    table.expand = True
+    table = make_table({f"turn {turn}, recorded": "wide", now: "wide"})
     left = _list_calls(recorded.calls, recorded.ignored_calls)
     right = _list_calls(accepted.calls, accepted.ignored)
     if new.content.strip():

@@ -22,7 +22,6 @@ from .suggestions import complete_runs
 from .terminal import line_of, make_table, shown_value
 
 _MAX_COMMAND: Final = 200
-_WIDE: Final = 130
 
 
 @click.group(invoke_without_command=True, commands=[trend, case_replies])
@@ -52,12 +51,10 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> None:
         output.data({"type": "runs", "count": len(found), "runs": rows})
         return
     console = output.page()
-    is_wide = console.width >= _WIDE
     columns = dict.fromkeys(("run", "started", "status"), "whole")
-    columns |= dict.fromkeys(("trials", "strict", "original", "errors"), "right whole") | {
-        "tags": ""
-    }
-    table = make_table(columns | ({"command": "dim whole"} if is_wide else {}))
+    columns |= dict.fromkeys(("trials", "strict", "original", "errors"), "right whole")
+    columns |= {"tags": "", "command": "dim cut"}
+    table = make_table(columns, optional=("command", "errors", "original", "started", "tags"))
     for info, is_held in shown:
         table.add_row(
             info.id,
@@ -68,7 +65,7 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> None:
             f"{right[info.id].original_ok}/{right[info.id].n}",
             str(info.errors or ""),
             ", ".join(info.tags) + _label_simulated(info),
-            *([line_of(info.manifest.command, _MAX_COMMAND)] if is_wide else []),
+            line_of(info.manifest.command, _MAX_COMMAND),
         )
     console.print(table)
     if len(found) > limit:
