@@ -15,9 +15,10 @@ from surecall.config import Config, load_config
 from surecall.errors import ConfigError, SurecallError
 from surecall.files import explain_write_errors
 from surecall.loop import RunResult, Session, Trace, save_trace
+from surecall.loop.options import fold_parameters
 from surecall.records import Event
 
-from .flags import invalid_option, parse_options, pass_output, settings_flags
+from .flags import check_options, invalid_option, parse_options, pass_output, settings_flags
 from .output import ExitCode, Output, select_fields
 from .progress import Progress
 from .tool_files import load_tools
@@ -114,6 +115,7 @@ def run(
         "stop": list(stop) or None,
     }
     given = parse_options(options)
+    check_options(fold_parameters(given))
     given |= {name: value for name, value in named.items() if value is not None}
     prompt = _read_question(question)
     tools: list[Any] = [tool for file in tool_files for tool in load_tools(file)]
