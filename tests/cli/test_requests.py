@@ -70,6 +70,14 @@ def test_requests_are_listed_latest_first(records: list[RequestRecord]) -> None:
         assert "IDLE_TIMEOUT ID_REPEATED" in lines[3]
 
 
+def test_a_page_below_an_unknown_request_is_refused(records: list[RequestRecord]) -> None:
+    """Everything would look like the page that was asked for."""
+    result = invoke("requests", "list", "--before", "nope", "--json")
+    assert (document(result)["code"], result.exit_code) == ("RECORD_NOT_FOUND", 4)
+    below = document(invoke("requests", "list", "--before", "@latest", "--json"))
+    assert [item["id"] for item in below["requests"]] == [one.id for one in records[2::-1]]
+
+
 @pytest.mark.parametrize(
     ("width", "headings"),
     [

@@ -27,6 +27,8 @@ def mcp(context: click.Context, port: int | None) -> None:
     look at the tools of other servers. Needs surecall[mcp].
     """
     if context.invoked_subcommand is not None:
+        if port is not None:
+            raise click.UsageError("--http is for the server, without a command.", context)
         return
     from surecall.mcp.server import serve_http, serve_stdio
 

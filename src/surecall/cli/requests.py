@@ -21,6 +21,7 @@ from surecall.files import PRIVATE, explain_write_errors, write_whole
 from surecall.gateway.records import (
     STORE_FILE,
     RecordFilter,
+    RecordPage,
     RecordStore,
     RequestRecord,
     open_for_reading,
@@ -124,7 +125,12 @@ def list_requests(
     output: Output, *, place: str, limit: int, before: str | None = None, **wanted: Any
 ) -> None:
     """List the latest requests; `surecall requests` without a command does the same."""
-    page = _ask(place, lambda store: store.list(_filter(wanted), before=before, limit=limit))
+
+    async def list_page(store: RecordStore) -> RecordPage:
+        first = None if before is None else (await _find(store, before)).id
+        return await store.list(_filter(wanted), before=first, limit=limit)
+
+    page = _ask(place, list_page)
     if output.json:
         rows = [_record_data(record) for record in page.records]
         output.data({"type": "requests", "requests": rows, "next": page.next})
