@@ -63,7 +63,7 @@ class ScriptedTransport(Closing):
     def __init__(self, replies: Replies, *, chunk_bytes: int | Sequence[int] | None = None) -> None:
         if isinstance(replies, _SINGLE):
             raise invalid_config(
-                f"replies is one {type(replies).__name__}, not a list of replies.",
+                "replies is one reply, not a list of replies.",
                 "Put it into a list: ScriptedTransport([reply]).",
             )
         self._choose = replies if callable(replies) else None
