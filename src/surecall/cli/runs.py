@@ -192,6 +192,7 @@ def _facts(info: RunInfo, *, is_held: bool) -> list[tuple[str, str]]:
     rows += [(name, shown_value(value)) for name, value in manifest.axes.items()]
     rows += [(f"suite {name}", version) for name, version in manifest.suites.items()]
     rows += [(name, shown_value(value)) for name, value in manifest.options.items() if value]
+    rows += [("gate", text) for text in manifest.gates]
     return rows
 
 
