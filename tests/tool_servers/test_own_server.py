@@ -136,7 +136,7 @@ def test_a_port_that_is_taken_is_an_error_with_a_code() -> None:
         result = CliRunner().invoke(cli, ["mcp", "--http", str(port), "--json"])
     error = json.loads(result.stdout)
     assert (result.exit_code, error["code"]) == (ExitCode.USAGE, "INVALID_OPTION")
-    assert f"cannot listen on 127.0.0.1:{port}" in error["message"]
+    assert error["message"] == f"cannot listen on 127.0.0.1:{port}: Address already in use."
 
 
 def test_a_run_takes_tools_of_a_server_by_a_flag(plain: list[str]) -> None:

@@ -3,6 +3,7 @@
 Nothing here opens a file or a connection: what a caller sends is read, and an answer is returned.
 """
 
+import os
 import socket
 from collections.abc import Callable
 from typing import Any, Final
@@ -134,7 +135,7 @@ def serve_http(port: int) -> None:
     except OSError as error:
         raise ConfigError(
             Code.INVALID_OPTION,
-            f"cannot listen on {_HOST}:{port}: {error.strerror or error}.",
+            f"cannot listen on {_HOST}:{port}: {os.strerror(error.errno or 0)}.",
             hint="Choose another port.",
         ) from error
     server.run("streamable-http", host=_HOST, port=port)
