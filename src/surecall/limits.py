@@ -55,6 +55,9 @@ MAX_VALUE_DEPTH: Final = 64
 MAX_SCHEMA_DEPTH: Final = 64
 """Schemas in one another in a schema that is rewritten."""
 
+MAX_EXPERIMENT_TRIALS: Final = 1_000_000
+"""Trials of one eval run."""
+
 MAX_EMBEDDED_TOKENS: Final = 512
 """An answer of an embedded model to a client that sets no limit."""
 

@@ -1,5 +1,6 @@
 """The command as a process: what it loads, and what it leaves behind."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +61,27 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(50) == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
+@pytest.mark.parametrize(
+    "words",
+    [("--json", "models"), ("models",), ("models", "--help"), ("--json", "models", "--absent")],
+)
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_is_one_line(words: tuple[str, ...], unbuffered: str) -> None:
+    """What cannot be written is said once, without a traceback."""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "surecall", *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )
+    assert done.stderr == "standard output cannot be written: No space left on device\n"
+    assert done.returncode == 4
 
 
 def test_a_poor_encoding_is_no_error() -> None:

@@ -141,6 +141,7 @@ def test_a_dry_run_does_not_judge_by_trials_that_were_never_answered() -> None:
         (("--models", "zoo:*,!zoo:stedy"), "NOTHING_SELECTED", 5),
         (("--models", "openrouter:stabel"), "UNKNOWN_MODEL", 4),
         ((*STEADY, "--option", "max_turn=3"), "UNKNOWN_OPTION", 4),
+        ((*STEADY, "--trials", "100000000", "--dry-run"), "INVALID_OPTION", 4),
         ((*STEADY, "--option", 'tool_transforms=["nope"]'), "UNKNOWN_TRANSFORM", 4),
         ((*STEADY, "--option", "max_turns=abc"), "INVALID_OPTION", 4),
         ((*STEADY, "--gate", "regression<=0 vs @nope"), "RUN_NOT_FOUND", 4),

@@ -114,6 +114,37 @@ def test_a_complete_run_is_already_complete() -> None:
     assert invoke("eval", "--resume", run, "--gate", "strict<0.5").exit_code == 1
 
 
+def test_a_resumed_run_is_held_to_its_own_gates() -> None:
+    """It ends as it would have; other gates replace them, and the same experiment may have none."""
+    gated = (*STEADY, "--trials", "1", "--gate", "strict<0.5", "--json")
+    assert invoke("eval", *gated).exit_code == 1
+    resumed = invoke("eval", "--resume", "@latest", "--json")
+    assert resumed.exit_code == 1
+    (gates,) = of_type(documents(resumed), "gates")
+    assert [item["gate"]["text"] for item in gates["gates"]] == ["strict<0.5"]
+    assert invoke("eval", "--resume", "@latest", "--gate", "strict>=0.5").exit_code == 0
+    assert invoke("eval", *STEADY, "--trials", "1").exit_code == 0
+
+
+def test_a_kept_gate_compares_with_the_same_run_again() -> None:
+    """The latest run of then is not the latest any more."""
+    first = documents(invoke("eval", *STEADY, "--trials", "2", "--json"))[-1]["run"]
+    gate = ("--gate", "regression<=0.5 vs @latest")
+    assert invoke("eval", *STEADY, "--trials", "2", "--new", *gate).exit_code == 0
+    (gates,) = of_type(documents(invoke("eval", "--resume", "@latest", "--json")), "gates")
+    assert gates["gates"][0]["gate"]["against"] == first
+
+
+def test_a_later_complete_run_does_not_hide_an_unfinished_one() -> None:
+    """`--resume` alone continues what is not finished."""
+    run = interrupted_run()
+    later = documents(invoke("eval", *STEADY, "--trials", "1", "--json"))[-1]["run"]
+    assert run != later
+    assert documents(invoke("eval", "--resume", "--json"))[0]["run"] == run
+    again = documents(invoke("eval", "--resume", "--json"))
+    assert of_type(again, "summary")[0]["run"] == later
+
+
 def test_a_complete_run_is_made_again_without_a_flag() -> None:
     """Nothing says that an old result is wanted."""
     first = documents(invoke("eval", *STEADY, "--json"))[-1]["run"]

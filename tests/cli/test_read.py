@@ -240,6 +240,7 @@ MISUSES = [
         b'{"role": "assistant", "content": "hi"}',
         words=("--choice", "1"),
     ),
+    Misuse("no choice of a text", "INVALID_OPTION", "no choice 4", words=("--choice", "4")),
     Misuse("no JSON tools", "INVALID_TOOL", "tools.json: ", tools="nothing"),
     Misuse("no list", "INVALID_TOOL", "no list of tools", tools='{"name": "x"}'),
     Misuse("no tools in the list", "INVALID_TOOL", "no list of tools", tools="[]"),

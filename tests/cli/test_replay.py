@@ -137,6 +137,14 @@ async def test_sending_again_reports_the_provider(trace: Path) -> None:
     assert "FORBIDDEN" in refused.stderr
 
 
+@pytest.mark.parametrize("words", [("--turn", "0"), ("--base-url", "http://127.0.0.1:9")])
+def test_what_is_for_sending_needs_send(trace: Path, words: tuple[str, ...]) -> None:
+    """A flag is never ignored."""
+    result = invoke("replay", str(trace), *words, "--json")
+    assert result.exit_code == ExitCode.USAGE
+    assert "--send" in document(result)["message"]
+
+
 def test_a_file_that_is_no_trace_is_told(tmp_path: Path) -> None:
     """Whether it is missing or something else, in one sentence and without another code in it."""
     place = tmp_path / "trace.json"

@@ -70,6 +70,34 @@ def test_requests_are_listed_latest_first(records: list[RequestRecord]) -> None:
         assert "IDLE_TIMEOUT ID_REPEATED" in lines[3]
 
 
+def test_a_page_below_an_unknown_request_is_refused(records: list[RequestRecord]) -> None:
+    """Everything would look like the page that was asked for."""
+    result = invoke("requests", "list", "--before", "nope", "--json")
+    assert (document(result)["code"], result.exit_code) == ("RECORD_NOT_FOUND", 4)
+    below = document(invoke("requests", "list", "--before", "@latest", "--json"))
+    assert [item["id"] for item in below["requests"]] == [one.id for one in records[2::-1]]
+
+
+@pytest.mark.parametrize(
+    ("width", "headings"),
+    [
+        (50, ["request", "outcome"]),
+        (80, ["request", "model", "outcome", "findings"]),
+        (100, ["request", "time", "model", "outcome", "findings"]),
+    ],
+)
+def test_a_narrow_terminal_shows_whole_ids(
+    records: list[RequestRecord], width: int, headings: list[str]
+) -> None:
+    """Less important columns are left out; an id can always be given to `requests show`."""
+    result = invoke("requests", "list", "--limit", "3", COLUMNS=str(width))
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == headings
+    ids = [line.split()[0] for line in lines[1:-1] if not line.startswith(" ")]
+    assert ids == [one.id for one in records[:0:-1]]
+    assert lines[-1] == f"… more: --before {records[1].id}"
+
+
 def test_the_list_as_data_and_its_pages(records: list[RequestRecord]) -> None:
     """A page says how to get the next one."""
     first = document(invoke("requests", "list", "--limit", "3", "--json"))

@@ -253,6 +253,33 @@ def test_what_is_wrong_before_the_run_is_exit_code_4(
     assert says.lower() in f"{last['message']} {last['hint']}".lower()
 
 
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ("journal=1", "Use --journal."),
+        ("model=y", "Use --model."),
+        ("base_url=y", "Use --base-url."),
+        ("system=y", "Use --system."),
+        ("preset=y", "Use --preset."),
+        ("headers.a=y", "Use --header."),
+        ("tools=y", "Use --tools."),
+        ("api_key=y", "SURECALL_API_KEY"),
+        ("on_event=y", "cannot be set on the command line"),
+        ("run_id=y", "cannot be set on the command line"),
+        ("prompt=y", "There is no option 'prompt'"),
+        ("top_p=1", "request_overrides.top_p"),
+        ('response_transforms=["absent"]', "absent"),
+    ],
+)
+def test_what_is_not_an_option_says_where_it_belongs(option: str, says: str) -> None:
+    """A flag, a variable, or nowhere; nothing is sent and nothing fails inside."""
+    url = f"http://127.0.0.1:{unused_port()}"
+    result = invoke("run", "--model", "m", "--base-url", url, "--option", option, "Hi")
+    assert result.exit_code == ExitCode.USAGE
+    assert says in result.stderr
+    assert "INTERNAL_ERROR" not in result.stderr
+
+
 @pytest.mark.parametrize("missing", ["model", "base_url"])
 def test_what_is_not_set_is_named(missing: str) -> None:
     """Without a model or an address the error says how to give one."""

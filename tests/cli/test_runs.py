@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from support.eval_fakes import fake_finished, fake_manifest, fake_units
+from surecall.cli.output import Output
 from surecall.evals.store import RunStore
 
 from .harness import document, invoke
@@ -91,6 +92,14 @@ def test_a_wide_terminal_shows_the_commands(runs: list[str]) -> None:
     assert "surecall eval" not in invoke("runs", COLUMNS="80").stdout
 
 
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_narrow_terminal_shows_whole_ids(runs: list[str], width: int) -> None:
+    """A run can always be named by what the list shows."""
+    lines = invoke("runs", COLUMNS=str(width)).stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["run", *reversed(runs)]
+    assert all("…" not in line for line in lines)
+
+
 def test_somebody_at_work_is_seen(runs: list[str]) -> None:
     """A run that is held is running."""
     with RunStore(STORE) as store, store.hold(runs[2]):
@@ -130,10 +139,34 @@ def test_a_tag_names_a_run(runs: list[str]) -> None:
 
 
 def test_runs_are_removed(runs: list[str]) -> None:
-    """Those that are named, each once; where nobody can be asked, without asking."""
-    result = invoke("runs", "rm", runs[0], runs[0][:8], "@latest", "--json")
+    """Those that are named, each once."""
+    result = invoke("runs", "rm", runs[0], runs[0][:8], "@latest", "--yes", "--json")
     assert document(result)["runs"] == [runs[0], runs[2]]
     assert [item["run"] for item in document(invoke("runs", "--json"))["runs"]] == [runs[1]]
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",)])
+def test_nothing_is_removed_where_nobody_can_be_asked(
+    runs: list[str], flags: tuple[str, ...]
+) -> None:
+    """A pipe is not consent, whatever comes out of it."""
+    for answer in ("n\n", "y\n", ""):
+        result = invoke("runs", "rm", "@latest", *flags, stdin=answer)
+        assert result.exit_code == 4
+        assert "--yes" in (result.stdout if flags else result.stderr)
+    assert document(invoke("runs", "--json"))["count"] == 3
+
+
+@pytest.mark.parametrize(("answer", "code", "left"), [("n\n", 2, 3), ("y\n", 0, 2)])
+def test_whoever_sits_at_the_terminal_is_asked(
+    runs: list[str], monkeypatch: pytest.MonkeyPatch, answer: str, code: int, left: int
+) -> None:
+    """And only a yes removes."""
+    monkeypatch.setattr(Output, "is_attended", True)
+    result = invoke("runs", "rm", runs[0], stdin=answer)
+    assert result.exit_code == code
+    assert f"Remove {runs[0]} with 6 trials?" in result.stderr
+    assert document(invoke("runs", "--json"))["count"] == left
 
 
 def test_nothing_is_removed_when_one_name_is_wrong(runs: list[str]) -> None:
@@ -146,7 +179,7 @@ def test_nothing_is_removed_when_one_name_is_wrong(runs: list[str]) -> None:
 def test_a_run_that_is_worked_on_is_not_removed(runs: list[str]) -> None:
     """Its trials are still to come."""
     with RunStore(STORE) as store, store.hold(runs[1]):
-        result = invoke("runs", "rm", runs[1], "--json")
+        result = invoke("runs", "rm", runs[1], "--yes", "--json")
     assert (document(result)["code"], result.exit_code) == ("RUN_IN_USE", 4)
 
 

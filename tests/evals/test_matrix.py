@@ -253,6 +253,13 @@ def test_wrong_numbers_and_repeated_models_are_errors() -> None:
         build((TWO[0], TWO[0]))
 
 
+def test_absurdly_many_trials_are_refused_before_they_are_listed() -> None:
+    """They are counted, not made; a typo does not fill the memory."""
+    with pytest.raises(ConfigError, match="trials are too many") as caught:
+        build(trials=10**12)
+    assert caught.value.code == "INVALID_OPTION"
+
+
 def test_what_would_run_can_be_told_beforehand() -> None:
     """The description is plain data with counts, and says what is simulated."""
     told = build(trials=3, strategies="raw,production").describe()

@@ -202,6 +202,22 @@ def test_the_command_says_what_python_says(store_path: Path) -> None:
     assert [one["name"] for one in data["models"]] == [one.name for one in found.standings.everyone]
 
 
+def test_a_strategy_without_trials_is_an_error(store_path: Path) -> None:
+    """The strategies of the run are named; nothing is said about a model."""
+    words = ("recommend", "--store", str(store_path), "--strategy", "nope", "--json")
+    done = CliRunner().invoke(cli, list(words))
+    error = json.loads(done.stdout)
+    assert (done.exit_code, error["code"]) == (5, "NOTHING_SELECTED")
+    strategies = dict.fromkeys(row.cell.strategy for row in make_rows(trials=3))
+    assert all(name in error["hint"] for name in strategies)
+    invoke("recommend", "--store", str(store_path), "--strategy", next(iter(strategies)))
+
+
+def test_without_trials_every_strategy_waits() -> None:
+    """A run that has not begun yet may still get them."""
+    assert recommend(tally_rows([]), strategy="raw").chosen is None
+
+
 def test_every_surface_has_the_same_totals(store_path: Path) -> None:
     """Terminal, list of runs, Markdown and the order of merit count the same trials."""
     run = load_run(store=store_path)

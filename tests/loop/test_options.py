@@ -94,6 +94,7 @@ def test_an_unknown_option_is_refused_with_a_suggestion() -> None:
         ("temprature", "Did you mean 'temperature'?"),
         ("base_uri", "Did you mean 'base_url'?"),
         ("max_turn", "Did you mean 'max_turns'?"),
+        ("model", "It belongs to the session, as in Session(model=...)."),
         (
             "top_p",
             (

@@ -1,7 +1,10 @@
 """`surecall mcp`, asked by the official client, and the commands that look at other servers."""
 
 import json
+import os
 import shlex
+import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +25,18 @@ TOOL = {
         "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}},
     },
 }
+
+
+def launch(*words: str) -> "subprocess.CompletedProcess[str]":
+    """Run the command as a process, in which nothing listens to logs."""
+    return subprocess.run(
+        [sys.executable, "-m", "surecall", *words],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+        env={**os.environ, "PYTHONPATH": SOURCES},
+    )
 
 
 async def ask(client: Client, name: str, /, **arguments: Any) -> dict[str, Any]:
@@ -83,6 +98,45 @@ def test_tools_of_a_server_are_listed_and_pinned(plain: list[str], tmp_path: Pat
     assert pinned.stdout.startswith("2 tools of s are pinned")
     assert json.loads(invoke(cli, words).stdout)["tools"][0]["pinned"] is True
     assert "s__say" in invoke(cli, words[:-1]).stdout
+
+
+def test_the_first_use_of_pins_is_said(plain: list[str], tmp_path: Path) -> None:
+    """A mistyped file would approve everything; the second run has nothing to say."""
+    pins = tmp_path / "typo.json"
+    flags = ["--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--option", "max_turns=1"]
+    words = ["run", "Hi", "--mcp", shlex.join(plain), "--mcp-pins", str(pins), *flags]
+    said = f"pinned 2 tools of plain_server in {pins} (first use)"
+    assert launch(*words).stderr.splitlines().count(said) == 1
+    assert said not in launch(*words).stderr
+
+
+def test_pins_are_for_a_server() -> None:
+    """A flag is never ignored."""
+    result = CliRunner().invoke(cli, ["run", "Hi", "--mcp-pins", "pins.json", "--json"])
+    assert result.exit_code == ExitCode.USAGE
+    assert "--mcp" in json.loads(result.stdout)["message"]
+    result = CliRunner().invoke(cli, ["mcp", "--http", "9", "tools", "server", "--json"])
+    assert result.exit_code == ExitCode.USAGE
+
+
+def test_a_server_that_talks_nonsense_is_one_error() -> None:
+    """What the SDK logs about it is for `--debug`."""
+    target = shlex.join([sys.executable, "-c", "print(1)"])
+    plainly = launch("mcp", "tools", target)
+    assert plainly.returncode == ExitCode.PROVIDER
+    assert plainly.stderr.startswith("✗ TOOL_SERVER_UNREACHABLE")
+    assert "Traceback" not in plainly.stderr
+    assert "JSONRPC" in launch("mcp", "tools", target, "--debug").stderr
+
+
+def test_a_port_that_is_taken_is_an_error_with_a_code() -> None:
+    """Before anything is served."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = CliRunner().invoke(cli, ["mcp", "--http", str(port), "--json"])
+    error = json.loads(result.stdout)
+    assert (result.exit_code, error["code"]) == (ExitCode.USAGE, "INVALID_OPTION")
+    assert error["message"] == f"cannot listen on 127.0.0.1:{port}: Address already in use."
 
 
 def test_a_run_takes_tools_of_a_server_by_a_flag(plain: list[str]) -> None:

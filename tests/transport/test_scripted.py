@@ -298,6 +298,16 @@ async def test_a_list_of_sizes_cuts_the_stream_there() -> None:
     assert await streamed(b"abcdefgh", chunk_bytes=3) == [b"abc", b"def", b"gh"]
 
 
+@pytest.mark.parametrize(
+    "reply", ["abc", b"abc", assistant("abc"), ScriptedReply(message="abc"), ValueError("abc")]
+)
+def test_one_reply_is_not_taken_for_a_list(reply: Any) -> None:
+    """A text is not a script of its letters, nor a message one of its keys."""
+    with pytest.raises(ConfigError, match="not a list of replies") as caught:
+        ScriptedTransport(reply)
+    assert "ScriptedTransport([reply])" in (caught.value.hint or "")
+
+
 @given(
     text=st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=60),
     arguments=st.lists(st.text('{}[]":, \\üz', max_size=50), max_size=3),

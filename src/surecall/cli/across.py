@@ -30,9 +30,10 @@ def trend(output: Output, run: str, store_file: str | None) -> None:
         output.data({"type": "trend", "points": [_point_data(point) for point in points]})
         return
     table = make_table(
-        {"model": "fold", "strategy": "", "started": "whole", "run": "whole"}
+        {"model": "", "strategy": "", "started": "whole", "run": "whole"}
         | dict.fromkeys(("strict", "p95", "cost"), "right whole")
-        | {"note": "dim"}
+        | {"note": "dim"},
+        optional=("note", "cost", "p95", "started"),
     )
     order = list(dict.fromkeys(point.task for point in points))
     for point in sorted(points, key=lambda point: order.index(point.task)):
@@ -75,8 +76,8 @@ def case_replies(output: Output, run: str, case: str, store_file: str | None) ->
         output.data({"type": "case", "replies": [_point_data(reply) for reply in replies]})
         return
     table = make_table(
-        {"trial": "right", "model": "fold", "strategy": "", "verdict": "whole"}
-        | {"calls": "fold", "answer": "fold"}
+        {"trial": "right", "model": "", "strategy": "", "verdict": "whole"}
+        | {"calls": "", "answer": ""}
     )
     for reply in replies:
         calls = [line_of(call, _MAX_TEXT) for call in reply.calls]

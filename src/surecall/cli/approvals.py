@@ -73,7 +73,7 @@ def list_approvals(output: Output, status: Any, run_id: str | None, limit: int, 
         (each.id, _time_text(each.created_at), each.status, line_of(each.name), _payload(each))
         for each in found
     )
-    output.page().print(make_table(columns, rows))
+    output.page().print(make_table(columns, rows, optional=("asked", "status")))
 
 
 @approvals.command("show")

@@ -35,7 +35,7 @@ def show_config(output: Output, with_origin: bool, show_all: bool) -> None:
         path = str(settings.path) if settings.path else None
         output.data({"type": "config", "file": path, "settings": found})
         return
-    columns = {"key": "whole", "value": "fold"} | ({"origin": "fold dim"} if with_origin else {})
+    columns = {"key": "whole", "value": ""} | ({"origin": "dim"} if with_origin else {})
     table = make_table(columns, headings=False)
     for row in rows:
         origin = (line_of(row.origin),) if with_origin else ()

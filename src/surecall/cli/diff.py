@@ -79,9 +79,9 @@ def _show_config(console: "Console", result: DiffResult) -> None:
 
 def _rates(result: DiffResult) -> "Table":
     numbers = ("A", "B", "B minus A [95 %]", "better/worse", "p")
-    columns = {f"{result.judged} verdict": "fold"}
-    columns |= dict.fromkeys(numbers, "right whole") | {"verdict": "fold"}
-    table = make_table(columns)
+    columns = {f"{result.judged} verdict": ""}
+    columns |= dict.fromkeys(numbers, "right whole") | {"verdict": ""}
+    table = make_table(columns, optional=("p", "better/worse", "A", "B"))
     for rate in list_rates(result):
         name, *figures, words = describe_pair(rate)
         table.add_row(line_of(name), *figures, styled((words, _STYLES.get(rate.verdict, ""))))

@@ -28,7 +28,7 @@ def _list_pages(output: Output) -> None:
         return
     rows = ((page.topic, page.kind, page.title) for page in list_pages())
     columns = {"topic": "whole", "kind": "dim whole", "title": ""}
-    output.page().print(make_table(columns, rows))
+    output.page().print(make_table(columns, rows, optional=("kind",)))
 
 
 def _print_page(output: Output, page: Page) -> None:

@@ -219,7 +219,7 @@ def _show(output: Output, checks: list[Check]) -> None:
     console = output.page()
     for group in dict.fromkeys(check.group for check in checks):
         console.print(group, style="bold")
-        table = make_table({"mark": "whole", "name": "whole", "value": "fold"}, headings=False)
+        table = make_table({"mark": "whole", "name": "whole", "value": ""}, headings=False)
         table.columns[0].width = 8
         for check in checks:
             if check.group != group:

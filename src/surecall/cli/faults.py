@@ -49,8 +49,9 @@ def list_faults(output: Output, group: str | None) -> None:
     if output.json:
         output.data({"faults": [render_fault(fault) for fault in found]})
         return
-    columns = {"fault": "whole", "group": "whole dim", "what it does": "fold"}
-    table = make_table(columns | {"formats": "fold dim", "a run": "whole"})
+    columns = {"fault": "whole", "group": "whole dim", "what it does": ""}
+    columns |= {"formats": "dim", "a run": ""}
+    table = make_table(columns, optional=("formats", "group", "a run"))
     for fault in found:
         formats = "all" if len(fault.protocols) == len(PROTOCOLS) else ", ".join(fault.protocols)
         ends = "is right" if fault.repairable else f"ends: {fault.code}"
@@ -65,9 +66,9 @@ def list_models(output: Output) -> None:
     if output.json:
         output.data({"models": zoo()})
         return
-    columns = {"model": "whole", "what it does": "fold", "follows": "fold dim"}
+    columns = {"model": "whole", "what it does": "", "follows": "dim"}
     rows = ((model.name, model.describes, ", ".join(model.models) or "-") for model in zoo())
-    output.page().print(make_table(columns, rows))
+    output.page().print(make_table(columns, rows, optional=("follows",)))
 
 
 @faults.command("show")

@@ -125,13 +125,33 @@ def parse_options(items: Iterable[str]) -> dict[str, Any]:
 def check_options(options: Mapping[str, Any]) -> None:
     """Raise when an option, its value or a transform that it names cannot be used."""
     from surecall.loop import resolve_options
+    from surecall.loop.arguments import refuse_unknown
     from surecall.loop.resolve import make_chain
     from surecall.profiles import merge_presets
     from surecall.transforms import TransformRegistry
 
+    _refuse_settings(options)
+    refuse_unknown(options)
     merged = merge_presets([("flag", options)])
     resolved = resolve_options(merged.values, merged.origins)
     make_chain(TransformRegistry.builtin(), resolved.options)
+
+
+def _refuse_settings(options: Mapping[str, Any]) -> None:
+    """Refuse what is set in another way than by `--option`, and say how."""
+    from surecall.loop.arguments import RunArguments, SessionArguments
+    from surecall.loop.options import CallerArguments
+
+    command = click.get_current_context().command
+    flags = {flag for parameter in command.params for flag in parameter.opts}
+    elsewhere = SessionArguments.__optional_keys__ | RunArguments.__optional_keys__
+    for name in options.keys() & (elsewhere - CallerArguments.__optional_keys__):
+        flag = f"--{name.replace('_', '-')}"
+        fitting = [each for each in (flag, flag.removesuffix("s"), f"{flag}s") if each in flags]
+        hint = f"Use {fitting[0]}." if fitting else "It cannot be set on the command line."
+        if name == "api_key":
+            hint = "Keep the key in the variable SURECALL_API_KEY, or in the one of api_key_env."
+        raise ConfigError(Code.UNKNOWN_OPTION, f"{name} is not an option of a run.", hint=hint)
 
 
 def command_text(name: str, *, leave_out: Collection[str]) -> str:

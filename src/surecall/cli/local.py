@@ -141,7 +141,7 @@ def local(output: Output) -> None:
         return
     console = output.page()
     columns = dict.fromkeys(("model", "weights", "size", "licence"), "whole") | {"what": ""}
-    table = make_table(columns)
+    table = make_table(columns, optional=("what", "licence"))
     for weights, found in rows:
         model, size = f"{EMBEDDED_PREFIX}{weights.name}", f"{weights.size_bytes / 1e6:.0f} MB"
         table.add_row(model, found.state, size, weights.licence, weights.title)

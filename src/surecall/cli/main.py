@@ -104,15 +104,9 @@ class LazyGroup(click.Group):
                 args, *rest, **{**settings, "standalone_mode": False, "obj": output}
             )
             code = returned if isinstance(returned, int) else ExitCode.OK
-        except click.Abort:
-            code = _report_interrupt(output)
-        except click.ClickException as error:
-            _read_json_flag(output, words)
-            code = _report_misuse(error, output)
         except Exception as error:
             _read_json_flag(output, words)
-            output.error(error)
-            code = exit_code_of(error)
+            code = _report_end(error, output)
         sys.exit(int(code))
 
 
@@ -120,6 +114,22 @@ def _read_json_flag(output: Output, words: Sequence[str]) -> None:
     """Find the flag by hand: it may not have been read yet when the rest could not be."""
     own_words = words[: words.index("--")] if "--" in words else words
     output.json = output.json or "--json" in own_words
+
+
+def _report_end(error: Exception, output: Output) -> ExitCode:
+    """Tell why a command ended early, as far as anything can be written at all."""
+    try:
+        if isinstance(error, OSError) and output.is_lost_with(error):
+            raise error
+        if isinstance(error, click.Abort):
+            return _report_interrupt(output)
+        if isinstance(error, click.ClickException):
+            return _report_misuse(error, output)
+        output.error(error)
+        return exit_code_of(error)
+    except OSError as loss:
+        output.report_loss(loss)
+        return ExitCode.USAGE
 
 
 def _report_misuse(error: click.ClickException, output: Output) -> ExitCode:

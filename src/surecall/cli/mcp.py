@@ -27,6 +27,8 @@ def mcp(context: click.Context, port: int | None) -> None:
     look at the tools of other servers. Needs surecall[mcp].
     """
     if context.invoked_subcommand is not None:
+        if port is not None:
+            raise click.UsageError("--http is for the server, without a command.", context)
         return
     from surecall.mcp.server import serve_http, serve_stdio
 
@@ -43,6 +45,7 @@ def mcp(context: click.Context, port: int | None) -> None:
 @pass_output
 def list_tools(output: Output, target: str, name: str | None, pins: Path | None) -> None:
     """List the tools of TARGET, a command in quotes or a URL, as the server defines them."""
+    _quiet(output)
     _show(output, asyncio.run(_look(target, name, pins)))
 
 
@@ -53,18 +56,28 @@ def list_tools(output: Output, target: str, name: str | None, pins: Path | None)
 @pass_output
 def pin_tools(output: Output, target: str, name: str | None, pins: Path) -> None:
     """Approve the tools of TARGET as they are defined now, and write their digests."""
-    from surecall.mcp import mcp_tools
+    from surecall.mcp import PinFile, mcp_tools
 
-    async def pin() -> tuple[str, dict[str, str]]:
-        server = mcp_tools(target, name=name, pins=pins)
+    _quiet(output)
+
+    async def read_digests() -> tuple[str, dict[str, str]]:
+        server = mcp_tools(target, name=name)
         async with server:
-            return server.name, await server.pin()
+            return server.name, server.digests
 
-    server_name, digests = asyncio.run(pin())
+    server_name, digests = asyncio.run(read_digests())
+    PinFile(pins).write(server_name, digests)
     output.answer(
         {"type": "pins", "server": server_name, "file": str(pins), "digests": digests},
         f"{len(digests)} tools of {server_name} are pinned in {pins}",
     )
+
+
+def _quiet(output: Output) -> None:
+    from surecall.mcp import silence_sdk
+
+    if not output.debug:
+        silence_sdk()
 
 
 async def _look(target: str, name: str | None, pins: Path | None) -> dict[str, Any]:
@@ -99,7 +112,7 @@ def _show(output: Output, found: dict[str, Any]) -> None:
         output.data(found)
         return
     words = {None: "", True: "pinned", False: "not pinned"}
-    table = make_table({"tool": "fold", "effect": "whole", "pin": "whole", "description": "fold"})
+    table = make_table({"tool": "", "effect": "whole", "pin": "whole", "description": ""})
     for row in found["tools"]:
         text = line_of(row["description"])
         table.add_row(line_of(row["name"]), row["effect"], words[row["pinned"]], text)

@@ -15,8 +15,6 @@ from .local import fetch, local, serve
 from .output import Output
 from .terminal import line_of, make_table, shown_value, styled
 
-_TAGS_WIDTH: Final = 14
-_WIDE: Final = 90
 _KEY_PART: Final = re.compile(r'"([^"]*)"|([^."]+)')
 
 
@@ -59,9 +57,9 @@ def list_models(output: Output, filter: str) -> None:  # noqa: A002 - the word u
     console = output.page()
     sources = list(dict.fromkeys(entry.source for entry in chosen))
     columns = {
-        "model": "fold whole" if console.width >= _WIDE else "fold",
-        "tags": "fold",
-        "workarounds": "fold",
+        "model": "whole",
+        "tags": "",
+        "workarounds": "",
         "date": "whole",
         "src": "whole dim",
     }
@@ -75,9 +73,7 @@ def list_models(output: Output, filter: str) -> None:  # noqa: A002 - the word u
         )
         for entry in chosen
     ]
-    table = make_table(columns, rows)
-    table.columns[1].min_width = _TAGS_WIDTH
-    console.print(table)
+    console.print(make_table(columns, rows, optional=("date", "src", "workarounds", "tags")))
     console.print()
     for number, source in enumerate(sources, 1):
         console.print(f"[{number}] {line_of(source)}", style="dim")
@@ -97,7 +93,7 @@ def list_presets(output: Output) -> None:
     if output.json:
         output.data({"presets": known})
         return
-    table = make_table({"preset": "whole", "sets": "fold", "date": "whole"})
+    table = make_table({"preset": "whole", "sets": "", "date": "whole"}, optional=("date",))
     for preset in known:
         table.add_row(preset.name, ", ".join(preset.fields) or "-", preset.date.isoformat())
     output.page().print(table)
@@ -127,7 +123,7 @@ def show_presets(output: Output, model: str, provider: str | None) -> None:
     heading = styled((line_of(model), "bold"), (where, "dim"), (unknown, "yellow"))
     console.print(heading, soft_wrap=True)
     rows = ((line_of(text), origin) for text, origin in _rows(merged))
-    console.print(make_table({"option": "fold", "from": "fold dim"}, rows))
+    console.print(make_table({"option": "", "from": "dim"}, rows))
     console.print()
     for preset in used:
         dated = f"{preset.date.isoformat()}, {preset.source}"

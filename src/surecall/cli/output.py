@@ -1,5 +1,7 @@
 """Where everything goes: data to standard output, words for people to standard error."""
 
+import contextlib
+import errno
 import sys
 import traceback
 from collections.abc import Mapping
@@ -29,6 +31,7 @@ SCHEMA_VERSION: Final = 1
 Color = Literal["auto", "always", "never"]
 
 _PLAIN_WIDTH: Final = 100
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 class ExitCode(IntEnum):
@@ -111,16 +114,31 @@ class Output:
         return sys.stdin.isatty() and self.stderr.isatty()
 
     def drop_reader(self) -> None:
-        """Write to nobody from now on, where whoever read standard output or error has left."""
+        """Write to nobody from now on, where standard output or error cannot be written."""
         import os
 
         for stream in (self.stdout, self.stderr):
             try:
                 stream.flush()
-            except BrokenPipeError:
+            except OSError:
                 nowhere = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(nowhere, stream.fileno())
                 os.close(nowhere)
+
+    def is_lost_with(self, error: OSError) -> bool:
+        """Return whether the error is that standard output cannot be written."""
+        try:
+            self.stdout.flush()
+        except OSError:
+            return True
+        # Without a buffer nothing is left to flush; other files have their own errors by now.
+        return error.filename is None and error.errno in _FULL
+
+    def report_loss(self, error: OSError) -> None:
+        """Tell on standard error, if that is still there, why nothing more is written."""
+        with contextlib.suppress(OSError):
+            self.note(f"standard output cannot be written: {error.strerror or error}")
+        self.drop_reader()
 
     def note(self, words: str) -> None:
         """Write one line for people to standard error."""

@@ -137,7 +137,7 @@ class Arrivals:
             self._output.page().print(self._table(finding.question))
 
     def _table(self, *names: str) -> "Table":
-        columns = {"mark": "whole", "name": "whole", "words": "fold"}
+        columns = {"mark": "whole", "name": "whole", "words": ""}
         table = make_table(columns, map(self._row, names), headings=False)
         table.columns[0].width, table.columns[1].width = _MARK_WIDTH, 16
         return table
@@ -170,8 +170,8 @@ def show_questions(output: Output, questions: tuple[Question, ...]) -> None:
         output.data({"questions": [select_fields(question, *fields) for question in questions]})
         return
     console = output.page()
-    columns = {"question": "whole", "asks": "fold", "decides": "fold", "requests": "right whole"}
-    table = make_table(columns)
+    columns = {"question": "whole", "asks": "", "decides": "", "requests": "right whole"}
+    table = make_table(columns, optional=("decides",))
     for asked in questions:
         table.add_row(asked.name, asked.title, ", ".join(asked.decides), str(asked.max_requests))
     console.print(table)

@@ -58,7 +58,8 @@ def recommend_model(
     if found.remark:
         console.print(line_of(found.remark, 1000), soft_wrap=True)
     console.print()
-    console.print(make_table(_COLUMNS, (_row(one) for one in found.standings.everyone)))
+    rows = (_row(one) for one in found.standings.everyone)
+    console.print(make_table(_COLUMNS, rows, optional=_LESS_IMPORTANT))
     console.print()
     for gain in gains:
         show_gain(console, gain, with_remarks=gain is gains[-1])
@@ -73,10 +74,11 @@ def recommend_model(
 
 
 _COLUMNS = (
-    {"rank": "whole", "model": "fold"}
+    {"rank": "whole", "model": ""}
     | dict.fromkeys(("right", "false calls", "p95", "$ per 100", "errors"), "right whole")
-    | {"same as the first?": "fold"}
+    | {"same as the first?": ""}
 )
+_LESS_IMPORTANT = ("errors", "$ per 100", "p95", "false calls", "same as the first?")
 
 
 def _row(one: Standing) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ def _render(found: Regraded) -> dict[str, Any]:
 
 def _table(changes: tuple[VerdictChange, ...]) -> Any:
     table = make_table(
-        {"trial": "right", "cell": "fold", "case": "", "verdict": "", "now": "", "why": "fold dim"}
+        {"trial": "right", "cell": "", "case": "", "verdict": "", "now": "", "why": "dim"}
     )
     for change in changes:
         why = "; ".join(f"{reason.code} {reason.message}".strip() for reason in change.reasons)

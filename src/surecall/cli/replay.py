@@ -26,22 +26,24 @@ if TYPE_CHECKING:
 @click.command
 @click.argument("trace_file", metavar="TRACE")
 @click.option("--send", is_flag=True, help="Send the request of one turn to the provider again.")
-@click.option("--turn", type=int, default=0, help="Which turn to send, counted from 0.")
+@click.option("--turn", type=int, help="Which turn to send, counted from 0. [default: 0]")
 @settings_flags("base_url")
 @pass_output
 def replay(
-    output: Output, trace_file: str, send: bool, turn: int, base_url: str | None
+    output: Output, trace_file: str, send: bool, turn: int | None, base_url: str | None
 ) -> ExitCode:
     """Replay the decisions of the run in TRACE, without a provider and without running tools.
 
     Exits with 1 if any decision differs from the recorded one. With --send, one request is sent
     to the provider again and both replies are shown; no tool is run.
     """
+    if not send and (turn is not None or base_url is not None):
+        raise click.UsageError("--turn and --base-url are for --send.")
     know_keys()
     trace = load_trace(trace_file)
     if send:
-        resent = asyncio.run(_send(trace, turn, base_url))
-        return _show_resent(output, resent, turn)
+        resent = asyncio.run(_send(trace, turn or 0, base_url))
+        return _show_resent(output, resent, turn or 0)
     replayed = replay_trace(trace)
     if output.json:
         output.data(_render_replay(trace, replayed))
@@ -158,8 +160,7 @@ def _show_resent(output: Output, resent: Resent, turn: int) -> ExitCode:
         return ExitCode.OK
     console = output.page()
     now = f"now, {duration_text(resent.answer.elapsed_ms)}"
-    table = make_table({f"turn {turn}, recorded": "fold wide", now: "fold wide"})
-    table.expand = True
+    table = make_table({f"turn {turn}, recorded": "wide", now: "wide"})
     left = _list_calls(recorded.calls, recorded.ignored_calls)
     right = _list_calls(accepted.calls, accepted.ignored)
     if new.content.strip():

@@ -21,6 +21,7 @@ from surecall.files import PRIVATE, explain_write_errors, write_whole
 from surecall.gateway.records import (
     STORE_FILE,
     RecordFilter,
+    RecordPage,
     RecordStore,
     RequestRecord,
     open_for_reading,
@@ -43,6 +44,16 @@ _AGE: Final = re.compile(r"([0-9]{1,9})([smhdw])")
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _SHOWN_BODY_CHARS: Final = 4000
 _BODIES: Final = ("request_body", "reply_body")
+_LESS_IMPORTANT: Final = (
+    "upstream ms",
+    "added ms",
+    "changes",
+    "upstream",
+    "calls",
+    "time",
+    "findings",
+    "model",
+)
 
 _store_flag: Final = click.option(
     "--store",
@@ -114,7 +125,12 @@ def list_requests(
     output: Output, *, place: str, limit: int, before: str | None = None, **wanted: Any
 ) -> None:
     """List the latest requests; `surecall requests` without a command does the same."""
-    page = _ask(place, lambda store: store.list(_filter(wanted), before=before, limit=limit))
+
+    async def list_page(store: RecordStore) -> RecordPage:
+        first = None if before is None else (await _find(store, before)).id
+        return await store.list(_filter(wanted), before=first, limit=limit)
+
+    page = _ask(place, list_page)
     if output.json:
         rows = [_record_data(record) for record in page.records]
         output.data({"type": "requests", "requests": rows, "next": page.next})
@@ -122,7 +138,7 @@ def list_requests(
     console = output.page()
     columns = {"request": "whole", "time": "whole", "model": "", "upstream": "", "outcome": "whole"}
     columns |= dict.fromkeys(("calls", "changes", "upstream ms", "added ms"), "right whole")
-    table = make_table(columns | {"findings": ""})
+    table = make_table(columns | {"findings": ""}, optional=_LESS_IMPORTANT)
     for record in page.records:
         table.add_row(
             record.id,
@@ -138,7 +154,7 @@ def list_requests(
         )
     console.print(table)
     if page.next is not None:
-        console.print(f"… more: --before {page.next}", style="dim")
+        console.print(f"… more: --before {page.next}", style="dim", soft_wrap=True)
 
 
 @requests.command("show")
@@ -153,7 +169,7 @@ def show_request(output: Output, request: str, place: str) -> None:
         return
     console = output.page()
     rows = ((label, line_of(text)) for label, text in _facts(record))
-    console.print(make_table({"what": "dim whole", "text": "fold"}, rows, headings=False))
+    console.print(make_table({"what": "dim whole", "text": ""}, rows, headings=False))
     if record.steps:
         steps = ((step.name, step.outcome, str(step.requests)) for step in record.steps)
         console.print()

@@ -15,9 +15,10 @@ from surecall.config import Config, load_config
 from surecall.errors import ConfigError, SurecallError
 from surecall.files import explain_write_errors
 from surecall.loop import RunResult, Session, Trace, save_trace
+from surecall.loop.options import fold_parameters
 from surecall.records import Event
 
-from .flags import invalid_option, parse_options, pass_output, settings_flags
+from .flags import check_options, invalid_option, parse_options, pass_output, settings_flags
 from .output import ExitCode, Output, select_fields
 from .progress import Progress
 from .tool_files import load_tools
@@ -114,10 +115,11 @@ def run(
         "stop": list(stop) or None,
     }
     given = parse_options(options)
+    check_options(fold_parameters(given))
     given |= {name: value for name, value in named.items() if value is not None}
     prompt = _read_question(question)
     tools: list[Any] = [tool for file in tool_files for tool in load_tools(file)]
-    tools += _open_servers(servers, mcp_pins)
+    tools += _open_servers(output, servers, mcp_pins)
     places = _choose_places(config, journal, trace)
     listener, end_progress = _listener(output)
 
@@ -145,11 +147,15 @@ def run(
     return ExitCode.PARTIAL if places.trace and not saved else ExitCode.OK
 
 
-def _open_servers(servers: tuple[str, ...], pins: str | None) -> list[Any]:
+def _open_servers(output: Output, servers: tuple[str, ...], pins: str | None) -> list[Any]:
     if not servers:
+        if pins is not None:
+            raise click.UsageError("--mcp-pins is for the tools of --mcp.")
         return []
-    from surecall.mcp import mcp_tools
+    from surecall.mcp import mcp_tools, silence_sdk
 
+    if not output.debug:
+        silence_sdk()
     return [mcp_tools(target, pins=pins) for target in servers]
 
 

@@ -22,7 +22,6 @@ from .suggestions import complete_runs
 from .terminal import line_of, make_table, shown_value
 
 _MAX_COMMAND: Final = 200
-_WIDE: Final = 130
 
 
 @click.group(invoke_without_command=True, commands=[trend, case_replies])
@@ -52,12 +51,10 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> None:
         output.data({"type": "runs", "count": len(found), "runs": rows})
         return
     console = output.page()
-    is_wide = console.width >= _WIDE
     columns = dict.fromkeys(("run", "started", "status"), "whole")
-    columns |= dict.fromkeys(("trials", "strict", "original", "errors"), "right whole") | {
-        "tags": ""
-    }
-    table = make_table(columns | ({"command": "dim whole"} if is_wide else {}))
+    columns |= dict.fromkeys(("trials", "strict", "original", "errors"), "right whole")
+    columns |= {"tags": "", "command": "dim cut"}
+    table = make_table(columns, optional=("command", "errors", "original", "started", "tags"))
     for info, is_held in shown:
         table.add_row(
             info.id,
@@ -68,7 +65,7 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> None:
             f"{right[info.id].original_ok}/{right[info.id].n}",
             str(info.errors or ""),
             ", ".join(info.tags) + _label_simulated(info),
-            *([line_of(info.manifest.command, _MAX_COMMAND)] if is_wide else []),
+            line_of(info.manifest.command, _MAX_COMMAND),
         )
     console.print(table)
     if len(found) > limit:
@@ -150,9 +147,9 @@ def remove_runs(
 
 
 def _ask_consent(output: Output, chosen: list[RunInfo]) -> bool:
-    """Ask where somebody can answer; where nobody can, the command itself is the answer."""
+    """Ask whether to remove the runs; where nobody can be asked, only `--yes` says so."""
     if output.json or not output.is_attended:
-        return True
+        raise click.UsageError("Nobody can be asked here: give --yes to remove without asking.")
     trials = count_of(sum(info.done for info in chosen), "trial")
     ids = ", ".join(info.id for info in chosen)
     return click.confirm(f"Remove {ids} with {trials}?", default=False, err=True)
@@ -195,6 +192,7 @@ def _facts(info: RunInfo, *, is_held: bool) -> list[tuple[str, str]]:
     rows += [(name, shown_value(value)) for name, value in manifest.axes.items()]
     rows += [(f"suite {name}", version) for name, version in manifest.suites.items()]
     rows += [(name, shown_value(value)) for name, value in manifest.options.items() if value]
+    rows += [("gate", text) for text in manifest.gates]
     return rows
 
 

@@ -4,7 +4,7 @@ Nothing that models, providers and tools say may move the cursor, colour the scr
 what is shown: control characters and bidirectional marks are shown by their number instead.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from surecall.errors import JSONTextError
@@ -14,13 +14,14 @@ _SEPARATORS: Final = (0x2028, 0x2029, 0xFEFF)
 _CONTROLS: Final = (*range(0x20), *range(0x7F, 0xA0))
 
 _LOOKS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "fold": {"overflow": "fold"},
     "whole": {"no_wrap": True},
+    "cut": {"no_wrap": True, "overflow": "ellipsis"},
     "right": {"justify": "right"},
     "dim": {"style": "dim"},
     "wide": {"ratio": 1},
 }
-"""What a column can be: folded instead of cut, never broken, set to the right, dimmed, wide."""
+"""What a column can be, which is folded otherwise: never broken as long as there is room; one line
+that is cut; set to the right; dimmed; as wide as there is room."""
 
 
 def _by_number(code: int) -> str:
@@ -86,14 +87,22 @@ def make_table(
     rows: "Iterable[Iterable[RenderableType]]" = (),
     *,
     headings: bool = True,
+    optional: Sequence[str] = (),
 ) -> "Table":
-    """Return a table; every heading comes with the looks of its column, such as `right whole`."""
-    from rich.table import Table
+    """Return a table that fits the terminal.
 
-    plain = Table(box=None, pad_edge=False, header_style="bold")
-    table = plain if headings else Table.grid(padding=(0, 2))
+    Args:
+        columns: Every heading with the looks of its column, such as `right whole`.
+        rows: The cells of each row; more can be added.
+        headings: Whether the headings are shown.
+        optional: Headings of columns that a narrow terminal leaves out, the first of them first.
+    """
+    from .tables import FittingTable
+
+    table = FittingTable(show_header=headings, header_style="bold")
+    table.optional = optional
     for heading, looks in columns.items():
-        settings: dict[str, Any] = {}
+        settings: dict[str, Any] = {"overflow": "fold"}
         for look in looks.split():
             settings |= _LOOKS[look]
         table.add_column(heading, **settings)

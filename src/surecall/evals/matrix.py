@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.errors import Code, ConfigError
+from surecall.limits import MAX_EXPERIMENT_TRIALS
 from surecall.profiles import Catalog, select_profiles
 from surecall.records import Usage
 
@@ -185,9 +186,11 @@ def build_matrix(
     scenarios = choose_scenarios(choose_suites(suites, axes.suites), axes.scenarios)
     scenarios = choose_cases(scenarios, axes.case_filter, seed=axes.seed)
     require_known(axes.profiles, catalog.sampling, "sampling profile")
+    tasks = list(_list_tasks(axes, chosen, strategies, fallbacks, catalog))
+    _refuse_too_many(len(tasks) * sum(len(each.cases) for each in scenarios) * axes.trials)
     units: list[Unit] = []
     cells: dict[Cell, None] = {}
-    for task in _list_tasks(axes, chosen, strategies, fallbacks, catalog):
+    for task in tasks:
         planned = [
             (scenario, Cell(**task._asdict(), suite=scenario.suite, scenario=scenario.name))
             for scenario in scenarios
@@ -247,6 +250,15 @@ def _list_tasks(
 def _of_unaided(fallbacks: Sequence[str]) -> tuple[str, ...]:
     """Return the one fallback of a strategy that reads no text formats."""
     return ("best_effort" if "best_effort" in fallbacks else "fallback_off",)
+
+
+def _refuse_too_many(trials: int) -> None:
+    if trials > MAX_EXPERIMENT_TRIALS:
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            f"{trials:,} trials are too many; a run has at most {MAX_EXPERIMENT_TRIALS:,}.",
+            hint="Lower --trials, or choose fewer models, strategies or cases.",
+        )
 
 
 def _refuse_repeated(contenders: Sequence[Contender]) -> None:

@@ -5,6 +5,8 @@ from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct
 
+from surecall.errors import Code, ConfigError
+
 from .clusters import METHOD
 from .diff import Judged
 from .metrics.tally import Tallies
@@ -61,8 +63,18 @@ def recommend(
         tallies: The trials of a run, counted by `tally_rows`.
         strategy: The strategy that is looked at; production by default.
         judged: The verdict that decides.
+
+    Raises:
+        ConfigError: `NOTHING_SELECTED`: the run has trials, but none with this strategy.
     """
-    chosen_strategy = strategy or main_strategy(list_strategies(tallies))
+    strategies = list_strategies(tallies)
+    if strategy and strategies and strategy not in strategies:
+        raise ConfigError(
+            Code.NOTHING_SELECTED,
+            f"the run has no trials with the strategy {strategy!r}.",
+            hint=f"It has: {', '.join(strategies)}.",
+        )
+    chosen_strategy = strategy or main_strategy(strategies)
     standings = rank(tallies, chosen_strategy, judged)
     answer = _Answer(standings)
     headline, chosen = answer.headline()

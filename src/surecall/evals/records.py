@@ -239,7 +239,7 @@ class TrialBody(Struct, frozen=True, kw_only=True):
     """What the case left behind, such as the draft."""
 
 
-_TOLD: Final = ("command", "engine", "places", "regraded_from", "simulated")
+_TOLD: Final = ("command", "engine", "gates", "places", "regraded_from", "simulated")
 """Fields that are kept for the reader and do not make an experiment another one."""
 _SHOWN_CHARS: Final = 60
 _HASH_CHARS: Final = 16
@@ -273,6 +273,8 @@ class Manifest(Struct, frozen=True, kw_only=True, dict=True):
     """The models that are simulated, and none that anybody serves."""
     regraded_from: str = ""
     """The run whose replies were judged again; empty when the replies are the run's own."""
+    gates: tuple[str, ...] = ()
+    """What the run must pass, each with the id of the run that it compares with."""
 
     @cached_property
     def hash(self) -> str:

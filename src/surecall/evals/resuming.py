@@ -11,7 +11,7 @@ from surecall.errors import Code, StoreError
 
 from .kept_replies import Judge
 from .records import VERDICT_VERSION, Manifest
-from .store import RunStore
+from .store import LATEST, RunStore
 
 LATEST_MATCH: Final = "(the latest of this experiment)"
 """What `--resume` without a run stands for."""
@@ -60,6 +60,14 @@ def choose_run(
             hint="Leave out --resume to begin one.",
         )
     return ChosenRun(run_id=complete, is_complete=True)
+
+
+def find_latest(store: RunStore) -> str:
+    """Return the latest run that nobody has finished or works on; otherwise the latest of all."""
+    waiting = (
+        info.id for info in store.runs() if not info.is_complete and not store.is_held(info.id)
+    )
+    return next(waiting, LATEST)
 
 
 def _check_named(store: RunStore, manifest: Manifest, reference: str) -> ChosenRun:

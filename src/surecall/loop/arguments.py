@@ -112,7 +112,9 @@ def refuse_unknown(options: Mapping[str, Any]) -> None:
     """Refuse a name that nothing has, with the name that was probably meant."""
     for name in options.keys() - CallerArguments.__optional_keys__:
         hint = did_you_mean(name, SessionArguments.__optional_keys__)
-        if name in _REQUEST_FIELDS:
+        if name in SessionArguments.__optional_keys__:
+            hint = f"It belongs to the session, as in Session({name}=...)."
+        elif name in _REQUEST_FIELDS:
             hint = (
                 "Fields of the request go into request_overrides, as in "
                 f'request_overrides={{"{name}": ...}} or --option request_overrides.{name}=VALUE.'

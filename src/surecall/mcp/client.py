@@ -156,7 +156,10 @@ class McpTools:
         if pins is None:
             pins = self.digests
             self._pins.write(self.name, pins)
-            _log.info("%s: pinned %d tools in %s", self.name, len(pins), self._pins.path)
+            # Whoever mistyped the name of the file must see it.
+            _log.warning(
+                "pinned %d tools of %s in %s (first use)", len(pins), self.name, self._pins.path
+            )
         return pins
 
     def _is_approved(self, name: str) -> bool:

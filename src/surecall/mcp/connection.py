@@ -5,6 +5,7 @@ can be opened, used and closed from whichever tasks a run happens to have.
 """
 
 import asyncio
+import logging
 import os
 import shlex
 import tempfile
@@ -21,6 +22,7 @@ from surecall.records import clip
 from surecall.redaction import open_log, redact
 
 _log = open_log("surecall.mcp")
+_SDK_LOGS: Final = ("mcp", "client")
 _MAX_PAGES: Final = 100
 _MAX_LOG_CHARACTERS: Final = 400
 _CLOSE_S: Final = 10.0
@@ -61,6 +63,12 @@ def parse_address(
             "no MCP server was named.", "Give a command such as 'python server.py', or a URL."
         )
     return Address(command=words, env=dict(env), cwd=None if cwd is None else os.fspath(cwd))
+
+
+def silence_sdk() -> None:
+    """Keep what the SDK logs from standard error, where no program listens to its log."""
+    for name in _SDK_LOGS:
+        logging.getLogger(name).addHandler(logging.NullHandler())
 
 
 class ServerRefusal(Exception):  # noqa: N818 - what the server did

@@ -3,12 +3,14 @@
 Nothing here opens a file or a connection: what a caller sends is read, and an answer is returned.
 """
 
+import os
+import socket
 from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
-from surecall.errors import SurecallError
+from surecall.errors import Code, ConfigError, SurecallError
 from surecall.jsontext import repair_json as repair_text
 from surecall.limits import MAX_BODY_BYTES
 from surecall.reading import read_reply as read_any_reply
@@ -18,6 +20,7 @@ from surecall.version import VERSION
 
 from .connection import load_sdk
 
+_HOST: Final = "127.0.0.1"
 _INSTRUCTIONS: Final = (
     "Look at what a model sent instead of guessing: read_reply shows the calls in a reply and "
     "every change that was needed, repair_json the value in broken JSON, check_schema what "
@@ -119,5 +122,20 @@ def serve_stdio() -> None:
 
 
 def serve_http(port: int) -> None:
-    """Serve over HTTP on this machine only, at `/mcp`."""
-    make_server().run("streamable-http", host="127.0.0.1", port=port)
+    """Serve over HTTP on this machine only, at `/mcp`.
+
+    Raises:
+        ConfigError: The port cannot be used.
+    """
+    server = make_server()
+    try:
+        # The SDK would log why it cannot listen, and exit.
+        with socket.create_server((_HOST, port)):
+            pass
+    except OSError as error:
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            f"cannot listen on {_HOST}:{port}: {os.strerror(error.errno or 0)}.",
+            hint="Choose another port.",
+        ) from error
+    server.run("streamable-http", host=_HOST, port=port)

@@ -91,6 +91,7 @@ def parse_input(found: ReplyInput, choice: int | None = None) -> Reply:
         ConfigError: There is no such choice.
     """
     if found.kind == "text":
+        _check_choice(choice, 1)
         return Reply(content=found.value)
     protocol = find_protocol(found.protocol)
     value, repeated = found.value, False

@@ -45,6 +45,7 @@ class ScriptedReply(Struct, frozen=True, kw_only=True):
 
 
 Reply = str | bytes | dict[str, Any] | ScriptedReply | BaseException
+_SINGLE: Final = (str, bytes, dict, ScriptedReply, BaseException)
 Replies = Iterable[Reply] | Callable[[WireRequest], Any]
 
 
@@ -60,6 +61,11 @@ class ScriptedTransport(Closing):
     """
 
     def __init__(self, replies: Replies, *, chunk_bytes: int | Sequence[int] | None = None) -> None:
+        if isinstance(replies, _SINGLE):
+            raise invalid_config(
+                "replies is one reply, not a list of replies.",
+                "Put it into a list: ScriptedTransport([reply]).",
+            )
         self._choose = replies if callable(replies) else None
         self._replies: Iterator[Any] = iter(()) if callable(replies) else iter(replies)
         self._chunk_bytes = chunk_bytes

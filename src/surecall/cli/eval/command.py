@@ -27,8 +27,8 @@ from surecall.evals.planning import (
     plan_experiment,
     wanted_of,
 )
-from surecall.evals.resuming import LATEST_MATCH, choose_run
-from surecall.evals.store import LATEST, check_tag
+from surecall.evals.resuming import LATEST_MATCH, choose_run, find_latest
+from surecall.evals.store import check_tag
 from surecall.evals.suites import SUITES
 
 from .vendors import vendors
@@ -111,7 +111,7 @@ def evaluate() -> None:
     is_flag=False,
     flag_value=LATEST_MATCH,
     metavar="[RUN]",
-    help="Resume this run; by default the unfinished run of this experiment.",
+    help="Resume this run; by default the latest unfinished run of this experiment.",
 )
 @click.option("--gate", "gates", multiple=True, metavar="EXPR", help="Exit with 1 unless it holds.")
 @click.option(
@@ -164,14 +164,15 @@ def run(
     given_options = parse_options(options)
     check_options(given_options)
     wanted = Wanted(suites=split_names(suites), options=given_options or None, **axes)
-    if resume == LATEST_MATCH and wanted == Wanted(concurrency=wanted.concurrency):
-        resume = LATEST  # nothing is said of the experiment, so it is that of the run
+    says_nothing = wanted == Wanted(concurrency=wanted.concurrency)
     work = EvalWork(output, parsed_gates, store_file)
     if dry_run and resume is None and not run_store_path(store_file).exists():
         plan = plan_experiment(wanted, load_config(), prices=parse_prices(prices))
         work.note(*plan.notes)
         return work.show_plan(None, plan, None)
     with open_run_store(store_file, must_exist=resume is not None) as store:
+        if resume == LATEST_MATCH and says_nothing:
+            resume = find_latest(store)
         if resume is not None and resume != LATEST_MATCH:
             wanted = wanted.over(wanted_of(store.info(store.resolve(resume)).manifest))
         experiment = plan_experiment(
@@ -183,7 +184,9 @@ def run(
         )
         chosen = choose_run(store, experiment.manifest, resume=resume, is_new=is_new)
         work.note(*experiment.notes, *chosen.notes)
-        work.find_baselines(store, chosen.run_id)
+        experiment = work.settle_gates(
+            store, experiment, chosen.run_id, is_resumed=resume is not None
+        )
         if dry_run:
             return work.show_plan(store, experiment, chosen.run_id)
         try:

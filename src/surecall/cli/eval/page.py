@@ -59,8 +59,8 @@ def show_gates(output: Output, report: GateReport) -> ExitCode:
 
 
 def _table(report: GateReport) -> "Table":
-    columns = {"gate": "fold", "verdict": "whole", "observed": "whole", "note": "fold dim"}
-    table = make_table(columns)
+    columns = {"gate": "", "verdict": "whole", "observed": "whole", "note": "dim"}
+    table = make_table(columns, optional=("note", "observed"))
     for result in report.results:
         notes = [note for note in (label_simulated(result.simulated, "{}"), result.note) if note]
         gate, verdict = line_of(result.gate.text), styled(_MARKS[result.verdict])
@@ -103,7 +103,7 @@ def show_plan(
     """Show what would run, and what it would cost."""
     data = experiment.matrix.describe()
     console = output.page()
-    table = make_table(dict.fromkeys(("model", *_ROW_AXES), "fold"))
+    table = make_table(dict.fromkeys(("model", *_ROW_AXES), ""))
     simulated = set(experiment.manifest.simulated)
     for row in data["rows"][:_MAX_ROWS]:
         mark = label_simulated("all" if row["model"] in simulated else "none")
@@ -218,12 +218,15 @@ def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
 
 def _rates(rows: Sequence[tuple[Cell, Group]]) -> "Table":
     axes = [axis for axis in _ROW_AXES if len({getattr(cell, axis) for cell, _ in rows}) > 1]
-    columns = dict.fromkeys(("model", *axes), "fold")
+    columns = dict.fromkeys(("model", *axes), "")
     has_errors = any(group.errors for _, group in rows)
     figures = ("strict", "answer", "original", *(("errors",) if has_errors else ()), "p50", "p95")
     columns |= dict.fromkeys(figures, "right whole")
     is_priced = any(group.costs.priced for _, group in rows)
-    table = make_table(columns | ({"cost": "right whole"} if is_priced else {}))
+    table = make_table(
+        columns | ({"cost": "right whole"} if is_priced else {}),
+        optional=("p50", "cost", "p95", "answer", "original"),
+    )
     for cell, group in rows:
         table.add_row(
             line_of(cell.model) + label_simulated(group.simulated),

@@ -63,7 +63,7 @@ def show_vendors(output: Output, report: VendorReport) -> None:
 
 def _figures(report: VendorReport) -> "Table":
     figures = ("trigger F1", "schema accuracy", "strict", "unanswered")
-    table = make_table({"endpoint": "fold"} | dict.fromkeys(figures, "right"))
+    table = make_table({"endpoint": ""} | dict.fromkeys(figures, "right"))
     for endpoint in (report.reference, *report.endpoints):
         name, score = _name(endpoint), "-"
         if endpoint.trigger is None:

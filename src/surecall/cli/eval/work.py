@@ -8,11 +8,13 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import FrameType
 
+from msgspec.structs import replace
+
 from surecall.cli.output import ExitCode, Output
 from surecall.evals.executors import Executor
 from surecall.evals.experiments import estimate_rest, find_baselines, unanswered_share
 from surecall.evals.export import export_run
-from surecall.evals.gates import Gate, check_tallies
+from surecall.evals.gates import Gate, check_tallies, parse_gate
 from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.planning import Experiment
 from surecall.evals.records import TrialRow
@@ -57,9 +59,30 @@ class EvalWork:
             else:
                 self._output.note(line)
 
-    def find_baselines(self, store: RunStore, run_id: str | None) -> None:
-        """Find the runs that gates compare with, before a run of this experiment is the latest."""
+    def settle_gates(
+        self, store: RunStore, experiment: Experiment, run_id: str | None, *, is_resumed: bool
+    ) -> Experiment:
+        """Find what gates compare with, before a run of this experiment is the latest.
+
+        Args:
+            store: Where the runs are.
+            experiment: What is about to be run.
+            run_id: The run that is continued.
+            is_resumed: Whether the run's own gates hold where the command has none.
+
+        Returns:
+            The experiment, whose run will know its gates.
+        """
+        if is_resumed and run_id is not None and not self._gates:
+            self._gates = [parse_gate(text) for text in store.info(run_id).manifest.gates]
         self._baselines = find_baselines(store, self._gates, run_id)
+        texts = tuple(map(self._name_gate, self._gates))
+        return replace(experiment, manifest=replace(experiment.manifest, gates=texts))
+
+    def _name_gate(self, gate: Gate) -> str:
+        if gate.against is None:
+            return gate.text
+        return gate.text.removesuffix(gate.against) + self._baselines[gate.against]
 
     def show_plan(
         self, store: RunStore | None, experiment: Experiment, run_id: str | None
