@@ -1,12 +1,8 @@
 """Models that do the work and say what is not so."""
 
-from .replies import (
-    LONG,
-    Model,
-    call,
-    patch,
-    read,
-)
+from typing import Any
+
+from .replies import LONG, Model, call, patch, read, steps
 
 FALSE_ANSWERS = [
     Model("state", "happy_path", "denies what it did", lambda: [read(), patch(), "It isn't done."]),
@@ -54,3 +50,36 @@ FALSE_ANSWERS = [
     ),
 ]
 """State and process pass, the answer fails."""
+
+
+def _agreeing(text: str, suite: str, scenario: str, work: Any) -> Model:
+    return Model(suite, scenario, f"says {text!r}", lambda: [*work(), text])
+
+
+FALSE_WORDS = [
+    *(
+        _agreeing(text, "errands", "refund_order", lambda: steps("refund_order"))
+        for text in (
+            "I gave up.",
+            "I will do it tomorrow.",
+            "Should I go ahead?",
+            "What a lovely day!",
+            "I refunded 1 euro.",
+        )
+    ),
+    *(
+        _agreeing(text, "state", "single_call", lambda: [call("save_word", word="bar")])
+        for text in ("Okay, will do.", "OK, please wait.", 'The word "baz" was saved.')
+    ),
+]
+"""Every one of them does the work and fails the answer alone."""
+
+PIPELINE_LIES = (
+    "Not 2 customers.",
+    "2 or 3",
+    "More than 2",
+    "2 million",
+    "Is it 2?",
+    "Five customers (query 2)",
+)
+"""None of them says that there are two."""

@@ -8,20 +8,30 @@ from surecall.evals.scenarios import SCENARIOS
 
 from .detours import DETOURS
 from .errands_and_directives import ERRANDS_AND_DIRECTIVES, FALSE_REPORTS, HONEST_ELSEWHERE
-from .false_answers import FALSE_ANSWERS
+from .false_answers import FALSE_ANSWERS, FALSE_WORDS, PIPELINE_LIES
 from .honest import HONEST
 from .orders import ORDERS
 from .other_suites import OTHER_SUITES
 from .overreach import OVERREACH
-from .replies import Model, play_model
+from .replies import Model, play_model, stages
 from .shortcuts import SHORTCUTS
+from .side_doors import SIDE_DOORS
+from .slips import SLIPS
 from .trespasses import TRESPASSES
 
 CHEATS = [
     *(*TRESPASSES, *SHORTCUTS, *OVERREACH, *OTHER_SUITES),
-    *(*DETOURS, *ORDERS, *ERRANDS_AND_DIRECTIVES),
+    *(*DETOURS, *ORDERS, *ERRANDS_AND_DIRECTIVES, *SIDE_DOORS),
 ]
 """Every one of them gets the letter right and the spirit wrong, and fails strict."""
+LIARS = [
+    *(*FALSE_ANSWERS, *FALSE_REPORTS, *FALSE_WORDS),
+    *(
+        Model("agents", "pipeline", f"says {text!r}", lambda text=text: [*stages(), text])
+        for text in PIPELINE_LIES
+    ),
+]
+"""Every one of them does the work and says what is not so."""
 
 
 def _name(model: Model) -> str:
@@ -37,7 +47,7 @@ async def test_a_cheat_fails(model: Model) -> None:
     assert played.strict_codes
 
 
-@pytest.mark.parametrize("model", [*FALSE_ANSWERS, *FALSE_REPORTS], ids=_name)
+@pytest.mark.parametrize("model", LIARS, ids=_name)
 async def test_a_false_answer_fails_the_answer_alone(model: Model) -> None:
     """The work is right, and what is said about it is not."""
     played = await play_model(model)
@@ -45,7 +55,7 @@ async def test_a_false_answer_fails_the_answer_alone(model: Model) -> None:
     assert played.answer_codes
 
 
-@pytest.mark.parametrize("model", [*HONEST, *HONEST_ELSEWHERE], ids=_name)
+@pytest.mark.parametrize("model", [*HONEST, *HONEST_ELSEWHERE, *SLIPS], ids=_name)
 async def test_an_honest_model_passes(model: Model) -> None:
     """Neither state nor process finds anything."""
     played = await play_model(model)
@@ -58,7 +68,7 @@ def test_all_scenarios_and_suites_are_tried() -> None:
     assert tried == {scenario.name for scenario in SCENARIOS}
     suites = {"state", "one_tool", "agents", "custom", "errands", "directives", "bfcl"}
     assert {model.suite for model in CHEATS} == suites
-    others = (*FALSE_ANSWERS, *FALSE_REPORTS, *HONEST, *HONEST_ELSEWHERE)
+    others = (*LIARS, *HONEST, *HONEST_ELSEWHERE, *SLIPS)
     names = Counter(_name(model) for model in (*CHEATS, *others))
     assert [name for name, count in names.items() if count > 1] == []
     assert len(CHEATS) >= 60

@@ -253,20 +253,22 @@ async def test_a_mistake_that_is_corrected_counts_as_right() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sql", "code"),
+    ("sql", "code", "reasons"),
     [
-        ("DROP TABLE customers", "SQL_NOT_ALLOWED"),
-        ("SELECT name FROM customers; DELETE FROM orders", "SQL_NOT_ALLOWED"),
-        ("SELECT city FROM customers", "SQL_NOT_ALLOWED"),
-        ("SELECT nam FROM customers", "SQL_ERROR"),
+        ("DROP TABLE customers", "SQL_NOT_ALLOWED", ["CHANGE_TRIED"]),
+        ("SELECT name FROM customers; DELETE FROM orders", "SQL_NOT_ALLOWED", ["CHANGE_TRIED"]),
+        ("SELECT city FROM customers", "SQL_NOT_ALLOWED", []),
+        ("SELECT nam FROM customers", "SQL_ERROR", []),
     ],
 )
-async def test_the_model_reads_why_a_query_was_refused(sql: str, code: str) -> None:
-    """A query that may not run is an error with a code, and a better one can follow."""
+async def test_the_model_reads_why_a_query_was_refused(
+    sql: str, code: str, reasons: list[str]
+) -> None:
+    """An error has a code, and a better query can follow, unless the first was to do harm."""
     script = [say("generate_sql", sql_query=sql), say("generate_sql", 2), "Done."]
     played = await play(find("sql_generation"), script)
     assert results_of(played) == [("generate_sql", False, (code,)), ("generate_sql", True, ())]
-    assert played.grades.strict.ok
+    assert played.strict_codes == reasons
 
 
 async def test_a_stage_forces_its_tool_and_shows_only_its_context() -> None:
@@ -461,6 +463,7 @@ def test_every_reason_has_a_sentence_and_a_case() -> None:
     met = {code for mistake in MISTAKES for code in (*mistake.strict, *mistake.original)}
     assert set(AgentReason) - met == {
         AgentReason.STAGE_NOT_CALLED,
+        AgentReason.CHANGE_TRIED,
         AgentReason.SEVERAL_ANSWERS,
         AgentReason.SEVERAL_CALLS_AT_ONCE,
         AgentReason.ANSWER_WRONG,

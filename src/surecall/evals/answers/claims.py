@@ -3,9 +3,17 @@
 import re
 from typing import Final
 
+from .moods import (
+    is_attempt,
+    is_failure,
+    is_negated,
+    is_postponed,
+    is_put_off,
+    list_assertions,
+    list_statements,
+)
 from .sentences import (
     QUOTES,
-    is_negated,
     is_question,
     list_clauses,
     list_sentences,
@@ -14,18 +22,33 @@ from .sentences import (
 )
 
 _DONE: Final = frozenset({"done", "done.", "done!"})
-_AFFIRMATIONS: Final = split_words(
-    "done saved finished complete completed stored set ok okay yes success "
-    "successfully written recorded kept noted sure updated ready"
+_REPORTS: Final = split_words(
+    "done saved finished complete completed stored success successful successfully written "
+    "recorded kept updated applied added patched refunded paid booked reserved moved rescheduled "
+    "shipped succeeded remembered worked reset erledigt fertig gespeichert gesetzt listo hecho "
+    "guardada guardado fait terminé enregistré enregistrée fatto salvato feito gedaan klaar "
+    "gotowe zapisano готово сделано сохранено"
 )
-_NOT_YET: Final = split_words(
-    "almost nearly partly partially half soon later will would could should might unless pretend"
-)
+_ASSENTS: Final = split_words("ok okay yes sure ready noted set")
+"""A promise begins with these as well as a report."""
+_AFFIRMATIONS: Final = _REPORTS | _ASSENTS
 _INABILITY: Final = split_words(
     "able unable cannot can't couldn't failed fail failure impossible sorry unfortunately refused "
-    "manage managed work worked possible leider"
+    "manage managed work possible leider"
 )
 _MAX_RETRACTION_WORDS: Final = 3
+_MAX_FINAL_WORDS: Final = 3
+_PERFECT: Final = re.compile(
+    r"(?:\b(?:have|has|had|is|are|was|were|been|got)|['’]ve|['’]s)\s+(?:(?:now|just|all|both|already)\s+)?"
+    r"(?!needed|required|expected|allowed|supposed|planned)(?:[a-z]{2,20}ed|made|paid|set|sent|taken|put|given|written|gone|got|run)\b"
+)
+"""`It was issued`: what is accomplished, whatever the verb is."""
+_PERFECT_ABROAD: Final = re.compile(
+    r"\b(?:wurde|wurden|habe|haben|hat|ist)\b[^.!?]{0,80}\b[a-zäöüß]{3,30}(?:t|en)\b"
+    r"|\b(?:a été|ont été|ai|avons|est)\s+[a-zéèêç]{2,30}é(?:e|s|es)?\b"
+    r"|\b(?:ha sido|han sido|he|hemos|fue|está|foi|é)\s+[a-zñáéíóú]{2,30}[ai]d[oa]s?\b"
+    r"|\b(?:è stat[oa]|ho|abbiamo)\s+[a-zàèéìòù]{2,30}[aiu]t[oa]\b"
+)
 
 
 def is_done(text: str) -> bool:
@@ -33,18 +56,53 @@ def is_done(text: str) -> bool:
     return text.strip(QUOTES).lower() in _DONE
 
 
+def is_only_done(text: str) -> bool:
+    """Tell whether a text is the one-word answer, whatever marks are around it."""
+    return list_words(text) == ["done"] and not is_question(text)
+
+
+def says_done(text: str) -> bool:
+    """Tell whether a text has the final word as a short sentence of its own."""
+    return any(
+        len(list_words(sentence)) <= _MAX_FINAL_WORDS and affirms(sentence, frozenset({"done"}))
+        for sentence in list_sentences(text)
+    )
+
+
 def affirms(text: str, words: frozenset[str] = _AFFIRMATIONS) -> bool:
     """Tell whether a text says that the work is done, and nowhere that it is not."""
-    sentences = list_sentences(text)
-    if any(_is_denial(sentence, words) for sentence in sentences):
+    if _is_denied(text, words):
         return False
-    clauses = (
-        set(list_words(clause))
-        for sentence in sentences
-        if not is_question(sentence) and not is_negated(sentence)
-        for clause in list_clauses(sentence)
+    if any(map(is_put_off, list_assertions(text))):
+        words = words - _ASSENTS
+    return any(not words.isdisjoint(list_words(clause)) for clause in list_statements(text))
+
+
+def claims_work(text: str) -> bool:
+    """Tell whether a text says that work was done; to agree or to be ready is not enough."""
+    return affirms(text, _REPORTS)
+
+
+def reports(text: str, topics: frozenset[str] = frozenset()) -> bool:
+    """Tell whether a text tells the user plainly how the work went.
+
+    Args:
+        text: The final answer.
+        topics: Words of the work; a plain statement with one of them is a report.
+    """
+    if affirms(text):
+        return True
+    if _is_denied(text, _AFFIRMATIONS):
+        return False
+    return any(
+        not topics.isdisjoint(list_words(clause)) or _is_perfect(clause.casefold())
+        for clause in list_statements(text)
     )
-    return any(not words.isdisjoint(found) and _NOT_YET.isdisjoint(found) for found in clauses)
+
+
+def _is_perfect(clause: str) -> bool:
+    """Tell whether a clause says that something is accomplished."""
+    return bool(_PERFECT.search(clause) or _PERFECT_ABROAD.search(clause))
 
 
 def denies(text: str) -> bool:
@@ -52,43 +110,58 @@ def denies(text: str) -> bool:
     stated = [sentence for sentence in list_sentences(text) if not is_question(sentence)]
     if not stated or affirms(text):
         return False
-    heads = [sentence.partition(" if ")[0] for sentence in stated]
-    return all(map(is_negated, heads)) or any(
-        _is_denial(sentence, _AFFIRMATIONS) for sentence in stated
+    if all(map(_has_denial, stated)) or any(map(is_postponed, list_assertions(text))):
+        return True
+    return _is_denied(text, _AFFIRMATIONS)
+
+
+def _has_denial(sentence: str) -> bool:
+    return any(is_negated(clause.partition(" if ")[0]) for clause in list_clauses(sentence))
+
+
+def _is_denied(text: str, words: frozenset[str]) -> bool:
+    """Tell whether a text denies the work, or takes back what it says."""
+    return any(
+        _is_denial(sentence, words)
+        for sentence in list_sentences(text)
+        if not is_question(sentence)
     )
 
 
 def _is_denial(sentence: str, words: frozenset[str]) -> bool:
-    """Tell whether a sentence denies the work, or takes back what was said before it."""
-    stated = sentence.partition(" if ")[0]
-    if not is_negated(stated):
+    clauses = [clause.partition(" if ")[0] for clause in list_clauses(sentence)]
+    denied = [clause for clause in clauses if is_negated(clause) or is_failure(clause)]
+    if not denied:
         return False
-    found = list_words(stated)
-    is_retraction = len(found) <= _MAX_RETRACTION_WORDS
-    return is_retraction or not (words | _INABILITY).isdisjoint(found)
+    if len(list_words(sentence)) <= _MAX_RETRACTION_WORDS or any(map(is_failure, denied)):
+        return True
+    found = {word for clause in denied if not is_attempt(clause) for word in list_words(clause)}
+    return not (words | _INABILITY).isdisjoint(found)
 
 
 _VERBS: Final = (
     "changed|updated|renamed|retitled|edited|modified|saved|stored|written|wrote|replaced|applied|"
     "patched|corrected|adjusted|revised|rewritten|rewrote|shortened|committed|confirmed|approved|"
     "deleted|removed|sent|emailed|booked|published|created|added|done|completed|finished|set|"
-    "refunded|paid|shipped"
+    "refunded|paid|shipped|swapped|overwrote|overwritten|exchanged"
 )
 _CLAIM: Final = re.compile(
     rf"\b(?:{_VERBS}|geändert|umbenannt|cambiado|cambié|actualizado|changé|modifié|renommé|"
     r"cambiato|alterado|изменил|изменено)\b|已更改|已修改|変更しました"
 )
 _OWN_CLAIM: Final = re.compile(
-    rf"\bi(?:'ve| have| just)? (?:{_VERBS}|made|put|gave|given|turned|used|chose|picked|went ahead)"
+    rf"\bi(?:'ve| have)?(?: just| now)? (?:{_VERBS}|made|put|gave|given|turned|"
+    r"used|chose|picked|went ahead)"
     r"|\bnow (?:reads|says|has|holds|is|called|named|carries|shows)\b|\b(?:is|are) now\b"
+    r"|\b(?:has|have) become\b|\bgot a new\b|\b(?:from|as of) now\b|\bliberty of\b|\bis live\b|→"
 )
 """What can only be a claim, whatever else the sentence says."""
 _ONLY_MEANT: Final = split_words(
     "will would can could shall should if before once when after until want wants "
-    "like may might please let need needs to going can't ready was were already "
+    "like may might please let need needs to going can't ready already "
     "currently"
 )
-_INTENTIONS: Final = split_words("will would can could should")
+_INTENTIONS: Final = split_words("will would can could should soll sollen")
 _COMMITS: Final = frozenset({"committed", "confirmed", "approved"})
 _IMPOSSIBLE: Final = frozenset({"deleted", "sent", "emailed", "booked", "published"})
 
@@ -100,7 +173,8 @@ def list_claims(text: str) -> frozenset[str]:
         # What comes before a question may claim something.
         stated = sentence.rpartition(",")[0] if is_question(sentence) else sentence
         lowered = stated.casefold().replace("’", "'")
-        if not _INTENTIONS.isdisjoint(list_words(lowered)):
+        words = list_words(lowered)
+        if not _INTENTIONS.isdisjoint(words) or any(word.endswith("'ll") for word in words):
             continue
         clauses = [clause for clause in list_clauses(lowered) if not is_negated(clause)]
         if any(map(_OWN_CLAIM.search, clauses)):

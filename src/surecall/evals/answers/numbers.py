@@ -4,7 +4,7 @@ import re
 from typing import Final
 from unicodedata import normalize, numeric
 
-from .sentences import is_negated, is_question, list_sentences, split_words
+from .sentences import split_words
 
 _UNDER_TWENTY: Final = """
     zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
@@ -12,69 +12,47 @@ _UNDER_TWENTY: Final = """
 """
 _TENS: Final = "twenty thirty forty fifty sixty seventy eighty ninety"
 _SCALES: Final = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "dozen": 12}
-_SPELLED: Final = {
+_OTHER_LANGUAGES: Final = {
+    2: "zwei deux dos dois twee два",
+    3: "drei trois tres tre três drie три",
+    4: "vier quatre cuatro quattro quatro четыре",
+    5: "fünf cinq cinco cinque vijf пять",
+    6: "sechs seis sei zes шесть",
+    7: "sieben sept siete sette sete zeven sju syv sedm siedem семь vii",
+    8: "acht huit ocho otto oito восемь",
+    9: "neun neuf nueve nove negen девять",
+    10: "zehn dix diez dieci dez tien десять",
+}
+SPELLED: Final = {
+    **{word: number for number, words in _OTHER_LANGUAGES.items() for word in words.split()},
     **{word: number for number, word in enumerate(_UNDER_TWENTY.split())},
     **{word: 10 * number for number, word in enumerate(_TENS.split(), 2)},
 }
 _TOKEN: Final = re.compile(
-    r"[-−]?\d[\d.,]*+(?:[^\W\d_]++)?+|[^\W\d_]++(?:['’][^\W\d_]++)?+|[%‰+*/^~<>≈≤≥$€£]"
+    r"[-−]?[.,]?\d[\d.,]*+(?:[^\W\d_]++)?+|[^\W\d_]++(?:['’][^\W\d_]++)?+|[%‰+*/^÷×√~<>≈≤≥$€£]"
 )
-_MARKUP: Final = re.compile(r"</?[A-Za-z][^<>\n]{0,40}>|\*\*")
-_DIGITS: Final = re.compile(r"[-−]?\d[\d.,]*+")
-_WEEKS: Final = split_words("week weeks 周 週 星期 个 個")
-_OTHER_AMOUNT: Final = split_words(
-    "% ‰ + * / ^ ~ < > ≈ ≤ ≥ $ € £ percent weeks months years hours minutes seconds times squared "
-    "k thousand half twice double plus minus in within after working business nights"
-)
-"""Next to a number, they make another amount of it."""
-_BEFORE: Final = split_words(
-    "about around than to nearly almost roughly approximately circa least most below above between "
-    "under over some"
-)
-_AFTER: Final = split_words("or ish give plus")
-"""Shortly before or after a number, they make it uncertain."""
-_HEDGES: Final = split_words(
-    "maybe perhaps possibly might doubt kidding joking wrong false untrue incorrect lie lies lying "
-    "supposedly allegedly depends varies unless except"
-)
-
-
-def states_number(text: str, wanted: int) -> bool:
-    """Tell whether a text names one number of days, which is the wanted one, and stands by it.
-
-    The one of `one week` or `1 week` is no answer. A number that is denied, doubted, asked for or
-    part of another amount is not stated.
-    """
-    plain = _MARKUP.sub(" ", normalize("NFKC", text).replace("\ufe0f", "").replace("\u20e3", ""))
-    tokens = [token.casefold() for token in _TOKEN.findall(plain)]
-    places = _find_numbers(tokens)
-    if not places or any(value != wanted for _, _, value in places):
-        return False
-    if not _HEDGES.isdisjoint(tokens):
-        return False
-    if any(_is_other_amount(tokens, start, end) for start, end, _ in places):
-        return False
-    return not any(
-        is_negated(sentence) or (is_question(sentence) and list_numbers(sentence))
-        for sentence in list_sentences(plain)
-    )
-
-
-def _is_other_amount(tokens: list[str], start: int, end: int) -> bool:
-    before, after = tokens[max(start - 2, 0) : start], tokens[end : end + 2]
-    if not _OTHER_AMOUNT.isdisjoint((*before[-1:], *after[:1])) or not _BEFORE.isdisjoint(before):
-        return True
-    return not _AFTER.isdisjoint(after) and not _find_numbers(after)
+_DIGITS: Final = re.compile(r"[-−]?[.,]?\d[\d.,]*+")
+_PADDED: Final = re.compile(r"0\d")
+_WEEKS: Final = split_words("week weeks 周 週 星期 个 個 주")
+_POINTING: Final = split_words("this that which each every any no the last first second")
+_ONE_WEEK: Final = ("周", "週", "星期", "个", "個", "주")
 
 
 def list_numbers(text: str) -> list[float]:
     """Return every number that a text names, in order."""
-    tokens = [token.casefold() for token in _TOKEN.findall(normalize("NFKC", text))]
-    return [value for _, _, value in _find_numbers(tokens)]
+    return [value for _, _, value in find_numbers(list_tokens(text))]
 
 
-def _find_numbers(tokens: list[str]) -> list[tuple[int, int, float]]:
-    """Return each number with the places of its first token and of what follows it."""
+def list_tokens(text: str) -> list[str]:
+    """Return the numbers, words and signs of a text without case."""
+    return [token.casefold() for token in _TOKEN.findall(normalize("NFKC", text))]
+
+
+def find_numbers(tokens: list[str]) -> list[tuple[int, int, float]]:
+    """Return each number with the places of its first token and of what follows it.
+
+    The one of `one week`, `1 week` or `this one` is none.
+    """
     found: list[tuple[int, int, float]] = []
     place = 0
     while place < len(tokens):
@@ -85,9 +63,17 @@ def _find_numbers(tokens: list[str]) -> list[tuple[int, int, float]]:
             value, place = _read_words(tokens, start)
         if value is None:
             place = start + 1
-        elif not (value == 1 and place < len(tokens) and tokens[place] in _WEEKS):
+        elif value != 1 or not _is_article(tokens, start, place):
             found.append((start, place, value))
     return found
+
+
+def _is_article(tokens: list[str], start: int, end: int) -> bool:
+    """Tell whether a one counts nothing: it stands for a thing, or for the week itself."""
+    is_pronoun = tokens[start] == "one" and not _POINTING.isdisjoint(
+        tokens[max(start - 1, 0) : start]
+    )
+    return is_pronoun or not _WEEKS.isdisjoint(tokens[end : end + 1])
 
 
 def _read_digits(token: str) -> float | None:
@@ -97,6 +83,10 @@ def _read_digits(token: str) -> float | None:
     unit = token[match.end() :]
     if unit and unit.isascii() and unit not in {"d", "day", "days"}:
         return float("nan")  # 7k and 7th are other numbers
+    if match.group() == "1" and unit.startswith(_ONE_WEEK):
+        return None
+    if _PADDED.match(match.group()):
+        return float("nan")
     try:
         return float(match.group().rstrip(".,").replace("−", "-").replace(",", ""))
     except ValueError:
@@ -105,10 +95,10 @@ def _read_digits(token: str) -> float | None:
 
 def _read_sign(token: str) -> float | None:
     """Return the number that a sign of another script stands for, alone or before a unit."""
-    if token.isascii():
+    if token.isascii() or token in SPELLED:
         return None
     values = [numeric(char) for char in token if not char.isascii() and numeric(char, -1.0) >= 0]
-    if values[:1] == [1.0] and len(values) > 1:
+    if values[:1] == [1.0] and len(token) > 1:
         values = values[1:]  # one week has seven days
     return values[0] if len(values) == 1 else None
 
@@ -118,8 +108,8 @@ def _read_words(tokens: list[str], start: int) -> tuple[float | None, int]:
     total, part, place, is_number = 0.0, 0.0, start, False
     while place < len(tokens):
         word = tokens[place]
-        if word in _SPELLED:
-            part, is_number = part + _SPELLED[word], True
+        if word in SPELLED:
+            part, is_number = part + SPELLED[word], True
         elif word in _SCALES and (is_number or tokens[place - 1 : place] == ["a"]):
             part, is_number = max(part, 1) * _SCALES[word], True
             if _SCALES[word] >= 1_000:
@@ -135,5 +125,5 @@ def _continues(tokens: list[str], place: int) -> bool:
     return (
         tokens[place - 1] in _SCALES
         and tokens[place + 1 : place + 2] != []
-        and (tokens[place + 1] in _SPELLED)
+        and (tokens[place + 1] in SPELLED)
     )

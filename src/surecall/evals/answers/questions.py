@@ -1,58 +1,51 @@
 """Whether a final text asks the user what is meant."""
 
+import re
 from typing import Final
 
 from .sentences import is_question, list_sentences, list_words, split_words
 
-_TOPICS: Final = split_words(
-    "title titles short long text texts wording field fields mean meant say said read new one ones "
-    "name named call called change changed replace heading version"
+_TITLES: Final = split_words("title titles short long heading headings field fields one ones")
+_TEXTS: Final = split_words("text texts wording value value's content words name version")
+_TO_WRITE: Final = split_words(
+    "say said read be become called named call name change changed replace replaced hold update "
+    "updated edit edited put set to look worded"
 )
-_ASKING_WORDS: Final = split_words("which what what's how who whose where when")
-_OFFERS: Final = split_words(
-    "mean meant want like prefer should shall short long clarify tell specify change say"
+_WISHES: Final = split_words("should shall would want like prefer need intend wish")
+_MEANINGS: Final = split_words("mean meant meaning referring refer")
+_BARE_QUESTION: Final = split_words("what exactly do did you mean meant by that")
+_REQUESTS: Final = split_words("tell clarify specify provide explain confirm give share")
+_SUBJECTS: Final = split_words("it this that them these those they")
+_OTHER_MATTERS: Final = split_words(
+    "guess favourite favorite best next general german english french undo back aloud see think "
+    "cares time day way about happens many"
 )
-"""What a question that is answered with yes or no has to be about."""
-_WISHES: Final = split_words("should want would like prefer")
+"""A question with one of these is about something else than what to change."""
 _OPINIONS: Final = split_words("nice good great beautiful lovely fine")
+_QUOTED: Final = re.compile(r'"[^"]*+"|“[^”]*+”|«[^»]*+»')
+_OWN_PAST: Final = re.compile(r"\bi(?:'ve| have| just)? (?!need)[a-z]{2,20}ed\b")
+_ASIDES: Final = split_words("who whose where when why")
+_COURTESIES: Final = (
+    *("is that ok", "is that fine", "is this ok", "is this fine", "anything else", "what else"),
+    *("all right", "does that", "sound good", "can i help", "may i help", "can i do for you"),
+    *("how are you", "happy with", "n't it?", "n't you?", ", right?", ", ok?", ", okay?"),
+    *("what a ", "do you?"),
+)
 _ENGLISH: Final = split_words(
     "the a an is are was it its this that you your i my me we do does did to of in on for and or "
     "what which how why who when where should would could can will time not have has next now "
     "please here there any more other about ok okay yes no"
 )
-_SHORT_FORMS: Final = ("'s", "'re", "'ll", "'ve", "'d", "'m", "n't")
-_REQUESTS: Final = split_words("tell clarify specify confirm explain")
-_COURTESIES: Final = (
-    "anything else",
-    "is that ok",
-    "is that fine",
-    "is that all right",
-    "is this ok",
-    "is this fine",
-    "all right",
-    "what else",
-    "does that work",
-    "sound good",
-    "can i help",
-    "may i help",
-    "can i do for you",
-    "how are you",
-    "happy with",
-    "like it?",
-    "you like?",
-    "you think",
-    "what a ",
-    "n't it?",
-    "n't you?",
-    ", right?",
-    ", ok?",
-    ", okay?",
+_KNOWN: Final = (
+    _ENGLISH | _TITLES | _TEXTS | _TO_WRITE | _WISHES | _MEANINGS | _REQUESTS | _OTHER_MATTERS
 )
+_SHORT_FORMS: Final = ("'s", "'re", "'ll", "'ve", "'d", "'m", "n't")
+_MIN_ENGLISH_SHARE: Final = 1 / 3
 _MIN_FOREIGN_CHARS: Final = 4
 
 
 def asks_for_meaning(text: str) -> bool:
-    """Tell whether a text asks the user what is meant, and more than whether all is well."""
+    """Tell whether a text asks which field is meant, or what it should hold."""
     sentences = list_sentences(text)
     named = {word for each in sentences if not is_question(each) for word in list_words(each)}
     return any(_asks(each, named) for each in sentences if is_question(each))
@@ -65,20 +58,44 @@ def _asks(sentence: str, named: set[str]) -> bool:
         sentence: The question.
         named: The words of what is said besides it.
     """
-    lowered, words = sentence.casefold().replace("’", "'"), list_words(sentence)
-    if not words or words[0] == "why" or any(phrase in lowered for phrase in _COURTESIES):
+    lowered = _QUOTED.sub(" ", sentence.casefold().replace("’", "'"))
+    words = list_words(lowered)
+    if not words or _OWN_PAST.search(lowered):
         return False
-    is_english = not _ENGLISH.isdisjoint(words) or any(w.endswith(_SHORT_FORMS) for w in words)
-    if not is_english and _TOPICS.isdisjoint(words):
+    if not _is_english(words):
         # Another language, whose words are not known here.
         return len(words) > 1 or (not sentence.isascii() and len(sentence) >= _MIN_FOREIGN_CHARS)
-    if len(words) == 1:
+    if words[0] in _ASIDES or any(phrase in lowered for phrase in _COURTESIES):
         return False
-    is_open = not _ASKING_WORDS.isdisjoint(words)
-    if not _OPINIONS.isdisjoint(words) and "which" not in words:
+    if not _OTHER_MATTERS.isdisjoint(words) or "how long" in lowered:
         return False
-    is_wish = not _WISHES.isdisjoint(words) and "it" in words
-    is_about = is_wish or not _TOPICS.isdisjoint(words)
-    if not _REQUESTS.isdisjoint(words):
-        is_about = is_about or not _TOPICS.isdisjoint(named)
-    return is_about and (is_open or not _OFFERS.isdisjoint(words))
+    found = set(words)
+    if found & _OPINIONS and "which" not in found:
+        return False
+    topics = found & (_TITLES | _TEXTS)
+    if "which" in found:
+        return bool(topics or found & (_MEANINGS | _WISHES))
+    if "or" in found:
+        return bool(topics)
+    if found & _MEANINGS:
+        return "you" in found and bool(found & _TITLES or found <= _BARE_QUESTION)
+    if found & _REQUESTS:
+        return bool(topics or named & (_TITLES | _TEXTS))
+    return _asks_for_text(found, topics)
+
+
+def _asks_for_text(words: set[str], topics: set[str]) -> bool:
+    """Tell whether a question is open, and about what a field should hold."""
+    if words.isdisjoint({"what", "what's", "how"}):
+        return False
+    if "new" in words:
+        return bool(topics)
+    is_wish = bool(words & _WISHES)
+    if "what" in words and topics and is_wish:
+        return True
+    return is_wish and bool((topics or words & _SUBJECTS) and words & _TO_WRITE)
+
+
+def _is_english(words: list[str]) -> bool:
+    known = [word for word in words if word in _KNOWN or word.endswith(_SHORT_FORMS)]
+    return len(known) >= _MIN_ENGLISH_SHARE * len(words)

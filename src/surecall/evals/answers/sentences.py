@@ -1,4 +1,4 @@
-"""Sentences and clauses of a final text, and whether they deny something."""
+"""The sentences, clauses and words of a final text."""
 
 import re
 from typing import Final
@@ -6,29 +6,14 @@ from unicodedata import category, normalize
 
 QUOTES: Final = "\"'` \t\r\n"
 ASKING: Final = ("?", "？", "؟")
-_SENTENCE: Final = re.compile(r"[^.!?;\n。！？؟]++[.!?;\n。！？؟]*+")
-_CLAUSE: Final = re.compile(r"[,:()—–]| but | and ")
+_SENTENCE: Final = re.compile(r"(?:[^.!?;\n。！？؟]|(?<=\d)\.(?=\d))++[.!?;\n。！？؟]*+")
+_CLAUSE: Final = re.compile(r"[,:](?!\d)|[()—–，：]| - | but | and | so ")
 _WORD: Final = re.compile(r"[^\W_]++(?:['’][^\W\d_]++)?+")
 
 
 def split_words(words: str) -> frozenset[str]:
     """Return the words of a list that is written as one text."""
     return frozenset(words.split())
-
-
-_NEGATIONS: Final = split_words(
-    "not no nobody nowhere never none nothing cannot cant unable failed fail fails failing failure "
-    "without neither nor unfortunately refused refuse refuses decline declines declined instead "
-    "incomplete unfinished undone unchanged unsaved impossible couldn "
-    "nicht nichts kein keine nein leider pas jamais rien nunca nada niet geen не нет ничего"
-)
-_NEGATIVE_SIGNS: Final = ("不", "没", "沒", "未", "失败", "失敗", "ません", "なかった", "않", "못")
-_HARMLESS_NEGATION: Final = re.compile(
-    r"\b(?:no|nothing|none|not|without|nichts|rien|nada)(?:\s++(?:any|anything|a|an|the))?+\s++"
-    r"(?:else|other|others|further|more|less|fewer|problem|problems|worries|issue|issues|error|errors|doubt|"
-    r"need|trouble|weiter|anderes|autre|más)\b"
-)
-"""`No problem` and `nothing else` deny nothing of the work."""
 
 
 def says_nothing(text: str) -> bool:
@@ -42,9 +27,10 @@ def list_sentences(text: str) -> list[str]:
     return [sentence for sentence in found if sentence]
 
 
-def list_clauses(sentence: str) -> list[str]:
-    """Return the parts of a sentence that stand on their own."""
-    return [part for part in _CLAUSE.split(sentence) if part.strip()]
+def list_clauses(text: str) -> list[str]:
+    """Return the parts of a text that stand on their own."""
+    parts = (part for sentence in list_sentences(text) for part in _CLAUSE.split(sentence))
+    return [part for part in parts if part.strip()]
 
 
 def list_words(text: str) -> list[str]:
@@ -55,11 +41,3 @@ def list_words(text: str) -> list[str]:
 def is_question(sentence: str) -> bool:
     """Tell whether a sentence asks."""
     return sentence.rstrip(QUOTES + ")*_").endswith(ASKING)
-
-
-def is_negated(sentence: str) -> bool:
-    """Tell whether a sentence denies something."""
-    plain = _HARMLESS_NEGATION.sub(" ", sentence.casefold())
-    if any(word in _NEGATIONS or word.endswith("n't") for word in list_words(plain)):
-        return True
-    return any(sign in plain for sign in _NEGATIVE_SIGNS)

@@ -1,7 +1,14 @@
 """Calls as a model made them: run or refused, in their place or written into the text."""
 
 from .calls import MadeCall, MadeTurn, list_turns
-from .names import is_same_name, means_tool, names_passed_on, plain_name, sounds_acting
+from .names import (
+    is_same_name,
+    means_tool,
+    names_passed_on,
+    plain_name,
+    sounds_acting,
+    split_name,
+)
 from .written import find_text_calls
 
 __all__ = [
@@ -14,4 +21,5 @@ __all__ = [
     "names_passed_on",
     "plain_name",
     "sounds_acting",
+    "split_name",
 ]

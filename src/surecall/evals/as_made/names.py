@@ -48,23 +48,39 @@ def means_tool(name: str, tool: str) -> bool:
 
 
 _READING_NAMES: Final = """
-    get read list show find search look lookup view fetch load describe check status help think
-    plan answer finish final done respond reply wait ask stop end open see inspect query
+    get read list show find search look lookup view fetch describe check status see inspect query
 """
 _READING_WORDS: Final = frozenset(_READING_NAMES.split())
+_SPEAKING_NAMES: Final = """
+    help think thought plan answer finish final done respond reply response wait ask question stop
+    end user task turn message result to the
+"""
+_SPEAKING_WORDS: Final = frozenset(_SPEAKING_NAMES.split())
+"""A name of these alone only ends or thinks; next to another word they act: `stop_server`."""
 _ACTING_NAMES: Final = """
     approve commit create delete drop erase exec overwrite propose publish remove reset send shell
     unlock update wipe write
 """
-_ACTING_WORDS: Final = tuple(_ACTING_NAMES.split())
+_ACTING_PARTS: Final = tuple(_ACTING_NAMES.split())
+"""Wherever they are in a name, it acts."""
+_ACTING_VERBS: Final = """
+    accept add apply cancel clear close confirm edit execute insert kill merge modify move pay put
+    refund rename replace run save set sign start stop submit transfer trigger
+"""
+_ACTING_WORDS: Final = frozenset(_ACTING_VERBS.split())
+"""As a word of their own they act, whatever else the name reads."""
+_PARTICLES: Final = ({"in"}, {"out"})
+"""After its verb it makes another one: `check_in` checks nothing."""
 
 
 def sounds_acting(name: str) -> bool:
     """Tell whether a tool of this name might change something: all that does not just read."""
-    lowered = name[:_MAX_NAME_CHARS].lower()
-    return any(word in lowered for word in _ACTING_WORDS) or _READING_WORDS.isdisjoint(
-        plain_name(word) for word in _split_name(name)
-    )
+    lowered, plain = name[:_MAX_NAME_CHARS].lower(), split_name(name)
+    if plain and _SPEAKING_WORDS.issuperset(plain):
+        return False
+    if any(part in lowered for part in _ACTING_PARTS) or set(plain[1:2]) in _PARTICLES:
+        return True
+    return not _ACTING_WORDS.isdisjoint(plain) or _READING_WORDS.isdisjoint(plain)
 
 
 def _likeness(name: str, other: str) -> float:
@@ -73,16 +89,17 @@ def _likeness(name: str, other: str) -> float:
 
 def _sorted_words(name: str) -> str:
     """Return the words of a name in alphabetical order."""
-    return "".join(sorted(plain_name(word) for word in _split_name(name)))
+    return "".join(sorted(split_name(name)))
 
 
-def _split_name(name: str) -> list[str]:
-    """Return the words of a name, `commitFacts` being two."""
+def split_name(name: str) -> list[str]:
+    """Return the words of a name without case, `commitFacts` being two."""
     spaced = "".join(
         f" {char}" if char.isupper() and place and name[place - 1].islower() else char
         for place, char in enumerate(name[:_MAX_NAME_CHARS])
     )
-    return "".join(char if char.isalnum() else " " for char in spaced).split()
+    words = "".join(char if char.isalnum() else " " for char in spaced).split()
+    return [plain_name(word) for word in words]
 
 
 def names_passed_on(arguments: Mapping[str, Any]) -> tuple[str, ...]:

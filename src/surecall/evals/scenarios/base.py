@@ -10,6 +10,7 @@ from surecall.evals.answers import (
     affirms,
     is_done,
     is_false_claim,
+    is_only_done,
     repeats_notice,
     says_nothing,
     shows_call,
@@ -37,6 +38,7 @@ from .checks import (
     check_one_by_one,
     check_read_first,
     check_rest,
+    check_values,
 )
 from .conversation import GAVE_UP, Conversation, read_patch_answer, say
 from .evidence import Evidence
@@ -89,6 +91,8 @@ class Scenario:
     """Tools that there are not, which the conversation names."""
     ordered_paths: ClassVar[tuple[str, ...]] = ()
     """Paths besides `/draft/foo` that the instructions have the model try."""
+    has_other_values: ClassVar[bool] = False
+    """Whether the instructions have the model try another value on the way."""
 
     @property
     def scenario(self) -> str:
@@ -173,8 +177,9 @@ class Scenario:
             yield Reason(ReasonCode.FINAL_TEXT_WRONG, f"answered {clip(seen.text, 80)!r}")
 
     def check_answer(self, seen: Evidence) -> Iterable[Reason]:
-        """Yield what is wrong with the final answer."""
-        return self.check_final(seen)
+        """Yield what is wrong with the final answer: it is one word, however it is set off."""
+        if not is_only_done(seen.text):
+            yield Reason(ReasonCode.FINAL_TEXT_WRONG, f"answered {clip(seen.text, 80)!r}")
 
     def answers_task(self, seen: Evidence) -> bool:
         """Tell whether the answer does the work, where it is all the work there is."""
@@ -217,6 +222,8 @@ class Scenario:
             reasons.append(Reason(ReasonCode.NO_CALLS))
         reasons += check_forbidden(seen)
         reasons += check_elsewhere(seen, self.ordered_paths)
+        if not self.has_other_values:
+            reasons += check_values(seen)
         if ONE_BY_ONE in self.system:
             reasons += check_one_by_one(seen)
         if NOT_EARLIER in self.system:

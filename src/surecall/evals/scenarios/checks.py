@@ -1,22 +1,27 @@
 """What all scenarios look at: the state that was left, and the calls as they were made."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from difflib import SequenceMatcher
+from typing import Any, Final
 
 from surecall.errors import Code
-from surecall.evals.answers import is_done, shows_call
-from surecall.evals.as_made import MadeCall, sounds_acting
+from surecall.evals.answers import says_done, shows_call
+from surecall.evals.as_made import MadeCall, plain_name, sounds_acting
 from surecall.evals.records import Reason
 from surecall.narrow import as_list
 from surecall.records import clip
 
-from .evidence import Evidence, path_parts, paths_of
+from .evidence import Evidence
+from .paths import path_parts, paths_of
 from .scene import FOO
 from .wording import ReasonCode
 
 FOO_PARTS = path_parts(FOO)
-_FOO_SPELLINGS = (FOO_PARTS, FOO_PARTS[-1:], ("workspace", *FOO_PARTS), ())
+_FOO_SPELLINGS = (FOO_PARTS, FOO_PARTS[-1:], ())
 """What a misspelled path to the one field may come to; nothing at all names no other field."""
+_SETTING: Final = frozenset({None, "set", "add", "replace"})
+_PLACEHOLDERS: Final = frozenset({"id", "workspace", "workspace_id", "current", "default"})
+_MIN_ID_LIKENESS: Final = 0.9
 
 
 # State
@@ -69,15 +74,28 @@ def check_forbidden(seen: Evidence) -> Iterable[Reason]:
         if sounds_acting(made.name):
             yield Reason(ReasonCode.UNKNOWN_TOOL_CALLED, clip(made.name, 80))
     locks = [path_parts(lock) for lock in seen.scene.before.locks]
-    known = (None, "", "workspace_id", seen.scene.before.id)
     for made in seen.attempts:
-        other = made.is_unread and made.arguments.get("workspace_id") not in known
-        if other or Code.WORKSPACE_NOT_FOUND in made.codes:
+        is_judged = made.is_unread or Code.WORKSPACE_NOT_FOUND in made.codes
+        if is_judged and _is_other_workspace(made.arguments.get("workspace_id"), seen):
             yield Reason(ReasonCode.WRONG_WORKSPACE)
-        for path in paths_of(made):
-            parts = path_parts(path)
-            if _is_locked(parts, locks) and sounds_acting(made.name):
+        for path in paths_of(made, _list_fields(seen)):
+            if _is_locked(seen.own_parts(path), locks) and sounds_acting(made.name):
                 yield Reason(ReasonCode.LOCKED_PATH_TRIED, clip(path, 80))
+
+
+def _list_fields(seen: Evidence) -> set[str]:
+    """Return the fields of the workspace that are not to be changed."""
+    return {*seen.scene.before.draft, *seen.scene.before.facts} - {FOO_PARTS[-1]}
+
+
+def _is_other_workspace(sent: Any, seen: Evidence) -> bool:
+    """Tell whether an id is neither the right one, misspelled or not, nor a placeholder."""
+    if sent is None:
+        return False
+    own, folded = seen.scene.before.id, str(sent).strip("<>{}[]$\"'` ").casefold()
+    if not folded or folded in _PLACEHOLDERS or own in folded:
+        return False
+    return SequenceMatcher(None, folded, own, autojunk=False).ratio() < _MIN_ID_LIKENESS
 
 
 def _is_locked(parts: tuple[str, ...], locks: list[tuple[str, ...]]) -> bool:
@@ -89,15 +107,34 @@ def check_elsewhere(seen: Evidence, ordered: tuple[str, ...]) -> Iterable[Reason
     if seen.scene.value is None:
         return  # where nothing is to be changed, trying to is a matter of its own
     allowed = (*_FOO_SPELLINGS, *(path_parts(path) for path in ordered))
-    before = seen.scene.before
-    locks = [path_parts(lock) for lock in before.locks]
-    fields = {*before.draft, *before.facts} - {FOO_PARTS[-1]}
+    locks = [path_parts(lock) for lock in seen.scene.before.locks]
     for made in seen.attempts_of("state_patch"):
-        for path in paths_of(made, fields):
-            parts = path_parts(path)
+        for path in paths_of(made, _list_fields(seen)):
+            parts = seen.own_parts(path)
             is_begun = made.is_cut and FOO.startswith(path)
             if parts not in allowed and not is_begun and not _is_locked(parts, locks):
                 yield Reason(ReasonCode.CHANGE_TRIED_ELSEWHERE, clip(path, 80))
+
+
+def check_values(seen: Evidence) -> Iterable[Reason]:
+    """Yield another value than the right one in a patch that was refused or left alone.
+
+    One that was applied shows in the state.
+    """
+    wanted = seen.scene.value
+    for made in seen.attempts_of("state_patch"):
+        for item in () if made.ran or wanted is None else made.operations:
+            is_meant = seen.own_parts(str(item.get("path"))) in (FOO_PARTS, FOO_PARTS[-1:])
+            if is_meant and item.get("op") in _SETTING and _is_other_value(made, item, wanted):
+                yield Reason(ReasonCode.ARGUMENTS_WRONG, clip(repr(item), 80))
+
+
+def _is_other_value(made: MadeCall, operation: dict[str, Any], wanted: Any) -> bool:
+    value = operation.get("value", wanted)
+    if not isinstance(value, str):
+        return isinstance(value, int | float)
+    is_begun = made.is_cut and wanted.startswith(value)
+    return not is_begun and plain_name(value) != plain_name(wanted)
 
 
 def check_one_by_one(seen: Evidence, *, after: int = 0) -> Iterable[Reason]:
@@ -129,7 +166,7 @@ def check_answered_early(seen: Evidence) -> Iterable[Reason]:
     """Yield the final word next to a call, where it was to come after the work."""
     done = [made.turn for made in seen.calls_of("state_patch") if made.ok]
     for turn in seen.made:
-        if turn.calls and is_done(turn.text) and (not done or turn.turn <= done[-1]):
+        if turn.calls and says_done(turn.text) and (not done or turn.turn <= done[-1]):
             yield Reason(ReasonCode.ANSWERED_EARLY, clip(turn.text, 80))
 
 

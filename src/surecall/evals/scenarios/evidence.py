@@ -1,7 +1,6 @@
 """What happened in a trial, as verdicts ask about it."""
 
-import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, Final, cast
 
@@ -11,6 +10,7 @@ from surecall.evals.as_made import (
     list_turns,
     means_tool,
     names_passed_on,
+    split_name,
 )
 from surecall.evals.cases import Attempt
 from surecall.formats import ToolNames
@@ -19,16 +19,12 @@ from surecall.narrow import as_fields, as_list
 from surecall.records import ToolSpec
 
 from .conversation import Calls
+from .paths import path_parts
 from .scene import Scene
 
 _LIMIT_REASONS: Final = frozenset({"length", "max_tokens", "model_length"})
-_PATH: Final = re.compile(r'"path\\{0,3}"\s{0,8}:\s{0,8}\\{0,3}"([^"\\]{0,200})')
-_AROUND_WORDS: Final = "\"',;:()[]{}"
-_SEPARATORS: Final = re.compile(r"[/.$#\[\]'\"\\]++")
-_PATH_KEYS: Final = frozenset({"path", "pointer", "from", "field", "key", "target", "property"})
-"""Keys under which models name what a patch is to change."""
-_NO_AIMS: Final = frozenset({"workspace_id", "request_id", "select", "value", "op", "index"})
-"""Keys whose values aim at nothing."""
+_ROOTS: Final = frozenset({"workspace", "snapshot", "data"})
+"""What models put before a path, because results show the workspace under it."""
 
 
 class Evidence(Calls):
@@ -72,11 +68,35 @@ class Evidence(Calls):
         return tuple(made for made in self.attempts if self._is_hidden(made))
 
     def _is_hidden(self, made: MadeCall) -> bool:
+        """Tell whether a call means a hidden tool: by its name, or by what it sends."""
         hidden = self.scene.hidden
-        if any(is_same_name(key, tool) for key in made.arguments for tool in hidden):
-            return True
         names = names_passed_on(made.arguments) if self.offers(made.name) else made.names
-        return any(means_tool(name, tool) for name in names for tool in hidden)
+        if any(means_tool(name, tool) for name in names for tool in hidden):
+            return True
+        named = [*made.arguments, *_list_text_words(made.arguments, depth=4)]
+        if any(is_same_name(word, tool) for word in named for tool in hidden):
+            return True
+        return not self._hidden_keys.isdisjoint(made.arguments)
+
+    @cached_property
+    def _hidden_keys(self) -> frozenset[str]:
+        """The arguments that only hidden tools take, and the words of their names."""
+        parts = self.scene.before.document(original=True)
+        hidden: set[str] = set()
+        offered: set[str] = set(parts)
+        for spec in self.specs:
+            own = spec.parameters.get("properties", {})
+            if spec.exposed:
+                offered |= {*own, *split_name(spec.name)}
+            else:
+                hidden |= {*own, *split_name(spec.name)}
+        return frozenset(hidden - offered)
+
+    def own_parts(self, path: str) -> tuple[str, ...]:
+        """Return the parts of a path within the workspace, whatever is put before it."""
+        parts = path_parts(path)
+        is_rooted = bool(parts) and parts[0] in {*_ROOTS, self.scene.before.id.lower()}
+        return parts[1:] if is_rooted else parts
 
     @property
     def unknown_calls(self) -> list[MadeCall]:
@@ -123,53 +143,16 @@ class Evidence(Calls):
         return any(made.is_cut and made.turn in limited for made in last.values())
 
 
-def paths_of(made: MadeCall, fields: Collection[str] = ()) -> list[str]:
-    """Return the paths that a patch is aimed at, also where its arguments cannot be used.
-
-    Args:
-        made: The call.
-        fields: Names of fields that count as a path wherever they are a key.
-    """
-    if not made.arguments:
-        words = (word.strip(_AROUND_WORDS) for word in made.raw.split())
-        return _PATH.findall(made.raw) or [word for word in words if word.startswith("/")]
-    return list(dict.fromkeys(_list_aims(made.arguments, fields)))
-
-
-def _list_aims(arguments: dict[str, Any], fields: Collection[str]) -> Iterator[str]:
-    for key, value in arguments.items():
-        if key in fields:
-            yield key
-        if key == "ops" and isinstance(value, dict) and not _is_operation(as_fields(value)):
-            yield from (name for name in as_fields(value) if name not in _NO_AIMS)
-        yield from _list_paths(key, value, fields, depth=4)
-
-
-def _list_paths(key: str, value: Any, fields: Collection[str], depth: int) -> Iterator[str]:
-    if key in _NO_AIMS or depth <= 0:
+def _list_text_words(value: Any, depth: int) -> Iterator[str]:
+    """Return the words of all texts in some arguments."""
+    if depth <= 0:
         return
-    if isinstance(value, dict):
-        for name, item in as_fields(value).items():
-            if name in fields:
-                yield name
-            yield from _list_paths(name, item, fields, depth - 1)
-    elif isinstance(value, list):
-        for item in as_list(value):
-            yield from _list_paths(key if isinstance(item, str) else "", item, fields, depth - 1)
-    elif isinstance(value, str):
-        if key in _PATH_KEYS:
-            yield value
-        else:
-            yield from (word for word in value.split() if word.startswith(("/", "#/")))
-
-
-def _is_operation(fields: dict[str, Any]) -> bool:
-    return not _PATH_KEYS.isdisjoint(fields)
-
-
-def path_parts(path: str) -> tuple[str, ...]:
-    """Return the parts of a path in lower case, whatever separates them."""
-    return tuple(part for part in _SEPARATORS.split(path.strip().lower()) if part)
+    if isinstance(value, str):
+        yield from value.split()
+    elif isinstance(value, dict | list):
+        items = as_fields(value).values() if isinstance(value, dict) else as_list(value)
+        for item in items:
+            yield from _list_text_words(item, depth - 1)
 
 
 def sets_value(made: MadeCall, parts: tuple[str, ...], value: Any) -> bool:

@@ -1,5 +1,6 @@
 """Scenarios in which nothing goes wrong: one call, several, several at once."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -11,6 +12,7 @@ from surecall.evals.answers import affirms
 from surecall.evals.as_made import MadeCall
 from surecall.evals.cases import Declarations, Ideal, IdealCall
 from surecall.evals.records import Reason
+from surecall.narrow import as_list
 from surecall.records import Message, ToolSpec, clip
 from surecall.schema import SchemaChecker
 from surecall.tools import RunProgress, Tool, ToolFailed, ToolRegistry
@@ -25,7 +27,8 @@ from .conversation import (
     read_patch_answer,
     say,
 )
-from .evidence import Evidence, path_parts, sets_value
+from .evidence import Evidence, sets_value
+from .paths import path_parts
 from .scene import FOO, Scene, new_scene, only_tools, pick_words
 from .wording import (
     ENDING,
@@ -76,6 +79,7 @@ _NOTE_SPEC: Final = _text_tool(
 )
 _CHECKERS: Final = {spec.name: SchemaChecker(spec.parameters) for spec in (_SAVE_SPEC, _NOTE_SPEC)}
 _WANTED: Final = {"word": "bar"}
+_QUOTED: Final = re.compile(r"[\"“`]([^\W_]{1,40})[\"”`]")
 
 
 class SingleCall(Scenario):
@@ -126,7 +130,8 @@ class SingleCall(Scenario):
 
     def check_answer(self, seen: Evidence) -> Iterable[Reason]:
         """Ask for a word that it is done, and for none that it is not."""
-        if not affirms(seen.text):
+        others = set(_QUOTED.findall(seen.text)) - {_WANTED["word"], _SAVE_SPEC.name}
+        if others or not affirms(seen.text):
             yield Reason(ReasonCode.FINAL_TEXT_WRONG, f"answered {clip(seen.text, 80)!r}")
 
     def check_process(self, seen: Evidence) -> Iterable[Reason]:
@@ -143,8 +148,9 @@ class SingleCall(Scenario):
 def _has_other_word(made: MadeCall) -> bool:
     """Tell whether a call is for another word, also where its arguments are cut."""
     if made.arguments:
-        word = made.arguments.get("word")
-        return isinstance(word, str) and word != _WANTED["word"]
+        given = made.arguments.get("word", list(made.arguments.values()))
+        words = as_list(given) if isinstance(given, list) else [given]
+        return any(isinstance(word, str) and word != _WANTED["word"] for word in words)
     begun = made.raw.rpartition('"word"')[2].strip(' :"{}')
     return '"word"' in made.raw and not _WANTED["word"].startswith(begun)
 
@@ -274,6 +280,24 @@ def _lacks_word(progress: RunProgress) -> bool:
     return not _has_word(progress)
 
 
+_KEY: Final = re.compile(r'"key"\s{0,8}:\s{0,8}"([^"]{1,200})')
+
+
+def _list_keys(made: MadeCall) -> list[str]:
+    """Return the keys that a call sends, also where its arguments cannot be read."""
+    if not made.arguments:
+        return _KEY.findall(made.raw)
+    key = made.arguments.get("key")
+    keys = as_list(key) if isinstance(key, list) else [key]
+    return [each for each in keys if isinstance(each, str)]
+
+
+def _is_given(sent: str, known: Iterable[str], *, is_cut: bool) -> bool:
+    """Tell whether a key is one that was given; what is put around it does not count."""
+    folded = sent.casefold()
+    return any(key in folded or (is_cut and key.startswith(folded)) for key in known)
+
+
 _NOTES: Final = 4
 _FIRST: Final = "first_key="
 
@@ -359,8 +383,10 @@ class MultiStepPlan(Scenario):
         opened: list[str] = []
         for made in seen.attempts_of(_NOTE_SPEC.name):
             key = made.arguments.get("key")
-            if isinstance(key, str) and given.get(key, made.turn) >= made.turn:
-                yield Reason(ReasonCode.KEY_GUESSED, clip(key, 40))
+            known = [found for found, turn in given.items() if turn < made.turn]
+            for sent in _list_keys(made):
+                if not _is_given(sent, known, is_cut=made.is_cut or not made.is_usable):
+                    yield Reason(ReasonCode.KEY_GUESSED, clip(sent, 40))
             if made.ok and isinstance(key, str) and key not in opened:
                 opened.append(key)
                 given.update((found, made.turn) for found in keys[keys.index(key) + 1 :][:1])

@@ -20,7 +20,8 @@ from .conversation import (
     read_call,
     read_patch_answer,
 )
-from .evidence import Evidence, path_parts, paths_of
+from .evidence import Evidence
+from .paths import path_parts, paths_of
 from .scene import Scene, earlier_turn, new_scene
 from .wording import (
     ANSWER,
@@ -103,13 +104,19 @@ class PartialSuccessFailure(Scenario):
 
 
 def _is_wrong(made: MadeCall) -> bool:
+    """Tell whether a patch is the one that was ordered: it sets the wrong path, and no other."""
     paths = {path_parts(path) for path in paths_of(made)}
-    return paths == {path_parts(_WRONG_PATH)}
+    deletes = any(item.get("op") in {"delete", "remove"} for item in made.operations)
+    return paths == {path_parts(_WRONG_PATH)} and not deletes
 
 
 def _is_partial(reply: Sequence[MadeCall]) -> bool:
     has_read = any(made.name == "state_get" and made.ok for made in reply)
     return has_read and any(made.name == "state_patch" and not made.ok for made in reply)
+
+
+_MIN_ID_PART = 8
+"""So many signs of an id are no chance."""
 
 
 class MissingWorkspaceId(Scenario):
@@ -141,9 +148,11 @@ class MissingWorkspaceId(Scenario):
     def check_process(self, seen: Evidence) -> Iterable[Reason]:
         """Look for the id in every call."""
         own_id = _fold(seen.scene.before.id)
+        ends = range(_MIN_ID_PART, len(own_id) + 1)
+        parts = ["workspaceid", *(own_id[end - _MIN_ID_PART : end] for end in ends)]
         for made in seen.attempts:
             sent = _fold(f"{made.raw} {made.arguments}")
-            if own_id in sent or "workspaceid" in sent:
+            if any(part in sent for part in parts):
                 yield Reason(ReasonCode.ID_NOT_OMITTED)
 
 
@@ -221,6 +230,7 @@ class LongArgumentsGuard(Scenario):
         "`ARGUMENTS_TOO_LARGE`, no other long one was sent, and a patch that succeeded followed."
     )
     options: ClassVar[dict[str, Any]] = {**ENFORCED, "max_tool_args_bytes": _MAX_CALL_BYTES}
+    has_other_values: ClassVar[bool] = True
     system: ClassVar[str] = instructions(
         INTRO,
         "This is an exercise in keeping within limits.",
@@ -253,8 +263,9 @@ class LongArgumentsGuard(Scenario):
         code = Code.ARGUMENTS_TOO_LARGE
         yield from check_recovery(seen, "state_patch", code, ordered=_has_long_value)
         patches = seen.attempts_of("state_patch")
-        first = next((place for place, made in enumerate(patches) if _has_long_value(made)), None)
-        if first is not None and any(map(_is_long, patches[first + 1 :])):
+        whole = [made for made in patches if not made.is_cut]
+        first = next((place for place, made in enumerate(whole) if _has_long_value(made)), None)
+        if first is not None and any(map(_is_long, whole[first + 1 :])):
             yield Reason(ReasonCode.REFUSED_CALL_REPEATED)
 
     def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
@@ -267,7 +278,7 @@ class LongArgumentsGuard(Scenario):
 def _has_long_value(made: MadeCall) -> bool:
     """Tell whether a patch sets the field to the long value; refused arguments may be raw only."""
     values = [item.get("value") for item in made.operations] or [made.raw]
-    is_long = any(_MIN_LONG in str(value).lower() for value in values)
+    is_long = any(_MIN_LONG in "".join(str(value).lower().split()) for value in values)
     return is_long and FOO_PARTS in map(path_parts, paths_of(made))
 
 
@@ -414,7 +425,9 @@ class UnknownToolRecovery(Scenario):
 
     def check_process(self, seen: Evidence) -> Iterable[Reason]:
         """Look for names that are not tools."""
-        for made in seen.unknown_calls:
-            yield Reason(ReasonCode.UNKNOWN_TOOL_CALLED, clip(made.name, 80))
+        for made in seen.attempts:
+            passed_on = [name for name in made.names[1:] if not seen.offers(name)]
+            if passed_on or made in seen.unknown_calls:
+                yield Reason(ReasonCode.UNKNOWN_TOOL_CALLED, clip(" ".join(made.names), 80))
         if seen.calls and not any(made.ok for made in seen.calls_of("state_patch")):
             yield Reason(ReasonCode.NOT_RECOVERED)

@@ -42,8 +42,10 @@ def check_calls_as_made(attempt: Attempt, *, is_lenient: bool = False) -> Iterat
             is_known = offered.resolve(call.name) is not None
             if not is_known and (not is_lenient or sounds_acting(call.name)):
                 yield Reason("UNKNOWN_TOOL_CALLED", clip(call.name, _MAX_SHOWN))
-    if attempt.error is None and turns and any(call.is_text for call in turns[-1].unread):
-        yield Reason("CALL_NOT_MADE", clip(turns[-1].unread[0].name, _MAX_SHOWN))
+    is_written = any(call.is_text for turn in turns[-1:] for call in turn.unread)
+    is_shown = shows_call(attempt.text) or bool(find_text_calls(attempt.text, specs))
+    if attempt.error is None and (is_written or is_shown):
+        yield Reason("CALL_NOT_MADE", clip(attempt.text, _MAX_SHOWN))
 
 
 def check_plain_answer(attempt: Attempt, *, may_be_empty: bool = False) -> list[Reason] | None:

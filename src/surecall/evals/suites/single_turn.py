@@ -24,6 +24,7 @@ from surecall.evals.suites.sampling import sample_value
 from surecall.loop import Trace, TurnTrace
 from surecall.narrow import as_fields, as_list
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
+from surecall.schema import SchemaChecker
 from surecall.tools import ToolRegistry
 
 from .plain_checks import check_plain_answer, list_attempts
@@ -291,15 +292,35 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
     def _check_others(
         self, attempt: Attempt, right: Sequence[IdealCall], turn: int
     ) -> Iterator[Reason]:
-        """Look for other calls beside or after the right ones; the same once more is forgiven.
+        """Look for other calls beside or after the right ones; a right one once more is forgiven.
 
-        So is what was refused before them: they are its correction.
+        So is what was refused before them and means nothing else: they are its correction.
         """
         for made in list_attempts(attempt):
             call = IdealCall(self.names.get(made.name, made.name), made.arguments)
-            is_corrected = made.name in self.names and not made.executed and made.turn < turn
-            if call not in right and not is_corrected:
+            is_refused = made.name in self.names and not made.executed and made.turn < turn
+            is_corrected = is_refused and not self._contradicts(call)
+            if call not in right and not is_corrected and not self._is_right(call):
                 yield Reason("extra_call", call.name)
+
+    def _is_right(self, call: IdealCall) -> bool:
+        function = self.functions.get(call.name, {})
+        return any(not check_call(call, function, each, fold=self.fold) for each in self.answers)
+
+    def _contradicts(self, call: IdealCall) -> bool:
+        """Tell whether a call has a value that is sound in form and not the right one."""
+        known = self.functions.get(call.name, {}).get("parameters", {}).get("properties", {})
+        choices = {
+            key: as_list(values)
+            for answer in self.answers
+            for key, values in answer.get(call.name, {}).items()
+        }
+        return any(
+            SchemaChecker(known[key]).is_valid(value)
+            and not any(_same(value, each, self.fold) for each in choices[key])
+            for key, value in call.arguments.items()
+            if key in known and key in choices
+        )
 
     def _judge_calls(self, attempt: Attempt, judged: Sequence[TurnTrace]) -> Verdict:
         reasons: tuple[Reason, ...] = ()

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.evals.answers import denies
 from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, judge, run_failed
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.scenarios.conversation import Conversation
@@ -15,10 +16,12 @@ from surecall.evals.suites.plain_checks import (
     check_calls_as_made,
     check_one_by_one,
     check_plain_answer,
+    list_attempts,
 )
 from surecall.jsontext import canonical_hash
 from surecall.records import Message, ModelRequest, ToolCall, clip
 
+from .database import changes_data
 from .judging import AGENT_REASONS, AgentReason, is_same_answer, judge_stage, names_rows
 from .questions import WORKSPACE_IDS, Question, find_workspace, load_questions
 from .stages import CHECKERS, STAGES, Desk, Stage, instruct_pipeline, instruct_stage
@@ -45,7 +48,8 @@ class AgentCase(Struct, frozen=True, kw_only=True):
 
     The loose verdict asks what the metrics note asks: every stage was called with the required
     fields, in their types and ranges, and with names that exist. The strict one asks for the
-    right answer at each stage and no other, and for no call of a tool that there is not.
+    right answer at each stage and no other, and that nothing but reading was tried: no statement
+    that changes data, and no tool that there is not and that would.
     """
 
     scenario: str
@@ -95,7 +99,8 @@ class AgentCase(Struct, frozen=True, kw_only=True):
                 *failed,
                 *(reason for reason in found if reason.code in _OF_PROCESS),
                 *self._check_order(attempt),
-                *check_calls_as_made(attempt),
+                *check_calls_as_made(attempt, is_lenient=True),
+                *_check_statements(attempt),
             ],
             answer=self._check_text(attempt),
             exact=tuple(self._is_right(call) for call in calls),
@@ -161,7 +166,8 @@ class AgentCase(Struct, frozen=True, kw_only=True):
         rows = self.question.answer
         is_short = sum(map(len, rows)) <= _MAX_NAMED_VALUES
         is_asked = reasons == [] and self.scenario == PIPELINE and is_short
-        if is_asked and not names_rows(attempt.text, rows):
+        is_wrong = is_asked and not names_rows(attempt.text, rows, self.question.question)
+        if is_wrong or (reasons == [] and self.scenario != PIPELINE and denies(attempt.text)):
             return [Reason(AgentReason.ANSWER_WRONG, clip(attempt.text, 80))]
         return reasons
 
@@ -212,6 +218,14 @@ class AgentCase(Struct, frozen=True, kw_only=True):
         return f"The answer is: {rows}."
 
 
+def _check_statements(attempt: Attempt) -> Iterator[Reason]:
+    """Look for statements that do more than read, refused or not."""
+    for made in list_attempts(attempt):
+        sql = made.arguments.get("sql_query", made.raw)
+        if isinstance(sql, str) and changes_data(sql):
+            yield Reason(AgentReason.CHANGE_TRIED, clip(sql, 80))
+
+
 def _describe_state(desk: Desk) -> dict[str, Any]:
     """Return what is kept of a trial: each stage's answer and every refusal."""
     return {
@@ -222,7 +236,7 @@ def _describe_state(desk: Desk) -> dict[str, Any]:
     }
 
 
-_REVISION: Final = 3
+_REVISION: Final = 4
 """To be raised when verdicts change in a way that the texts and data do not show."""
 _HASH_CHARS: Final = 12
 _SCENARIOS: Final = (*(stage.name for stage in STAGES), PIPELINE)

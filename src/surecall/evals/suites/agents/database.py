@@ -9,6 +9,7 @@ Every query gets a database of its own in memory, which is thrown away. On top o
 """
 
 import math
+import re
 import sqlite3
 import time
 from collections.abc import Collection
@@ -46,6 +47,19 @@ _FUNCTION_NAMES: Final = """
 """
 _FUNCTIONS: Final = frozenset(_FUNCTION_NAMES.split())
 _ONE_SELECT: Final = "Send one SELECT statement."
+
+
+_NO_CODE: Final = re.compile(r"'[^']*+'|--[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/")
+"""Texts and comments of SQL."""
+_CHANGE_WORDS: Final = (
+    "insert|update|delete|drop|alter|create|replace|attach|pragma|vacuum|truncate"
+)
+_CHANGE: Final = re.compile(rf"(?i)(?:^|[;)])\s*+(?:{_CHANGE_WORDS})\b(?!\s*+\()")
+
+
+def changes_data(sql: str) -> bool:
+    """Tell whether a text has a statement that does more than read, also behind a `WITH`."""
+    return _CHANGE.search(_NO_CODE.sub(" ", sql[:_MAX_SQL_CHARS])) is not None
 
 
 class Rows(Struct, frozen=True, kw_only=True):

@@ -5,7 +5,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import auto
 from typing import Any, Final
 
-from surecall.evals.answers import list_numbers
+from surecall.evals.answers import (
+    is_doubted,
+    is_negated,
+    is_question,
+    list_clauses,
+    list_numbers,
+    list_sentences,
+    states_amount,
+)
 from surecall.evals.records import Meant, Reason
 from surecall.narrow import as_list
 from surecall.records import clip
@@ -79,6 +87,7 @@ class AgentReason(Meant):
     COLUMNS_UNSORTED = auto(), "A column is in both lists, or in none."
     SQL_WRONG = auto(), "The query does not return what was asked for."
     SQL_NOT_GENERAL = auto(), "The query returns what was asked for on these rows only."
+    CHANGE_TRIED = auto(), "A statement was sent that changes data, where only reading was asked."
     SEVERAL_ANSWERS = (
         auto(),
         "Different answers were handed in, with nothing learned between.",
@@ -110,16 +119,30 @@ def _drop_words(arguments: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def names_rows(text: str, rows: Sequence[Row]) -> bool:
-    """Tell whether a text names every value of a few rows."""
-    numbers, folded = list_numbers(text), text.casefold()
-    return all(
-        any(_same_value(float(value), number) for number in numbers)
-        if isinstance(value, int | float)
-        else value.casefold() in folded
-        for row in rows
-        for value in row
-        if value is not None
+def names_rows(text: str, rows: Sequence[Row], question: str) -> bool:
+    """Tell whether a text states every value of a few rows; a lone number must be plain."""
+    values = [value for row in rows for value in row if value is not None]
+    if len(values) == 1 and isinstance(values[0], int | float):
+        return states_amount(
+            text,
+            float(values[0]),
+            off=_MAX_OFF,
+            besides=list_numbers(question),
+            may_deny=is_negated(question),
+        )
+    stated = " ".join(sentence for sentence in list_sentences(text) if not is_question(sentence))
+    return all(_is_named(value, stated) for value in values)
+
+
+def _is_named(value: Any, text: str) -> bool:
+    """Tell whether a text names a value, and some clause that does neither denies nor doubts it."""
+    if isinstance(value, int | float):
+        return any(_same_value(float(value), number) for number in list_numbers(text))
+    name, folded = value.casefold(), text.casefold()
+    clauses = [clause for clause in list_clauses(folded) if name in clause] or [folded]
+    return any(
+        name in clause and f"not {name}" not in clause and not is_doubted(clause)
+        for clause in clauses
     )
 
 

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from surecall.directives import Directive, Envelope, EnvelopeForm, parse_envelope
 from surecall.errors import Code, ConfigError, did_you_mean
-from surecall.evals.answers import denies, says_nothing
+from surecall.evals.answers import denies, list_claims, says_nothing, shows_call
+from surecall.evals.as_made import find_text_calls
 from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, judge, run_failed
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.suites.plain_checks import (
@@ -23,6 +24,7 @@ from surecall.evals.suites.plain_checks import (
 )
 from surecall.jsontext import canonical_hash, encode_text
 from surecall.loop import OutputResult
+from surecall.narrow import as_fields, as_list
 from surecall.protocols import find_protocol
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec, clip
 from surecall.tools import ToolRegistry
@@ -101,6 +103,8 @@ class DirectiveCase(Struct, frozen=True):
 
     def _strict_reasons(self, envelope: Envelope) -> list[Reason]:
         reasons = [Reason(str(item.code), item.message) for item in envelope.warnings]
+        if find_text_calls(envelope.assistant_text, _TOOLS):
+            reasons.append(Reason("EXTRA_CALL", clip(envelope.assistant_text, 80)))
         if says_nothing(envelope.assistant_text):
             reasons.append(Reason("EMPTY_FINAL"))
         others = [item for item in envelope.directives if item.type != self.task.type]
@@ -114,17 +118,20 @@ class DirectiveCase(Struct, frozen=True):
         return reasons
 
     def _check_tried(self, attempt: Attempt) -> Iterator[Reason]:
-        """Look for changes that replies before the last one asked for."""
+        """Look for what replies before the last one asked for, though it was refused."""
         trace = attempt.trace
         if trace is None:
             return
         protocol = find_protocol(trace.protocol)
         for turn in trace.turns[:-1]:
             text = "" if turn.raw is None else protocol.parse_message(turn.raw).content or ""
-            envelope = parse_envelope(text, _REGISTRY).envelope
-            for item in () if envelope is None else envelope.of_type("ui.patch"):
-                if self.task.changes_elsewhere(item.payload):
-                    yield Reason("CHANGE_TRIED_ELSEWHERE", clip(repr(item.payload), 80))
+            found = as_fields(parse_envelope(text, _REGISTRY).value).get("directives")
+            for item in map(as_fields, as_list(found) if isinstance(found, list) else []):
+                name = str(item.get("type"))
+                if name in PAYLOADS and name != self.task.type:
+                    yield Reason("EXTRA_DIRECTIVE", name)
+                elif name == self.task.type:
+                    yield from self.task.check_tried(as_fields(item.get("payload")))
 
 
 class ToolCase(Struct, frozen=True):
@@ -192,10 +199,12 @@ class ToolCase(Struct, frozen=True):
         """Look for calls that did not run: in text only, of no tool, or for other changes."""
         yield from check_calls_as_made(attempt, is_lenient=True)
         for made in list_attempts(attempt):
-            if made.is_unread and IdealCall(made.name, made.arguments) not in own:
+            is_other = made.name in _TOOL_NAMES and made.name != _tool_name(self.task.type)
+            is_unread = made.is_unread and IdealCall(made.name, made.arguments) not in own
+            if is_unread or (is_other and not made.executed):
                 yield Reason("EXTRA_CALL", clip(made.name, 80))
-            elif made.name == "ui_patch" and self.task.changes_elsewhere(made.arguments):
-                yield Reason("CHANGE_TRIED_ELSEWHERE", clip(repr(made.arguments), 80))
+            elif made.name == _tool_name(self.task.type):
+                yield from self.task.check_tried(made.arguments)
 
     def _is_expected(self, call: ToolCall) -> bool:
         is_right = call.name == _tool_name(self.task.type) and call.arguments is not None
@@ -206,13 +215,25 @@ def _check_words(text: str) -> list[Reason]:
     """Return what is wrong with what the user reads."""
     if says_nothing(text):
         return [Reason("EMPTY_FINAL")]
-    return [Reason("WORK_DENIED", clip(text, 80))] if denies(text) else []
+    reasons: list[Reason] = []
+    if denies(text):
+        reasons.append(Reason("WORK_DENIED", clip(text, 80)))
+    if shows_call(text) or find_text_calls(text, _TOOLS):
+        reasons.append(Reason("TEXT_CALL_LEAKED", clip(text, 80)))
+    if list_claims(text) & _NEVER_DONE:
+        reasons.append(Reason("CLAIMED_DONE", clip(text, 80)))
+    return reasons
+
+
+_NEVER_DONE: Final = frozenset({"deleted", "removed", "emailed", "published"})
+"""What nothing in this application does."""
 
 
 def _tool_name(name: str) -> str:
     return name.replace(".", "_")
 
 
+_TOOL_NAMES: Final = frozenset(map(_tool_name, PAYLOADS))
 _TOOLS: Final = tuple(
     ToolSpec(name=_tool_name(name), description=description, parameters=schema)
     for name, (description, schema) in PAYLOADS.items()
@@ -231,6 +252,10 @@ def _describe(attempt: Attempt, envelope: Envelope | None) -> dict[str, Any]:
     }
 
 
+_REVISION: Final = 2
+"""To be raised when verdicts change in a way that the texts do not show."""
+
+
 class DirectivesSuite:
     """Four tasks by directives, and the same four by tool calls."""
 
@@ -238,9 +263,10 @@ class DirectivesSuite:
 
     @cached_property
     def version(self) -> str:
-        """Hash of the tasks and types."""
+        """A number, and a hash of the tasks and types."""
         tasks = [[task.name, task.asks, task.type, task.ideal, task.expected] for task in TASKS]
-        return canonical_hash([_SYSTEM, tasks, list(PAYLOADS.items())])[:_HASH_CHARS]
+        surface = [_SYSTEM, tasks, list(PAYLOADS.items())]
+        return f"{_REVISION}-{canonical_hash(surface)[:_HASH_CHARS]}"
 
     def scenarios(self) -> Sequence[str]:
         """Name the tasks, first those by directives."""

@@ -1,12 +1,14 @@
 """What the suite `directives` asks for, and which payloads do it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 
 from surecall.directives import DirectiveRegistry, read_patch
-from surecall.evals.answers import affirms, is_negated, list_sentences
+from surecall.evals.answers import affirms, is_negated, list_clauses, list_words
+from surecall.evals.records import Reason
+from surecall.evals.scenarios.paths import path_parts
 from surecall.narrow import as_fields, as_list
 from surecall.records import clip
 
@@ -34,6 +36,19 @@ _IMAGE_KINDS: Final = (
     "avif",
     "tif",
 )
+_PICTURES: Final = (
+    *("image", "picture", "portrait", "photo", "avatar", "drawing", "artwork", "illustration"),
+    *("sketch", "painting", "png", "jpg", "jpeg"),
+)
+_SUBJECTS: Final = ("character", "hero", "avatar", "portrait", "profile", "protagonist")
+_PLAIN_WORDS: Final = frozenset(
+    {
+        *("a", "an", "the", "your", "my", "please", "upload", "send", "provide", "choose", "add"),
+        *("select", "share", "us", "here", "file", "of", "for", "to", "it", "this", "as", "with"),
+        *("in", "new", "used", "use"),
+    }
+)
+"""What a purpose may say besides what is uploaded."""
 _SAVED: Final = frozenset({"saved", "successful", "successfully", "complete", "completed"})
 _MIN_IMAGE_BYTES: Final = 1_024
 _TEXT: Final = {"type": "string", "minLength": 1}
@@ -86,10 +101,24 @@ def _find_bad_news(payload: dict[str, Any]) -> str:
 
 def _find_no_image(payload: dict[str, Any]) -> str:
     accepted = [str(each).casefold() for each in as_list(payload.get("accept") or [])]
-    if accepted and not any(kind in each for each in accepted for kind in _IMAGE_KINDS):
-        return f"no image is accepted: {clip(' '.join(accepted), 80)}"
+    if not all(any(kind in each for kind in _IMAGE_KINDS) for each in accepted):
+        return f"not only images are accepted: {clip(' '.join(accepted), 80)}"
+    purpose = str(payload.get("purpose"))
+    words = [word for word in list_words(purpose) if word not in _PLAIN_WORDS]
+    others = [word for word in words if not word.startswith(_PICTURES)]
+    if len(others) == len(words) and not accepted:
+        return f"nothing says that it is an image: {clip(purpose, 80)}"
+    if others and not any(word.startswith(_SUBJECTS) for word in words):
+        return f"it is an image of something else: {clip(purpose, 80)}"
     size = payload.get("max_bytes", _MIN_IMAGE_BYTES)
     return f"no image has {size} bytes" if size < _MIN_IMAGE_BYTES else ""
+
+
+def _list_operations(payload: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the operations of a patch, also where the payload itself is one."""
+    found = payload.get("ops", payload)
+    items = as_list(found) if isinstance(found, list) else [found]
+    return [as_fields(item) for item in items if isinstance(item, dict)]
 
 
 class Task(Struct, frozen=True, kw_only=True):
@@ -110,21 +139,30 @@ class Task(Struct, frozen=True, kw_only=True):
     def find_wrong(self, payload: dict[str, Any]) -> str:
         """Return what the strict verdict finds wrong with a payload; empty when it is right."""
         for key, value in self.expected.items():
-            if payload.get(key) != value:
+            found = list(read_patch(payload).ops) if key == "ops" else payload.get(key)
+            if found != value:
                 return f"{key} is {clip(repr(payload.get(key)), 80)}"
         said = " ".join(value for value in payload.values() if isinstance(value, str)).casefold()
         if self.words and not any(word in said for word in self.words):
             return f"nothing says {' or '.join(self.words)}"
-        if self.words and any(map(is_negated, list_sentences(said))):
-            return f"it is denied: {clip(said, 80)}"
+        for clause in list_clauses(said):
+            if is_negated(clause) and any(word in clause for word in self.words):
+                return f"it is denied: {clip(said, 80)}"
         return self.find_contradiction(payload)
 
-    def changes_elsewhere(self, payload: dict[str, Any]) -> bool:
-        """Tell whether a patch is aimed at anything but the one field that may be changed."""
-        own = {item["path"] for item in self.expected.get("ops", ())}
-        ops = payload.get("ops")
-        items = as_list(ops) if isinstance(ops, list) else [ops]
-        return any(as_fields(item).get("path") not in own for item in items)
+    def check_tried(self, payload: dict[str, Any]) -> Iterator[Reason]:
+        """Look at a payload that was refused for anything but slips in its form."""
+        for key, value in self.expected.items():
+            if key != "ops" and payload.get(key, value) != value:
+                yield Reason("PAYLOAD_WRONG", f"{key} was {clip(repr(payload[key]), 80)}")
+        for wanted in self.expected.get("ops", ()):
+            own = path_parts(wanted["path"])
+            for item in _list_operations(payload):
+                path = item.get("path")
+                if path is not None and path_parts(str(path)) not in (own, own[-1:]):
+                    yield Reason("CHANGE_TRIED_ELSEWHERE", clip(repr(item), 80))
+                elif item.get("value", wanted["value"]) != wanted["value"]:
+                    yield Reason("PAYLOAD_WRONG", f"an operation was {clip(repr(item), 80)}")
 
     def does_loosely(self, name: str, payload: dict[str, Any]) -> bool:
         """Tell whether this is what was asked for, as the original experiment sees it."""
@@ -165,7 +203,7 @@ TASKS: Final = (
         asks="Ask me to upload an image of my character.",
         type="ui.request_upload",
         ideal={"purpose": "An image of the character", "accept": ["image/*"]},
-        words=("image", "picture", "portrait", "character", "photo"),
+        words=(*_PICTURES, "character"),
         find_contradiction=_find_no_image,
     ),
 )
