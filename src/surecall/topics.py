@@ -95,7 +95,8 @@ def _faults() -> Iterator[Topic]:
     from surecall.faults import FAULTS
 
     for fault in FAULTS:
-        details = {"group": fault.group, "seen": fault.seen, "try": f"--model faults:{fault.name}"}
+        serve = f"surecall faults serve --fault {fault.name}"
+        details = {"group": fault.group, "seen": fault.seen, "try": serve}
         yield Topic("fault", fault.name, fault.does, _filled(details))
 
 
@@ -103,7 +104,11 @@ def _behaviours() -> Iterator[Topic]:
     from surecall.faults import zoo
 
     for behaviour in zoo():
-        details = {"try": f"--model zoo:{behaviour.name}"}
+        name = behaviour.name
+        details = {
+            "measure": f"surecall eval --models zoo:{name}",
+            "serve": f"surecall faults serve --model {name}",
+        }
         yield Topic("behaviour", behaviour.name, _line(behaviour.describes), details)
 
 

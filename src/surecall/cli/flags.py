@@ -27,6 +27,13 @@ store_flag: Final = click.option(
 )
 
 
+def pass_to_commands(context: click.Context, name: str) -> None:
+    """Let what a group was given for a flag be the default of the same flag of its commands."""
+    assert isinstance(context.command, click.Group)
+    given = {name: context.params[name]}
+    context.default_map = dict.fromkeys(context.command.commands, given)
+
+
 def invalid_option(message: str, hint: str | None = None) -> ConfigError:
     """Build the error for a value that a command cannot use."""
     return ConfigError(Code.INVALID_OPTION, message, hint=hint)

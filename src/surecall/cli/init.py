@@ -56,7 +56,7 @@ def init(output: Output, *, force: bool, ask: bool, **settings: str | None) -> E
     """
     place = Path(FILE_NAME)
     if place.exists() and not force:
-        raise invalid_option(f"{place} is already there.", "Use --force to replace it.")
+        raise invalid_option(f"The file {place} is already there.", "Use --force to replace it.")
     keys = find_keys()
     values = _choose_values(settings, keys)
     load_config(overrides=values)  # refuses what could not be used later

@@ -29,6 +29,11 @@ SCHEMA_VERSION: Final = 1
 Color = Literal["auto", "always", "never"]
 
 _PLAIN_WIDTH: Final = 100
+_OPENING_WORDS: Final = frozenset(
+    {"a", "all", "an", "another", "cannot", "every", "it", "its"}
+    | {"no", "nothing", "only", "the", "there", "this", "two", "what"}
+)
+"""Begin a sentence and get a capital; any other first word may be somebody's name."""
 
 
 class ExitCode(IntEnum):
@@ -149,7 +154,7 @@ class Output:
             return
         console = self.people()
         message = printable(message.strip())
-        if message.partition(" ")[0].isalpha():  # a name such as base_url stays as it is
+        if message.partition(" ")[0] in _OPENING_WORDS:
             message = message[:1].upper() + message[1:]
         rows = [("✗", f"{code}  ", message)]
         if hint:

@@ -97,7 +97,7 @@ def read(
         console.width = min(console.width, _WIDTH) if svg is None else _WIDTH
         page = ReadingPage(console)
         _show(page, arrival, reading, outcomes, tools.names, generation_prompt)
-        page.show_verdict(verdict, arrival, has_tools=has_tools)
+        page.show_verdict(verdict, has_tools=has_tools)
         if svg is not None:
             save_svg(console, "surecall read", svg)
     return ExitCode.OK if verdict.ok else ExitCode.NO_ANSWER

@@ -30,7 +30,14 @@ from surecall.loop.stored import encode_kept
 from surecall.redaction import mask_known
 from surecall.telemetry import OUTCOMES
 
-from .flags import Decorated, count_flag, invalid_option, output_flags, pass_output
+from .flags import (
+    Decorated,
+    count_flag,
+    invalid_option,
+    output_flags,
+    pass_output,
+    pass_to_commands,
+)
 from .output import Output
 from .progress import count_of
 from .terminal import line_of, make_table, printable, shown_value
@@ -96,12 +103,14 @@ def _filter_flags(command: Decorated) -> Decorated:
 
 
 @click.group(invoke_without_command=True)
+@_store_flag
 @output_flags
 @click.pass_context
-def requests(context: click.Context) -> None:
+def requests(context: click.Context, place: str) -> None:
     """List the requests that went through the gateway; the commands show and export them."""
+    pass_to_commands(context, "place")
     if context.invoked_subcommand is None:
-        context.invoke(list_requests, place=STORE_FILE, limit=20)
+        context.invoke(list_requests, place=place, limit=20)
 
 
 @requests.command("list")

@@ -68,7 +68,12 @@ def _choose_places(config: Config, journal: str | None, trace: str | None) -> _P
 @click.option("--seed", type=int, help="For replies that can be repeated, where that is possible.")
 @click.option("--stop", multiple=True, help="Text at which a reply ends.")
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="Sent along.")
-@click.option("--timeout", type=float, metavar="SECONDS", help="How long one request may take.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="How long one request may take.",
+)
 @click.option("--journal", metavar="FILE", help="Record the run, so that it can be resumed.")
 @click.option("--trace", metavar="FILE", help="Save a trace for `surecall replay`.")
 @pass_output

@@ -15,7 +15,7 @@ from surecall.evals.wording import label_simulated
 
 from .across import case_replies, trend
 from .eval.page import show_summary, summary_data
-from .flags import count_flag, output_flags, pass_output, store_flag
+from .flags import count_flag, output_flags, pass_output, pass_to_commands, store_flag
 from .output import ExitCode, Output, select_fields
 from .progress import count_of
 from .suggestions import complete_runs
@@ -26,15 +26,17 @@ _WIDE: Final = 130
 
 
 @click.group(invoke_without_command=True, commands=[trend, case_replies])
+@store_flag
 @output_flags
 @click.pass_context
-def runs(context: click.Context) -> None:
+def runs(context: click.Context, store_file: str | None) -> None:
     """List the stored eval runs; the commands show, compare, tag and remove them.
 
     Name a run by its id, the start of one, a tag such as @baseline, or @latest~1.
     """
+    pass_to_commands(context, "store_file")
     if context.invoked_subcommand is None:
-        context.invoke(list_runs, store_file=None, limit=20)
+        context.invoke(list_runs, store_file=store_file, limit=20)
 
 
 @runs.command("list")

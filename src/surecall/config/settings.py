@@ -263,7 +263,8 @@ def unknown_key(key: str, origin: str) -> ConfigError:
         names = [item.partition(".")[2] for item in PLAIN_KEYS if item.startswith(f"{table}.")]
         hint = did_you_mean(name, names)
     else:
-        hint = did_you_mean(key, [*(k for k in PLAIN_KEYS if "." not in k), *TABLES])
+        names = [*(k for k in PLAIN_KEYS if "." not in k), *TABLES]
+        hint = did_you_mean(key, names, listed_by="surecall docs settings")
     return ConfigError(
         Code.UNKNOWN_CONFIG_KEY, f"There is no setting {key!r} (from {origin}).", hint=hint
     )

@@ -20,6 +20,7 @@ from .matrix import Axes, Matrix, build_matrix, shuffle_units
 from .models import find_contenders
 from .original.variables import read_original_settings
 from .records import Manifest, drop_defaults, hash_of, make_manifest
+from .store import FIRST_EVAL
 from .suites import load_suite, locate_suite
 
 DEFAULT_TIMEOUT_S: Final = 120.0
@@ -107,7 +108,7 @@ def plan_experiment(
         raise ConfigError(
             Code.NOTHING_SELECTED,
             "no model is named.",
-            hint="Without key or network: surecall eval --models 'zoo:*'.",
+            hint=f"Without key or network: {FIRST_EVAL}.",
         )
     catalog = Catalog.builtin()
     contenders = find_contenders(expression, config=config, catalog=catalog, prices=prices)
