@@ -37,12 +37,16 @@ def test_init_finds_a_key_by_its_name_and_never_writes_it(tmp_path: Path) -> Non
 
 
 def test_every_line_that_is_commented_out_can_be_used(tmp_path: Path) -> None:
-    """Without its marks, the file still has only settings that exist."""
+    """Without its marks, the file has every setting there is, and no other."""
     assert 'next: surecall run "hi"' in invoke("init", "--model", "gpt-5").stderr
     file = tmp_path / "surecall.toml"
-    text = re.sub(r"^# (?=[\w.]+ = |\[)", "", file.read_text(), flags=re.MULTILINE)
+    text = re.sub(r"^# (?=[\w.-]+ = |\[)", "", file.read_text(), flags=re.MULTILINE)
     file.write_text(text)
-    assert len(tomllib.loads(text)) > 8
+    written = tomllib.loads(text)
+    for key in SETTINGS:
+        table, _, name = key.partition(".")
+        assert table in written
+        assert name in {"", "*"} or name in written[table]
     result = invoke("config", "check")
     assert result.exit_code == ExitCode.OK, result.stderr
 
@@ -132,6 +136,30 @@ def test_everything_with_a_name_is_explained(kind: Any) -> None:
     for topic in (topics[0], topics[-1]):
         shown = invoke("explain", topic.name, "--kind", kind, COLUMNS="200").stdout
         assert topic.name in shown.splitlines()[0]
+
+
+def test_every_preset_says_what_it_is_for() -> None:
+    """No two presets share a sentence."""
+    titles = [topic.title for topic in list_topics("preset")]
+    assert len(set(titles)) == len(titles)
+
+
+def test_a_setting_is_explained_in_plain_words_with_its_variable() -> None:
+    """Nothing of the Markdown of the page of settings is left."""
+    by_name = {topic.name: topic for topic in list_topics("setting")}
+    assert [name for name, topic in by_name.items() if "](" in topic.title] == []
+    assert by_name["base_url"].details["variable"] == "SURECALL_BASE_URL"
+    assert by_name["deadlines.total_s"].details["variable"] == "SURECALL_DEADLINES__TOTAL_S"
+
+
+@pytest.mark.parametrize("kind", ["behaviour", "fault"])
+def test_what_is_simulated_names_commands_that_exist(kind: Any) -> None:
+    """The commands that are shown for trying it out can be parsed."""
+    topic = list_topics(kind)[0]
+    commands = [words for words in topic.details.values() if words.startswith("surecall ")]
+    assert commands
+    for command in commands:
+        assert invoke(*command.split()[1:], "--help").exit_code == ExitCode.OK
 
 
 def test_a_name_of_two_things_shows_both() -> None:

@@ -1,10 +1,13 @@
 """Exit codes, colours, and errors as people and programs read them."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
 from surecall.cli import ExitCode, cli
 from surecall.cli.main import COMMANDS
@@ -177,6 +180,25 @@ def test_colour_follows_flag_and_variables(case: Colour) -> None:
     assert result.exit_code == 0
     assert ("\x1b[" in result.stdout) is case.coloured
     assert "AUTH" in result.stdout
+
+
+def _groups(group: click.Group, *path: str) -> Iterator[tuple[str, ...]]:
+    """Yield the path of every group of commands."""
+    yield path
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from _groups(command, *path, name)
+
+
+@pytest.mark.parametrize("path", list(_groups(cli)), ids=" ".join)
+def test_no_help_is_cut_at_80_columns(path: tuple[str, ...]) -> None:
+    """Every command is described by a whole sentence in the list of its group."""
+    found = CliRunner().invoke(cli, [*path, "--help"], terminal_width=80)
+    commands = found.stdout.partition("Commands:")[2]
+    assert commands.strip() or path == ("eval",), "whose help is that of `run`"
+    assert "..." not in commands
 
 
 def test_no_command_shows_help() -> None:

@@ -78,7 +78,7 @@ def list_approvals(output: Output, status: Any, run_id: str | None, limit: int, 
     output.page().print(make_table(columns, rows))
 
 
-@approvals.command("show")
+@approvals.command("show", short_help="Show one approval.")
 @click.argument("approval_id", metavar="APPROVAL")
 @_store_flag
 @pass_output
@@ -88,7 +88,7 @@ def show_approval(output: Output, approval_id: str, place: str) -> None:
     _show(output, approval)
 
 
-@approvals.command("approve")
+@approvals.command("approve", short_help="Approve a call, as it is or with other arguments.")
 @click.argument("approval_id", metavar="APPROVAL")
 @click.option("--edit", metavar="JSON", help="Run these arguments instead; they must fit the tool.")
 @_by_flag
@@ -105,7 +105,7 @@ def approve_call(
     _report(output, decided)
 
 
-@approvals.command("deny")
+@approvals.command("deny", short_help="Deny a call; the model reads the reason.")
 @click.argument("approval_id", metavar="APPROVAL")
 @click.option("--reason", default="", metavar="TEXT", help="Why; the model reads it.")
 @_by_flag

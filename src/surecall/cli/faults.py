@@ -58,7 +58,7 @@ def list_faults(output: Output, group: str | None) -> None:
     output.page().print(table)
 
 
-@faults.command("models")
+@faults.command("models", short_help="List the simulated models.")
 @pass_output
 def list_models(output: Output) -> None:
     """List the simulated models, and whose published description each follows."""
@@ -87,10 +87,12 @@ def show_fault(output: Output, name: str) -> None:
     console.print(make_table({"what": "dim whole", "text": ""}, rows, headings=False))
 
 
-@faults.command("serve")
+@faults.command("serve", short_help="Serve replies with faults, in every wire format.")
 @click.option("--fault", "fault_name", metavar="NAME", help="Every reply has this fault.")
 @click.option("--plan", "plan_file", metavar="FILE", help="A plan of faults, as TOML.")
-@click.option("--model", metavar="NAME", help="Answer as a simulated model, by name or TOML file.")
+@click.option(
+    "--model", metavar="NAME", help="Answer as a simulated model: zoo:NAME, NAME or a TOML file."
+)
 @click.option("--script", metavar="FILE", help="What would be right to do, as TOML.")
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="The same seed gives the same answers."

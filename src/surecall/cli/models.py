@@ -103,7 +103,7 @@ def list_presets(output: Output) -> None:
     output.page().print(table)
 
 
-@presets.command("show")
+@presets.command("show", short_help="Show the options a model gets from presets.")
 @click.argument("model")
 @click.option("--provider", help="Provider; by default the one in the settings.")
 @pass_output

@@ -113,7 +113,7 @@ def requests(context: click.Context, place: str) -> None:
         context.invoke(list_requests, place=place, limit=20)
 
 
-@requests.command("list")
+@requests.command("list", short_help="List the latest requests.")
 @count_flag("--limit", "How many requests to list.", 20)
 @click.option("--before", metavar="ID", help="List what came before this request.")
 @_filter_flags
@@ -150,7 +150,7 @@ def list_requests(
         console.print(f"… more: --before {page.next}", style="dim")
 
 
-@requests.command("show")
+@requests.command("show", short_help="Show everything that is kept of a request.")
 @click.argument("request", default=LATEST)
 @_store_flag
 @pass_output

@@ -39,7 +39,7 @@ def runs(context: click.Context, store_file: str | None) -> None:
         context.invoke(list_runs, store_file=store_file, limit=20)
 
 
-@runs.command("list")
+@runs.command("list", short_help="List the latest runs.")
 @count_flag("--limit", "How many runs to list.", 20)
 @store_flag
 @pass_output
@@ -56,9 +56,8 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> None:
     console = output.page()
     is_wide = console.width >= _WIDE
     columns = dict.fromkeys(("run", "started", "status"), "whole")
-    columns |= dict.fromkeys(("trials", "strict", "original", "errors"), "right whole") | {
-        "tags": ""
-    }
+    columns |= dict.fromkeys(("trials", "strict", "original", "errors"), "right whole")
+    columns |= {"models": "", "tags": ""}
     table = make_table(columns | ({"command": "dim whole"} if is_wide else {}))
     for info, is_held in shown:
         table.add_row(
@@ -69,7 +68,8 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> None:
             f"{right[info.id].strict_ok}/{right[info.id].n}",
             f"{right[info.id].original_ok}/{right[info.id].n}",
             str(info.errors or ""),
-            ", ".join(info.tags) + _label_simulated(info),
+            _label_simulated(info),
+            ", ".join(info.tags),
             *([line_of(info.manifest.command, _MAX_COMMAND)] if is_wide else []),
         )
     console.print(table)
@@ -101,7 +101,7 @@ def show_run(output: Output, run: str, store_file: str | None) -> None:
         show_summary(output, info, tallies)
 
 
-@runs.command("tag")
+@runs.command("tag", short_help="Give a run a name, such as baseline.")
 @click.argument("run", shell_complete=complete_runs)
 @click.argument("name")
 @store_flag
@@ -180,7 +180,7 @@ def _label_simulated(info: RunInfo) -> str:
     if not manifest.simulated:
         return ""
     is_all = len(manifest.simulated) >= len(manifest.contenders)
-    return label_simulated("all" if is_all else "some")
+    return label_simulated("all" if is_all else "some", form="{}")
 
 
 def _facts(info: RunInfo, *, is_held: bool) -> list[tuple[str, str]]:
@@ -194,10 +194,14 @@ def _facts(info: RunInfo, *, is_held: bool) -> list[tuple[str, str]]:
         ("command", manifest.command or "-"),
         ("surecall", f"{manifest.package}, Python {manifest.python}, engine {manifest.engine}"),
     ]
-    rows += [(name, shown_value(value)) for name, value in manifest.axes.items()]
+    rows += [(name, _axis_text(value)) for name, value in manifest.axes.items()]
     rows += [(f"suite {name}", version) for name, version in manifest.suites.items()]
     rows += [(name, shown_value(value)) for name, value in manifest.options.items() if value]
     return rows
+
+
+def _axis_text(value: Any) -> str:
+    return ", ".join(map(shown_value, value)) if isinstance(value, list) else shown_value(value)
 
 
 def _time_text(seconds: float) -> str:

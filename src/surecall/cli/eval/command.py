@@ -17,10 +17,13 @@ from surecall.cli.flags import (
 )
 from surecall.cli.output import ExitCode, Output
 from surecall.config import load_config
+from surecall.evals.executors import DEFAULT_CONCURRENCY
 from surecall.evals.experiments import make_executor, open_run_store, run_store_path
 from surecall.evals.export import check_folder, check_formats, parse_formats
 from surecall.evals.gates import limit_errors, parse_gate
+from surecall.evals.matrix import Axes
 from surecall.evals.planning import (
+    DEFAULT_SUITE,
     DEFAULT_TIMEOUT_S,
     Wanted,
     parse_prices,
@@ -30,11 +33,15 @@ from surecall.evals.planning import (
 from surecall.evals.resuming import LATEST_MATCH, choose_run
 from surecall.evals.store import LATEST, check_tag
 from surecall.evals.suites import SUITES
+from surecall.profiles import STRATEGIES
 
 from .vendors import vendors
 from .work import EvalWork
 
 _FLAGS: Final = frozenset({"--json", "-q", "--quiet", "--debug"})
+_DEFAULTS: Final = Axes()
+_SUITES_HELP: Final = f"{', '.join(SUITES)} or custom:FILE. [default: {DEFAULT_SUITE}]"
+_SCENARIOS_HELP: Final = "Scenarios by name, glob or preset. [default: the suite's own choice]"
 _NOT_IN_COMMAND: Final = frozenset({"is_new", "resume", "dry_run"})
 
 
@@ -59,8 +66,8 @@ def evaluate() -> None:
 
 @evaluate.command("run")
 @click.option("--models", metavar="LIST", help="Models to compare. [SURECALL_MODEL]")
-@click.option("--suite", "suites", metavar="LIST", help=f"{', '.join(SUITES)} or custom:FILE.")
-@click.option("--scenarios", metavar="FILTER", help="Scenarios by name, glob or preset.")
+@click.option("--suite", "suites", metavar="LIST", help=_SUITES_HELP)
+@click.option("--scenarios", metavar="FILTER", help=_SCENARIOS_HELP)
 @click.option("--cases", metavar="LIST", help="Cases by id or glob.")
 @count_flag("--sample", "Draw so many cases, from each scenario in proportion.")
 @count_flag("--limit", "Take at most so many cases.")
@@ -69,7 +76,8 @@ def evaluate() -> None:
 @click.option(
     "--strategies",
     metavar="FILTER",
-    help="raw, naive, baseline, production, gated, guided, ablate:NAME.",
+    help=f"{', '.join(item.id for item in STRATEGIES)}, ablate:NAME. "
+    f"[default: {_DEFAULTS.strategies}]",
 )
 @click.option(
     "--fallback",
@@ -88,7 +96,7 @@ def evaluate() -> None:
 @click.option(
     "--option", "options", multiple=True, metavar="KEY=VALUE", help="Any option, for every trial."
 )
-@count_flag("--concurrency", "Trials at once per provider.")
+@count_flag("--concurrency", f"Trials at once per provider. [default: {DEFAULT_CONCURRENCY}]")
 @click.option(
     "--engine",
     type=click.Choice(["local", "processes", "ray"]),
