@@ -1,4 +1,4 @@
-"""`surecall init`, `surecall config`, `surecall explain` of other names, and completion."""
+"""`surecall init`, `surecall config` and `surecall explain` of other names."""
 
 import json
 import re
@@ -8,14 +8,12 @@ from typing import Any
 
 import jsonschema
 import pytest
-from click.testing import CliRunner
 
-from surecall.cli import cli
 from surecall.cli.output import ExitCode
 from surecall.config import SETTINGS
 from surecall.topics import KINDS, list_topics
 
-from .harness import STEADY, document, invoke
+from .harness import document, invoke
 
 
 @pytest.fixture(autouse=True)
@@ -167,36 +165,3 @@ def test_a_name_of_two_things_shows_both() -> None:
     found = document(invoke("explain", "stream", "--json"))
     assert {found["kind"], *(other["kind"] for other in found["others"])} == {"option", "setting"}
     assert "Did you mean" in document(invoke("explain", "max_turn", "--json"))["hint"]
-
-
-def complete(words: str, typed: str) -> list[str]:
-    """Return what bash would be given for a command line."""
-    variables = {
-        "_SURECALL_COMPLETE": "bash_complete",
-        "COMP_WORDS": f"surecall {words} {typed}",
-        "COMP_CWORD": str(len(words.split()) + 1),
-    }
-    result = CliRunner().invoke(cli, [], env=variables, prog_name="surecall")
-    return [line.partition(",")[2] for line in result.stdout.splitlines()]
-
-
-def test_a_shell_completes_commands_models_runs_and_names() -> None:
-    """Whatever is known on this machine is suggested."""
-    assert "config" in complete("", "conf")
-    assert "zoo:steady" in complete("run --model", "zoo:st")
-    assert complete("explain", "ARGUMENTS_TRUNC") == ["ARGUMENTS_TRUNCATED"]
-    assert complete("runs show", "") == ["@latest"]
-    run = document_of_run()
-    assert run in complete("runs show", run[:3])
-
-
-def document_of_run() -> str:
-    """Make a small run and return its id."""
-    invoke("eval", *STEADY, "--trials", "1", "--quiet")
-    return document(invoke("runs", "list", "--json"))["runs"][0]["run"]
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_completion_of_a_shell_is_printed(shell: str) -> None:
-    """The script calls the command with the variable that it listens to."""
-    assert "_SURECALL_COMPLETE" in invoke("completion", shell).stdout

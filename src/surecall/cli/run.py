@@ -20,6 +20,7 @@ from surecall.records import Event
 from .flags import invalid_option, parse_options, pass_output, settings_flags
 from .output import ExitCode, Output, select_fields
 from .progress import Progress
+from .suggestions import complete_presets
 from .tool_files import load_tools
 
 
@@ -53,7 +54,12 @@ def _choose_places(config: Config, journal: str | None, trace: str | None) -> _P
 @click.option("--mcp-pins", metavar="FILE", help="File of approved digests of MCP tools.")
 @settings_flags("model", "base_url", "provider", "protocol", "profile")
 @click.option("--system", help="System text.")
-@click.option("--preset", multiple=True, help="Preset; `auto` by default. [SURECALL_PRESET]")
+@click.option(
+    "--preset",
+    multiple=True,
+    shell_complete=complete_presets,
+    help="Preset; `auto` by default. [SURECALL_PRESET]",
+)
 @click.option(
     "--option",
     "options",

@@ -18,7 +18,7 @@ from .eval.page import show_summary, summary_data
 from .flags import count_flag, output_flags, pass_output, pass_to_commands, store_flag
 from .output import ExitCode, Output, select_fields
 from .progress import count_of
-from .suggestions import complete_runs
+from .suggestions import complete_formats, complete_runs
 from .terminal import line_of, make_table, shown_value
 
 _MAX_COMMAND: Final = 200
@@ -216,6 +216,7 @@ def _time_text(seconds: float) -> str:
     default="html",
     show_default=True,
     metavar="LIST",
+    shell_complete=complete_formats,
     help=f"What to write, separated by commas: {', '.join(FORMATS)} or all.",
 )
 @click.option(

@@ -16,6 +16,13 @@ from surecall.cli.flags import (
     store_flag,
 )
 from surecall.cli.output import ExitCode, Output
+from surecall.cli.suggestions import (
+    complete_contenders,
+    complete_formats,
+    complete_profile_lists,
+    complete_strategies,
+    complete_suites,
+)
 from surecall.config import load_config
 from surecall.evals.executors import DEFAULT_CONCURRENCY
 from surecall.evals.experiments import make_executor, open_run_store, run_store_path
@@ -65,17 +72,27 @@ def evaluate() -> None:
 
 
 @evaluate.command("run")
-@click.option("--models", metavar="LIST", help="Models to compare. [SURECALL_MODEL]")
-@click.option("--suite", "suites", metavar="LIST", help=_SUITES_HELP)
+@click.option(
+    "--models",
+    metavar="LIST",
+    shell_complete=complete_contenders,
+    help="Models to compare. [SURECALL_MODEL]",
+)
+@click.option(
+    "--suite", "suites", metavar="LIST", shell_complete=complete_suites, help=_SUITES_HELP
+)
 @click.option("--scenarios", metavar="FILTER", help=_SCENARIOS_HELP)
 @click.option("--cases", metavar="LIST", help="Cases by id or glob.")
 @count_flag("--sample", "Draw so many cases, from each scenario in proportion.")
 @count_flag("--limit", "Take at most so many cases.")
 @click.option("--shuffle", is_flag=True, default=None, help="Run trials in random order.")
-@click.option("--profiles", metavar="FILTER", help="Sampling profiles.")
+@click.option(
+    "--profiles", metavar="FILTER", shell_complete=complete_profile_lists, help="Sampling profiles."
+)
 @click.option(
     "--strategies",
     metavar="FILTER",
+    shell_complete=complete_strategies,
     help=f"{', '.join(item.id for item in STRATEGIES)}, ablate:NAME. "
     f"[default: {_DEFAULTS.strategies}]",
 )
@@ -127,7 +144,13 @@ def evaluate() -> None:
     metavar="N|SHARE",
     help="Exit with 1 when the endpoint failed more trials than this: 3, 0.02 or 2%.",
 )
-@click.option("--report", "formats", metavar="LIST", help="Write files: html, md, junit, …")
+@click.option(
+    "--report",
+    "formats",
+    metavar="LIST",
+    shell_complete=complete_formats,
+    help="Write files: html, md, junit, …",
+)
 @click.option("-o", "--out", "folder", metavar="DIR", help="Their folder. [default: surecall-RUN]")
 @click.option("--tag", metavar="NAME", help="Give the run a name.")
 @store_flag
