@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import click
 
@@ -201,7 +201,8 @@ def _facts(info: RunInfo, *, is_held: bool) -> list[tuple[str, str]]:
 
 
 def _axis_text(value: Any) -> str:
-    return ", ".join(map(shown_value, value)) if isinstance(value, list) else shown_value(value)
+    items = cast("list[Any]", value) if isinstance(value, list) else [value]
+    return ", ".join(map(shown_value, items))
 
 
 def _time_text(seconds: float) -> str:

@@ -1,6 +1,5 @@
 """What a shell may suggest: models, runs and names, as they are on this machine."""
 
-import os
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -155,7 +154,8 @@ def complete_runs(
 
 
 _WORDS: Final = "COMP_CWORD=$COMP_CWORD"
-_LINE: Final = 'COMP_LINE="${COMP_LINE:0:COMP_POINT}" COMP_WORDBREAKS="$COMP_WORDBREAKS"'
+_LINE: Final = 'COMP_LINE="${COMP_LINE:0:COMP_POINT}." COMP_WORDBREAKS="$COMP_WORDBREAKS"'
+"""The line up to the cursor; the dot keeps a blank at its end."""
 
 
 @add_completion_class
@@ -168,15 +168,17 @@ class _WholeWords(BashComplete):
 
     def get_completion_args(self) -> tuple[list[str], str]:
         """Return the words before the cursor, and the one that was begun."""
-        line = os.environ.get("COMP_LINE")
+        from surecall.config.load import list_variables
+
+        given = list_variables("COMP_")
+        line = given.get("LINE", "")[:-1]
         if not line:
             return super().get_completion_args()
         words = split_arg_string(line)
         typed = "" if line[-1].isspace() or not words else words.pop()
         value = typed.partition("=")[2] if typed.startswith("--") else typed
-        breaks = os.environ.get("COMP_WORDBREAKS", "")
         # An @ ends words as well, but bash replaces it along with what follows.
-        ends = (value.rfind(mark) for mark in ":=" if mark in breaks)
+        ends = (value.rfind(mark) for mark in ":=" if mark in given.get("WORDBREAKS", ""))
         self._begun = value[: max(ends, default=-1) + 1]
         return words[1:], typed
 
