@@ -21,6 +21,8 @@ from surecall.errors import (
     RunLimitError,
     ToolDefinitionError,
 )
+from surecall.evals.gates.text import MEASURES
+from surecall.evals.suites import SUITES
 from surecall.explain import CodeText
 
 from .harness import document, invoke
@@ -42,7 +44,8 @@ def test_cli_page_has_every_command_and_option(name: str) -> None:
     section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
     command = cli.get_command(cli.make_context("surecall", []), name)
     assert command is not None
-    nested = getattr(command, "commands", {}).values()
+    commands: dict[str, click.Command] = getattr(command, "commands", {})
+    nested = commands.values()
     options = [
         flag
         for each in (command, *nested)
@@ -52,6 +55,16 @@ def test_cli_page_has_every_command_and_option(name: str) -> None:
     ]
     assert section
     assert [flag for flag in options if f"`{flag}" not in section] == []
+    assert [each for each in commands if each not in section] == []
+
+
+def test_pages_name_every_suite_and_every_metric_of_a_gate() -> None:
+    """What can be typed is what a reader finds."""
+    option = (REFERENCE / "cli.md").read_text("utf-8").partition("| `--suite LIST` |")[2]
+    row = option.partition("\n")[0]
+    assert [name for name in SUITES if f"`{name}`" not in row] == []
+    gates = (REFERENCE.parent / "how-to" / "gate-a-build.md").read_text("utf-8")
+    assert [name for name in MEASURES if f"`{name}`" not in gates] == []
 
 
 @dataclass(frozen=True)
