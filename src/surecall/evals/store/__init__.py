@@ -398,6 +398,6 @@ class RunStore:
 def _no_trial(run_id: str, index: int) -> StoreError:
     return StoreError(
         Code.RUN_NOT_FOUND,
-        f"run {run_id} has no trial {index}, or nothing was kept of it.",
+        f"Run {run_id} has no trial {index}, or nothing was kept of it.",
         hint="It may not have been run yet.",
     )
