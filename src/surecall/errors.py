@@ -501,8 +501,14 @@ def invalid_config(message: str, hint: str | None = None) -> ConfigError:
     return ConfigError(Code.INVALID_CONFIG, message, hint=hint)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a sentence that suggests the closest known names, or lists some of them."""
+def did_you_mean(name: str, known: Iterable[str], *, listed_by: str | None = None) -> str:
+    """Return a sentence that suggests the closest known names, or lists some of them.
+
+    Args:
+        name: What was written.
+        known: What could have been meant.
+        listed_by: The command that lists all names, for those that are too many for a sentence.
+    """
     from difflib import get_close_matches
 
     names = sorted(known)
@@ -514,4 +520,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if not names:
         return "None are defined."
     shown = ", ".join(names[:12])
-    return f"Known: {shown}{', …' if len(names) > 12 else ''}."
+    if len(names) <= 12:
+        return f"Known: {shown}."
+    return f"Known: {shown}, …" + (f" `{listed_by}` lists them all." if listed_by else "")

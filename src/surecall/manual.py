@@ -42,7 +42,8 @@ def find_page(topic: str) -> Page:
     pages = _pages()
     if name not in pages:
         message = f"There is no page {topic!r}."
-        raise ConfigError(Code.UNKNOWN_TOPIC, message, hint=did_you_mean(name, pages))
+        hint = did_you_mean(name, pages, listed_by="surecall docs")
+        raise ConfigError(Code.UNKNOWN_TOPIC, message, hint=hint)
     return pages[name]
 
 

@@ -95,7 +95,8 @@ def _faults() -> Iterator[Topic]:
     from surecall.faults import FAULTS
 
     for fault in FAULTS:
-        details = {"group": fault.group, "seen": fault.seen, "try": f"--model faults:{fault.name}"}
+        serve = f"surecall faults serve --fault {fault.name}"
+        details = {"group": fault.group, "seen": fault.seen, "try": serve}
         yield Topic("fault", fault.name, fault.does, _filled(details))
 
 
@@ -103,7 +104,11 @@ def _behaviours() -> Iterator[Topic]:
     from surecall.faults import zoo
 
     for behaviour in zoo():
-        details = {"try": f"--model zoo:{behaviour.name}"}
+        name = behaviour.name
+        details = {
+            "measure": f"surecall eval --models zoo:{name}",
+            "serve": f"surecall faults serve --model {name}",
+        }
         yield Topic("behaviour", behaviour.name, _line(behaviour.describes), details)
 
 
@@ -113,7 +118,8 @@ def _presets() -> Iterator[Topic]:
     for preset in Catalog.builtin().presets:
         sets = encode_text(preset.fields)
         details = {"sets": sets, "date": preset.date.isoformat(), "source": preset.source}
-        yield Topic("preset", preset.name, "Sets options of a run.", details)
+        title = preset.purpose or "Sets options of a run."
+        yield Topic("preset", preset.name, title, details)
 
 
 def _options() -> Iterator[Topic]:
@@ -129,11 +135,13 @@ def _options() -> Iterator[Topic]:
 
 
 def _settings() -> Iterator[Topic]:
-    from surecall.config import SETTINGS
+    from surecall.config import SETTINGS, variable_of
 
     for key, setting in SETTINGS.items():
-        default = {} if setting.default is None else {"default": str(setting.default)}
-        yield Topic("setting", key, setting.doc, {"takes": setting.expected, **default})
+        details = {"takes": setting.expected, "variable": variable_of(key.replace("*", "NAME"))}
+        if setting.default is not None:
+            details["default"] = encode_text(setting.default)
+        yield Topic("setting", key, setting.plain_doc, details)
 
 
 def describe_fields(record: type[Any]) -> dict[str, str]:

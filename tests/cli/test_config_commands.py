@@ -1,4 +1,4 @@
-"""`surecall init`, `surecall config`, `surecall explain` of other names, and completion."""
+"""`surecall init`, `surecall config` and `surecall explain` of other names."""
 
 import json
 import re
@@ -8,14 +8,12 @@ from typing import Any
 
 import jsonschema
 import pytest
-from click.testing import CliRunner
 
-from surecall.cli import cli
 from surecall.cli.output import ExitCode
 from surecall.config import SETTINGS
 from surecall.topics import KINDS, list_topics
 
-from .harness import STEADY, document, invoke
+from .harness import document, invoke
 
 
 @pytest.fixture(autouse=True)
@@ -37,12 +35,16 @@ def test_init_finds_a_key_by_its_name_and_never_writes_it(tmp_path: Path) -> Non
 
 
 def test_every_line_that_is_commented_out_can_be_used(tmp_path: Path) -> None:
-    """Without its marks, the file still has only settings that exist."""
+    """Without its marks, the file has every setting there is, and no other."""
     assert 'next: surecall run "hi"' in invoke("init", "--model", "gpt-5").stderr
     file = tmp_path / "surecall.toml"
-    text = re.sub(r"^# (?=[\w.]+ = |\[)", "", file.read_text(), flags=re.MULTILINE)
+    text = re.sub(r"^# (?=[\w.-]+ = |\[)", "", file.read_text(), flags=re.MULTILINE)
     file.write_text(text)
-    assert len(tomllib.loads(text)) > 8
+    written = tomllib.loads(text)
+    for key in SETTINGS:
+        table, _, name = key.partition(".")
+        assert table in written
+        assert name in {"", "*"} or name in written[table]
     result = invoke("config", "check")
     assert result.exit_code == ExitCode.OK, result.stderr
 
@@ -134,41 +136,32 @@ def test_everything_with_a_name_is_explained(kind: Any) -> None:
         assert topic.name in shown.splitlines()[0]
 
 
+def test_every_preset_says_what_it_is_for() -> None:
+    """No two presets share a sentence."""
+    titles = [topic.title for topic in list_topics("preset")]
+    assert len(set(titles)) == len(titles)
+
+
+def test_a_setting_is_explained_in_plain_words_with_its_variable() -> None:
+    """Nothing of the Markdown of the page of settings is left."""
+    by_name = {topic.name: topic for topic in list_topics("setting")}
+    assert [name for name, topic in by_name.items() if "](" in topic.title] == []
+    assert by_name["base_url"].details["variable"] == "SURECALL_BASE_URL"
+    assert by_name["deadlines.total_s"].details["variable"] == "SURECALL_DEADLINES__TOTAL_S"
+
+
+@pytest.mark.parametrize("kind", ["behaviour", "fault"])
+def test_what_is_simulated_names_commands_that_exist(kind: Any) -> None:
+    """The commands that are shown for trying it out can be parsed."""
+    topic = list_topics(kind)[0]
+    commands = [words for words in topic.details.values() if words.startswith("surecall ")]
+    assert commands
+    for command in commands:
+        assert invoke(*command.split()[1:], "--help").exit_code == ExitCode.OK
+
+
 def test_a_name_of_two_things_shows_both() -> None:
     """An option and a setting of the same name are told apart."""
     found = document(invoke("explain", "stream", "--json"))
     assert {found["kind"], *(other["kind"] for other in found["others"])} == {"option", "setting"}
     assert "Did you mean" in document(invoke("explain", "max_turn", "--json"))["hint"]
-
-
-def complete(words: str, typed: str) -> list[str]:
-    """Return what bash would be given for a command line."""
-    variables = {
-        "_SURECALL_COMPLETE": "bash_complete",
-        "COMP_WORDS": f"surecall {words} {typed}",
-        "COMP_CWORD": str(len(words.split()) + 1),
-    }
-    result = CliRunner().invoke(cli, [], env=variables, prog_name="surecall")
-    return [line.partition(",")[2] for line in result.stdout.splitlines()]
-
-
-def test_a_shell_completes_commands_models_runs_and_names() -> None:
-    """Whatever is known on this machine is suggested."""
-    assert "config" in complete("", "conf")
-    assert "zoo:steady" in complete("run --model", "zoo:st")
-    assert complete("explain", "ARGUMENTS_TRUNC") == ["ARGUMENTS_TRUNCATED"]
-    assert complete("runs show", "") == ["@latest"]
-    run = document_of_run()
-    assert run in complete("runs show", run[:3])
-
-
-def document_of_run() -> str:
-    """Make a small run and return its id."""
-    invoke("eval", *STEADY, "--trials", "1", "--quiet")
-    return document(invoke("runs", "list", "--json"))["runs"][0]["run"]
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_completion_of_a_shell_is_printed(shell: str) -> None:
-    """The script calls the command with the variable that it listens to."""
-    assert "_SURECALL_COMPLETE" in invoke("completion", shell).stdout

@@ -1,10 +1,13 @@
 """Exit codes, colours, and errors as people and programs read them."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
 from surecall.cli import ExitCode, cli
 from surecall.cli.main import COMMANDS
@@ -18,6 +21,8 @@ from surecall.errors import (
     RunLimitError,
     ToolDefinitionError,
 )
+from surecall.evals.gates.text import MEASURES
+from surecall.evals.suites import SUITES
 from surecall.explain import CodeText
 
 from .harness import document, invoke
@@ -39,7 +44,8 @@ def test_cli_page_has_every_command_and_option(name: str) -> None:
     section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
     command = cli.get_command(cli.make_context("surecall", []), name)
     assert command is not None
-    nested = getattr(command, "commands", {}).values()
+    commands: dict[str, click.Command] = getattr(command, "commands", {})
+    nested = commands.values()
     options = [
         flag
         for each in (command, *nested)
@@ -49,6 +55,16 @@ def test_cli_page_has_every_command_and_option(name: str) -> None:
     ]
     assert section
     assert [flag for flag in options if f"`{flag}" not in section] == []
+    assert [each for each in commands if each not in section] == []
+
+
+def test_pages_name_every_suite_and_every_metric_of_a_gate() -> None:
+    """What can be typed is what a reader finds."""
+    option = (REFERENCE / "cli.md").read_text("utf-8").partition("| `--suite LIST` |")[2]
+    row = option.partition("\n")[0]
+    assert [name for name in SUITES if f"`{name}`" not in row] == []
+    gates = (REFERENCE.parent / "how-to" / "gate-a-build.md").read_text("utf-8")
+    assert [name for name in MEASURES if f"`{name}`" not in gates] == []
 
 
 @dataclass(frozen=True)
@@ -177,6 +193,25 @@ def test_colour_follows_flag_and_variables(case: Colour) -> None:
     assert result.exit_code == 0
     assert ("\x1b[" in result.stdout) is case.coloured
     assert "AUTH" in result.stdout
+
+
+def _groups(group: click.Group, *path: str) -> Iterator[tuple[str, ...]]:
+    """Yield the path of every group of commands."""
+    yield path
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from _groups(command, *path, name)
+
+
+@pytest.mark.parametrize("path", list(_groups(cli)), ids=" ".join)
+def test_no_help_is_cut_at_80_columns(path: tuple[str, ...]) -> None:
+    """Every command is described by a whole sentence in the list of its group."""
+    found = CliRunner().invoke(cli, [*path, "--help"], terminal_width=80)
+    commands = found.stdout.partition("Commands:")[2]
+    assert commands.strip() or path == ("eval",), "whose help is that of `run`"
+    assert "..." not in commands
 
 
 def test_no_command_shows_help() -> None:

@@ -234,8 +234,9 @@ def test_a_tag_moves_and_can_be_taken_away(store: RunStore) -> None:
 @pytest.mark.parametrize("name", ["", "@latest", "latest", "a b", "a~1", "-x", "@@x", "x" * 65])
 def test_what_cannot_be_a_tag_is_refused(store: RunStore, name: str) -> None:
     """A tag must be told from everything else a run can be named by."""
-    with pytest.raises(ConfigError, match="cannot be a tag"):
+    with pytest.raises(ConfigError, match="cannot be a tag") as caught:
         store.tag(store.create(MANIFEST), name)
+    assert ("begun last" in str(caught.value.hint)) is (name in {"@latest", "latest"})
 
 
 def test_a_removed_run_leaves_nothing(store: RunStore) -> None:

@@ -155,7 +155,7 @@ async def test_damage_names_its_line(journal: Path) -> None:
         with pytest.raises(JournalError) as caught:
             FileJournal(journal).load()
         assert caught.value.code == Code.JOURNAL_CORRUPT
-        assert caught.value.message.startswith(f"line {number} of {journal} is damaged: ")
+        assert caught.value.message.startswith(f"Line {number} of {journal} is damaged: ")
 
 
 async def test_a_whole_last_line_that_is_damaged_is_not_dropped(journal: Path) -> None:

@@ -12,7 +12,9 @@ CALLS = {"eval", "exec", "compile", "__import__"}
 MODULES = {"cPickle", "dill", "marshal", "pickle", "shelve", "yaml"}
 CODEC_MODULES = {"json", "orjson", "simplejson", "ujson"}
 FILES = {"common", "helpers", "misc", "utils"}
-OVERRIDES = {"handle_async_request", "handle_request", "get_command"}  # named by click and httpx
+OVERRIDES = {  # named by click and httpx
+    *("get_command", "get_completion_args", "handle_async_request", "handle_request"),
+}
 APIS = SOURCE / "evals/suites/bfcl/worlds"  # whose functions are named by a leaderboard
 PREFIXES = ("do_", "get_", "handle_", "process_", "serialize_", "to_wire_")
 SUFFIXES = ("Helper", "Impl", "Manager", "Service")

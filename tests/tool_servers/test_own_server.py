@@ -59,7 +59,7 @@ async def test_the_official_client_can_use_every_tool_over_stdio() -> None:
             "explain",
         ]
         assert all(tool.annotations and tool.annotations.read_only_hint for tool in listed)
-        assert all("Args:" in (tool.description or "") for tool in listed)
+        assert all("\nArgs:\n    " in (tool.description or "") for tool in listed)
         text = '<tool_call>{"name": "add", "arguments": {"a": "1",}}</tool_call>'
         reading = await ask(client, "read_reply", reply=text, tools=[TOOL])
         assert reading["calls"][0]["arguments"] == {"a": 1}
@@ -137,6 +137,13 @@ def test_a_port_that_is_taken_is_an_error_with_a_code() -> None:
     error = json.loads(result.stdout)
     assert (result.exit_code, error["code"]) == (ExitCode.USAGE, "INVALID_OPTION")
     assert error["message"] == f"cannot listen on 127.0.0.1:{port}: Address already in use."
+
+
+def test_a_description_of_several_lines_is_listed_as_words(plain: list[str]) -> None:
+    """No escape stands for the lines and the indentation that a docstring has."""
+    target = shlex.join(["env", "DESCRIPTION=Say it.\n\n    Args:\n        word: What.", *plain])
+    shown = CliRunner().invoke(cli, ["mcp", "tools", target, "--name", "s"], env={"COLUMNS": "120"})
+    assert "Say it. Args: word: What." in shown.stdout
 
 
 def test_a_run_takes_tools_of_a_server_by_a_flag(plain: list[str]) -> None:

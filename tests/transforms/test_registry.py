@@ -149,7 +149,7 @@ def test_a_reply_transform_that_returns_something_else_is_an_error(returned: Any
     """A transform that changes in place and returns nothing is caught at once."""
     registry = TransformRegistry()
     registry.register("replies", "odd", lambda _message: returned)
-    with pytest.raises(ConfigError, match="transform 'odd' returned"):
+    with pytest.raises(ConfigError, match="Transform 'odd' returned"):
         TransformChain.resolve(registry, replies=["odd"]).apply_reply({})
 
 

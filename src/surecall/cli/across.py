@@ -21,7 +21,7 @@ _MAX_TEXT: Final = 300
 @store_flag
 @pass_output
 def trend(output: Output, run: str, store_file: str | None) -> None:
-    """Show how the experiment of a run went in all of its runs, the oldest first.
+    """Show how an experiment went in all of its runs, the oldest first.
 
     Runs of the same trials are compared, whatever the versions of surecall and the suites.
     """

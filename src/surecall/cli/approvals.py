@@ -15,7 +15,7 @@ from surecall.jsontext import decode, encode_text
 from surecall.loop import approve, deny
 from surecall.tools.approvals import Approval, ApprovalStatus, ApprovalStore
 
-from .flags import count_flag, invalid_option, output_flags, pass_output
+from .flags import count_flag, invalid_option, output_flags, pass_output, pass_to_commands
 from .output import Output
 from .terminal import bounded, escape_json, line_of, make_table, shown_value
 
@@ -37,12 +37,14 @@ _by_flag: Final = click.option("--by", metavar="NAME", help="Who decides; by def
 
 
 @click.group(invoke_without_command=True)
+@_store_flag
 @output_flags
 @click.pass_context
-def approvals(context: click.Context) -> None:
+def approvals(context: click.Context, place: str) -> None:
     """List what waits for a decision; the commands show, approve and deny."""
+    pass_to_commands(context, "place")
     if context.invoked_subcommand is None:
-        context.invoke(list_approvals, place=STORE_FILE, status="pending", run_id=None, limit=50)
+        context.invoke(list_approvals, place=place, status="pending", run_id=None, limit=50)
 
 
 @approvals.command("list")
@@ -76,7 +78,7 @@ def list_approvals(output: Output, status: Any, run_id: str | None, limit: int, 
     output.page().print(make_table(columns, rows, optional=("asked", "status")))
 
 
-@approvals.command("show")
+@approvals.command("show", short_help="Show one approval.")
 @click.argument("approval_id", metavar="APPROVAL")
 @_store_flag
 @pass_output
@@ -86,7 +88,7 @@ def show_approval(output: Output, approval_id: str, place: str) -> None:
     _show(output, approval)
 
 
-@approvals.command("approve")
+@approvals.command("approve", short_help="Approve a call, as it is or with other arguments.")
 @click.argument("approval_id", metavar="APPROVAL")
 @click.option("--edit", metavar="JSON", help="Run these arguments instead; they must fit the tool.")
 @_by_flag
@@ -103,7 +105,7 @@ def approve_call(
     _report(output, decided)
 
 
-@approvals.command("deny")
+@approvals.command("deny", short_help="Deny a call; the model reads the reason.")
 @click.argument("approval_id", metavar="APPROVAL")
 @click.option("--reason", default="", metavar="TEXT", help="Why; the model reads it.")
 @_by_flag

@@ -45,7 +45,7 @@ def show_config(output: Output, with_origin: bool, show_all: bool) -> None:
         output.note("nothing is set; `surecall init` writes a file to begin with")
 
 
-@config.command("check")
+@config.command("check", short_help="Check a file, or the configuration in force.")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @pass_output
 def check_config(output: Output, file: Path | None) -> ExitCode:

@@ -6,11 +6,12 @@ from surecall.manual import Page, find_page, list_pages
 
 from .flags import pass_output
 from .output import Output, select_fields
+from .suggestions import complete_pages
 from .terminal import make_table
 
 
 @click.command
-@click.argument("topic", required=False)
+@click.argument("topic", required=False, shell_complete=complete_pages)
 @pass_output
 def docs(output: Output, topic: str | None) -> None:
     """Print the page about TOPIC, or list all pages."""

@@ -25,6 +25,7 @@ from surecall.protocols import PROTOCOLS
 
 from .flags import invalid_option, output_flags, pass_output
 from .output import Output, select_fields
+from .suggestions import complete_fault_groups, complete_faults, complete_simulated
 from .terminal import line_of, make_table, shown_value, styled
 
 _REACHES: Final = {
@@ -41,7 +42,11 @@ def faults() -> None:
 
 
 @faults.command("list")
-@click.option("--group", help=f"Only one group: {', '.join(GROUPS)}.")
+@click.option(
+    "--group",
+    shell_complete=complete_fault_groups,
+    help=f"Only one group: {', '.join(GROUPS)}.",
+)
 @pass_output
 def list_faults(output: Output, group: str | None) -> None:
     """List the faults, and what must come of each."""
@@ -59,7 +64,7 @@ def list_faults(output: Output, group: str | None) -> None:
     output.page().print(table)
 
 
-@faults.command("models")
+@faults.command("models", short_help="List the simulated models.")
 @pass_output
 def list_models(output: Output) -> None:
     """List the simulated models, and whose published description each follows."""
@@ -72,7 +77,7 @@ def list_models(output: Output) -> None:
 
 
 @faults.command("show")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_faults)
 @pass_output
 def show_fault(output: Output, name: str) -> None:
     """Explain one fault."""
@@ -88,10 +93,21 @@ def show_fault(output: Output, name: str) -> None:
     console.print(make_table({"what": "dim whole", "text": ""}, rows, headings=False))
 
 
-@faults.command("serve")
-@click.option("--fault", "fault_name", metavar="NAME", help="Every reply has this fault.")
+@faults.command("serve", short_help="Serve replies with faults, in every wire format.")
+@click.option(
+    "--fault",
+    "fault_name",
+    metavar="NAME",
+    shell_complete=complete_faults,
+    help="Every reply has this fault.",
+)
 @click.option("--plan", "plan_file", metavar="FILE", help="A plan of faults, as TOML.")
-@click.option("--model", metavar="NAME", help="Answer as a simulated model, by name or TOML file.")
+@click.option(
+    "--model",
+    metavar="NAME",
+    shell_complete=complete_simulated,
+    help="Answer as a simulated model: zoo:NAME, NAME or a TOML file.",
+)
 @click.option("--script", metavar="FILE", help="What would be right to do, as TOML.")
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="The same seed gives the same answers."

@@ -10,7 +10,13 @@ from click.core import ParameterSource
 from surecall.errors import Code, ConfigError
 
 from .output import Output
-from .suggestions import complete_models
+from .suggestions import (
+    Completer,
+    complete_models,
+    complete_profiles,
+    complete_protocols,
+    complete_providers,
+)
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -22,9 +28,23 @@ _SETTINGS: Final = {
     "profile": "Sampling profile.",
 }
 
+_COMPLETERS: Final[Mapping[str, Completer]] = {
+    "model": complete_models,
+    "provider": complete_providers,
+    "protocol": complete_protocols,
+    "profile": complete_profiles,
+}
+
 store_flag: Final = click.option(
     "--store", "store_file", metavar="FILE", help="File that holds the runs."
 )
+
+
+def pass_to_commands(context: click.Context, name: str) -> None:
+    """Let what a group was given for a flag be the default of the same flag of its commands."""
+    assert isinstance(context.command, click.Group)
+    given = {name: context.params[name]}
+    context.default_map = dict.fromkeys(context.command.commands, given)
 
 
 def invalid_option(message: str, hint: str | None = None) -> ConfigError:
@@ -47,7 +67,7 @@ def settings_flags(*names: str) -> Callable[[Decorated], Decorated]:
     def add(command: Decorated) -> Decorated:
         for name in reversed(names):
             words = f"{_SETTINGS[name]} [SURECALL_{name.upper()}]"
-            complete = complete_models if name == "model" else None
+            complete = _COMPLETERS.get(name)
             flag = f"--{name.replace('_', '-')}"
             command = click.option(flag, help=words, shell_complete=complete)(command)
         return command

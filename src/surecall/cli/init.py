@@ -19,29 +19,33 @@ from .output import ExitCode, Output
 _EXAMPLES: Final[Mapping[str, Any]] = {
     "model": "gpt-5",
     "base_url": "https://host.example/v1",
+    "api_prefix": "/openai",
     "api_key_env": "MY_PROVIDER_KEY",
+    "protocol": "responses",
     "provider": "openrouter",
     "preset": ["auto"],
+    "profile": "default",
     "stream": True,
     "journal_dir": "journals",
     "trace_dir": "traces",
+    "cache_dir": "cache",
+    "evals_dir": "evals",
     "probe": "auto",
+    "max_probe_age_s": 604_800,
+    "deadlines.connect_s": 10,
+    "deadlines.first_byte_s": 60,
+    "deadlines.idle_s": 60,
+    "deadlines.total_s": 300,
+    "retry.max_retries": 2,
+    "retry.max_wait_s": 60,
+    "local.n_ctx": 4096,
+    "local.threads": 4,
+    "local.passive_wait": True,
+    "options.max_turns": 12,
+    "capabilities.supports_parallel_tools": True,
+    "headers.X-Title": "my application",
 }
-"""What a commented line suggests."""
-_TABLES: Final = """
-# Limits of one request, and how often it is sent again.
-# [deadlines]
-# connect_s = 10
-# total_s = 300
-#
-# [retry]
-# max_retries = 2
-
-# How a run behaves: `surecall explain --list --kind option` has them all.
-# [options]
-# max_turns = 12
-# tool_timeout_s = 60
-"""
+"""What a commented line suggests; tables come last, as TOML has it."""
 
 
 @click.command
@@ -56,7 +60,7 @@ def init(output: Output, *, force: bool, ask: bool, **settings: str | None) -> E
     """
     place = Path(FILE_NAME)
     if place.exists() and not force:
-        raise invalid_option(f"{place} is already there.", "Use --force to replace it.")
+        raise invalid_option(f"The file {place} is already there.", "Use --force to replace it.")
     keys = find_keys()
     values = _choose_values(settings, keys)
     load_config(overrides=values)  # refuses what could not be used later
@@ -94,13 +98,18 @@ def _lines(values: Mapping[str, str], keys: list[tuple[ProviderEntry, str]]) -> 
         yield f"#   {variable} ({entry.id})"
     if not keys:
         yield "#   none; a local server may need none"
+    table = ""
     for key, example in _EXAMPLES.items():
+        place, _, name = key.rpartition(".")
+        if place != table:
+            table = place
+            yield from ("", f"# [{table}]")
+        setting = SETTINGS.get(key) or SETTINGS[f"{table}.*"]
         value = values.get(key)
-        doc = SETTINGS[key].doc.replace("[provider](providers.md)", "provider")
-        yield ""
-        yield from wrap(doc, 88, initial_indent="# ", subsequent_indent="# ")
-        yield f"{'# ' if value is None else ''}{key} = {encode_text(value or example)}"
-    yield _TABLES
+        yield from () if table else ("",)
+        yield from wrap(setting.plain_doc, 88, initial_indent="# ", subsequent_indent="# ")
+        yield f"{'# ' if value is None else ''}{name} = {encode_text(value or example)}"
+    yield ""
 
 
 def _ask_provider(output: Output) -> ExitCode:

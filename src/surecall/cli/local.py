@@ -218,7 +218,7 @@ async def serve_model(
             await site.start()
         except OSError as error:
             raise invalid_option(
-                f"port {port} cannot be used: {error.strerror or error}.",
+                f"Port {port} cannot be used: {error.strerror or error}.",
                 "Choose another with --port; 0 picks a free one.",
             ) from error
         on_ready(f"http://{_HOST}:{runner.addresses[0][1]}")

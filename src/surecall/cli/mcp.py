@@ -38,7 +38,7 @@ def mcp(context: click.Context, port: int | None) -> None:
         serve_http(port)
 
 
-@mcp.command("tools")
+@mcp.command("tools", short_help="List the tools of another server.")
 @_target
 @_name_flag
 @click.option("--pins", type=Path, help="File of approved digests to compare with.")
@@ -49,7 +49,7 @@ def list_tools(output: Output, target: str, name: str | None, pins: Path | None)
     _show(output, asyncio.run(_look(target, name, pins)))
 
 
-@mcp.command("pin")
+@mcp.command("pin", short_help="Approve the tools of another server as they are now.")
 @_target
 @_name_flag
 @click.option("--pins", type=Path, default=_PINS, show_default=True, help="File to write.")
@@ -114,7 +114,7 @@ def _show(output: Output, found: dict[str, Any]) -> None:
     words = {None: "", True: "pinned", False: "not pinned"}
     table = make_table({"tool": "", "effect": "whole", "pin": "whole", "description": ""})
     for row in found["tools"]:
-        text = line_of(row["description"])
+        text = line_of(" ".join(row["description"].split()))
         table.add_row(line_of(row["name"]), row["effect"], words[row["pinned"]], text)
     output.page().print(table)
     for name, reason in found["left_out"].items():

@@ -13,6 +13,7 @@ from surecall.profiles import Catalog, Merged, merge_presets, presets_for, selec
 from .flags import output_flags, pass_output
 from .local import fetch, local, serve
 from .output import Output
+from .suggestions import complete_models, complete_providers
 from .terminal import line_of, make_table, shown_value, styled
 
 _KEY_PART: Final = re.compile(r'"([^"]*)"|([^."]+)')
@@ -99,9 +100,13 @@ def list_presets(output: Output) -> None:
     output.page().print(table)
 
 
-@presets.command("show")
-@click.argument("model")
-@click.option("--provider", help="Provider; by default the one in the settings.")
+@presets.command("show", short_help="Show the options a model gets from presets.")
+@click.argument("model", shell_complete=complete_models)
+@click.option(
+    "--provider",
+    shell_complete=complete_providers,
+    help="Provider; by default the one in the settings.",
+)
 @pass_output
 def show_presets(output: Output, model: str, provider: str | None) -> None:
     """Show the options MODEL gets from presets, and where each value comes from."""

@@ -32,6 +32,11 @@ Color = Literal["auto", "always", "never"]
 
 _PLAIN_WIDTH: Final = 100
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+_OPENING_WORDS: Final = frozenset(
+    {"a", "all", "an", "another", "cannot", "every", "it", "its"}
+    | {"no", "nothing", "only", "the", "there", "this", "two", "what"}
+)
+"""Begin a sentence and get a capital; any other first word may be somebody's name."""
 
 
 class ExitCode(IntEnum):
@@ -167,7 +172,7 @@ class Output:
             return
         console = self.people()
         message = printable(message.strip())
-        if message.partition(" ")[0].isalpha():  # a name such as base_url stays as it is
+        if message.partition(" ")[0] in _OPENING_WORDS:
             message = message[:1].upper() + message[1:]
         rows = [("✗", f"{code}  ", message)]
         if hint:

@@ -23,6 +23,7 @@ from .recorded import (
     parse_arrival,
     read_input,
 )
+from .suggestions import complete_protocols
 from .terminal import save_svg
 from .tool_files import load_offered_tools
 
@@ -39,7 +40,12 @@ _MAX_EXCERPT_BYTES: Final = 2000
     metavar="FILE",
     help="Tools that were offered: tool objects of any wire format in JSON, or a Python file.",
 )
-@click.option("--protocol", metavar="NAME", help="The wire format, where FILE does not tell it.")
+@click.option(
+    "--protocol",
+    metavar="NAME",
+    shell_complete=complete_protocols,
+    help="The wire format, where FILE does not tell it.",
+)
 @click.option("--choice", type=int, metavar="N", help="Which of several choices, from 0.")
 @click.option(
     "--accept",
@@ -97,7 +103,7 @@ def read(
         console.width = min(console.width, _WIDTH) if svg is None else _WIDTH
         page = ReadingPage(console)
         _show(page, arrival, reading, outcomes, tools.names, generation_prompt)
-        page.show_verdict(verdict, arrival, has_tools=has_tools)
+        page.show_verdict(verdict, has_tools=has_tools)
         if svg is not None:
             save_svg(console, "surecall read", svg)
     return ExitCode.OK if verdict.ok else ExitCode.NO_ANSWER

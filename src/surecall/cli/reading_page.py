@@ -138,7 +138,7 @@ class ReadingPage(Progress):
                 self._words("", defect.message)
         self._more(len(reading.defects) - _MAX_ITEMS, "defect")
 
-    def show_verdict(self, verdict: Verdict, arrival: Arrival, *, has_tools: bool) -> None:
+    def show_verdict(self, verdict: Verdict, *, has_tools: bool) -> None:
         """Show the one line that counts, and where to go from here."""
         sign = ("✗ ", "bold red")
         if verdict.ok:
@@ -147,7 +147,7 @@ class ReadingPage(Progress):
         self._console.print(styled(sign, (line_of(verdict.summary), "bold")))
         ways = [(f"surecall explain {code}", "what the code means") for code in verdict.codes[:3]]
         if not has_tools and verdict.error is None:
-            what = "find calls in text" if arrival.kind == "text" else "check names and arguments"
+            what = "check names and arguments" if verdict.calls else "find calls in text"
             ways.append(("surecall read … --tools FILE", what))
         if ways:
             self._console.print()

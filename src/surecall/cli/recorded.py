@@ -39,7 +39,7 @@ def read_input(place: str) -> bytes:
     Raises:
         ConfigError: The file cannot be read, is empty, or is too large.
     """
-    shown = "standard input" if place == "-" else place
+    shown = "Standard input" if place == "-" else f"The file {place}"
     try:
         if place == "-":
             data = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)

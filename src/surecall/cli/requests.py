@@ -31,7 +31,14 @@ from surecall.loop.stored import encode_kept
 from surecall.redaction import mask_known
 from surecall.telemetry import OUTCOMES
 
-from .flags import Decorated, count_flag, invalid_option, output_flags, pass_output
+from .flags import (
+    Decorated,
+    count_flag,
+    invalid_option,
+    output_flags,
+    pass_output,
+    pass_to_commands,
+)
 from .output import Output
 from .progress import count_of
 from .terminal import line_of, make_table, printable, shown_value
@@ -107,15 +114,17 @@ def _filter_flags(command: Decorated) -> Decorated:
 
 
 @click.group(invoke_without_command=True)
+@_store_flag
 @output_flags
 @click.pass_context
-def requests(context: click.Context) -> None:
+def requests(context: click.Context, place: str) -> None:
     """List the requests that went through the gateway; the commands show and export them."""
+    pass_to_commands(context, "place")
     if context.invoked_subcommand is None:
-        context.invoke(list_requests, place=STORE_FILE, limit=20)
+        context.invoke(list_requests, place=place, limit=20)
 
 
-@requests.command("list")
+@requests.command("list", short_help="List the latest requests.")
 @count_flag("--limit", "How many requests to list.", 20)
 @click.option("--before", metavar="ID", help="List what came before this request.")
 @_filter_flags
@@ -157,7 +166,7 @@ def list_requests(
         console.print(f"… more: --before {page.next}", style="dim", soft_wrap=True)
 
 
-@requests.command("show")
+@requests.command("show", short_help="Show everything that is kept of a request.")
 @click.argument("request", default=LATEST)
 @_store_flag
 @pass_output

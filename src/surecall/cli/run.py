@@ -21,6 +21,7 @@ from surecall.records import Event
 from .flags import check_options, invalid_option, parse_options, pass_output, settings_flags
 from .output import ExitCode, Output, select_fields
 from .progress import Progress
+from .suggestions import complete_presets
 from .tool_files import load_tools
 
 
@@ -54,7 +55,12 @@ def _choose_places(config: Config, journal: str | None, trace: str | None) -> _P
 @click.option("--mcp-pins", metavar="FILE", help="File of approved digests of MCP tools.")
 @settings_flags("model", "base_url", "provider", "protocol", "profile")
 @click.option("--system", help="System text.")
-@click.option("--preset", multiple=True, help="Preset; `auto` by default. [SURECALL_PRESET]")
+@click.option(
+    "--preset",
+    multiple=True,
+    shell_complete=complete_presets,
+    help="Preset; `auto` by default. [SURECALL_PRESET]",
+)
 @click.option(
     "--option",
     "options",
@@ -69,7 +75,12 @@ def _choose_places(config: Config, journal: str | None, trace: str | None) -> _P
 @click.option("--seed", type=int, help="For replies that can be repeated, where that is possible.")
 @click.option("--stop", multiple=True, help="Text at which a reply ends.")
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="Sent along.")
-@click.option("--timeout", type=float, metavar="SECONDS", help="How long one request may take.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="How long one request may take.",
+)
 @click.option("--journal", metavar="FILE", help="Record the run, so that it can be resumed.")
 @click.option("--trace", metavar="FILE", help="Save a trace for `surecall replay`.")
 @pass_output

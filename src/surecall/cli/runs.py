@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import click
 
@@ -15,28 +15,30 @@ from surecall.evals.wording import label_simulated
 
 from .across import case_replies, trend
 from .eval.page import show_summary, summary_data
-from .flags import count_flag, output_flags, pass_output, store_flag
+from .flags import count_flag, output_flags, pass_output, pass_to_commands, store_flag
 from .output import ExitCode, Output, select_fields
 from .progress import count_of
-from .suggestions import complete_runs
+from .suggestions import complete_formats, complete_runs
 from .terminal import line_of, make_table, shown_value
 
 _MAX_COMMAND: Final = 200
 
 
 @click.group(invoke_without_command=True, commands=[trend, case_replies])
+@store_flag
 @output_flags
 @click.pass_context
-def runs(context: click.Context) -> None:
+def runs(context: click.Context, store_file: str | None) -> None:
     """List the stored eval runs; the commands show, compare, tag and remove them.
 
     Name a run by its id, the start of one, a tag such as @baseline, or @latest~1.
     """
+    pass_to_commands(context, "store_file")
     if context.invoked_subcommand is None:
-        context.invoke(list_runs, store_file=None, limit=20)
+        context.invoke(list_runs, store_file=store_file, limit=20)
 
 
-@runs.command("list")
+@runs.command("list", short_help="List the latest runs.")
 @count_flag("--limit", "How many runs to list.", 20)
 @store_flag
 @pass_output
@@ -53,8 +55,9 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> None:
     console = output.page()
     columns = dict.fromkeys(("run", "started", "status"), "whole")
     columns |= dict.fromkeys(("trials", "strict", "original", "errors"), "right whole")
-    columns |= {"tags": "", "command": "dim cut"}
-    table = make_table(columns, optional=("command", "errors", "original", "started", "tags"))
+    columns |= {"models": "", "tags": "", "command": "dim cut"}
+    optional = ("command", "errors", "original", "started", "tags", "models")
+    table = make_table(columns, optional=optional)
     for info, is_held in shown:
         table.add_row(
             info.id,
@@ -64,7 +67,8 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> None:
             f"{right[info.id].strict_ok}/{right[info.id].n}",
             f"{right[info.id].original_ok}/{right[info.id].n}",
             str(info.errors or ""),
-            ", ".join(info.tags) + _label_simulated(info),
+            _label_simulated(info),
+            ", ".join(info.tags),
             line_of(info.manifest.command, _MAX_COMMAND),
         )
     console.print(table)
@@ -96,7 +100,7 @@ def show_run(output: Output, run: str, store_file: str | None) -> None:
         show_summary(output, info, tallies)
 
 
-@runs.command("tag")
+@runs.command("tag", short_help="Give a run a name, such as baseline.")
 @click.argument("run", shell_complete=complete_runs)
 @click.argument("name")
 @store_flag
@@ -175,7 +179,7 @@ def _label_simulated(info: RunInfo) -> str:
     if not manifest.simulated:
         return ""
     is_all = len(manifest.simulated) >= len(manifest.contenders)
-    return label_simulated("all" if is_all else "some")
+    return label_simulated("all" if is_all else "some", form="{}")
 
 
 def _facts(info: RunInfo, *, is_held: bool) -> list[tuple[str, str]]:
@@ -189,11 +193,16 @@ def _facts(info: RunInfo, *, is_held: bool) -> list[tuple[str, str]]:
         ("command", manifest.command or "-"),
         ("surecall", f"{manifest.package}, Python {manifest.python}, engine {manifest.engine}"),
     ]
-    rows += [(name, shown_value(value)) for name, value in manifest.axes.items()]
+    rows += [(name, _axis_text(value)) for name, value in manifest.axes.items()]
     rows += [(f"suite {name}", version) for name, version in manifest.suites.items()]
     rows += [(name, shown_value(value)) for name, value in manifest.options.items() if value]
     rows += [("gate", text) for text in manifest.gates]
     return rows
+
+
+def _axis_text(value: Any) -> str:
+    items = cast("list[Any]", value) if isinstance(value, list) else [value]
+    return ", ".join(map(shown_value, items))
 
 
 def _time_text(seconds: float) -> str:
@@ -208,6 +217,7 @@ def _time_text(seconds: float) -> str:
     default="html",
     show_default=True,
     metavar="LIST",
+    shell_complete=complete_formats,
     help=f"What to write, separated by commas: {', '.join(FORMATS)} or all.",
 )
 @click.option(

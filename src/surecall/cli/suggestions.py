@@ -1,32 +1,143 @@
 """What a shell may suggest: models, runs and names, as they are on this machine."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    add_completion_class,
+    split_arg_string,
+)
+
+Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem[Any]]]
+"""Returns what a word that was begun may become."""
+_Names = Iterable[tuple[str, str]]
 
 
-def _suggest(names: Iterable[tuple[str, str]], typed: str) -> list[CompletionItem]:
+def _suggest(names: _Names, typed: str) -> list[CompletionItem[Any]]:
     return [CompletionItem(name, help=words) for name, words in names if name.startswith(typed)]
 
 
-def complete_models(
-    _context: click.Context, _parameter: click.Parameter, typed: str
-) -> list[CompletionItem]:
-    """Suggest models of the catalog, simulated ones and names of providers."""
+def _completer(list_names: Callable[[], _Names], *, is_list: bool = False) -> Completer:
+    """Return what completes one name, or the last one of a list with commas."""
+
+    def complete(
+        _context: click.Context, _parameter: click.Parameter, typed: str
+    ) -> list[CompletionItem[Any]]:
+        begun = typed[: typed.rfind(",") + 1] if is_list else ""
+        return _suggest(((begun + name, words) for name, words in list_names()), typed)
+
+    return complete
+
+
+def _list_simulated() -> _Names:
     from surecall.faults import zoo
+
+    return [(f"zoo:{behaviour.name}", behaviour.describes) for behaviour in zoo()]
+
+
+def _list_models() -> _Names:
     from surecall.profiles import Catalog
 
     catalog = Catalog.builtin()
     names = [(entry.id, ", ".join(entry.tags)) for entry in catalog.models]
     names += [(f"{entry.id}:", "a provider") for entry in catalog.providers]
-    names += [(f"zoo:{behaviour.name}", behaviour.describes) for behaviour in zoo()]
-    return _suggest(names, typed)
+    return [*names, *_list_simulated()]
+
+
+def _list_contenders() -> _Names:
+    groups = [("zoo:*", "all simulated models"), ("zoo:catalog", "the catalog, simulated")]
+    return [*groups, *_list_models()]
+
+
+def _list_topics() -> _Names:
+    from surecall.topics import list_topics
+
+    return ((topic.name, topic.title) for topic in list_topics())
+
+
+def _list_pages() -> _Names:
+    from surecall.manual import list_pages
+
+    return ((page.topic, page.title) for page in list_pages())
+
+
+def _list_faults() -> _Names:
+    from surecall.faults import FAULTS
+
+    return ((fault.name, fault.does) for fault in FAULTS)
+
+
+def _list_fault_groups() -> _Names:
+    from surecall.faults import GROUPS
+
+    return ((group, "a group of faults") for group in GROUPS)
+
+
+def _list_presets() -> _Names:
+    from surecall.profiles import Catalog
+
+    return ((preset.name, preset.purpose) for preset in Catalog.builtin().presets)
+
+
+def _list_providers() -> _Names:
+    from surecall.profiles import Catalog
+
+    return ((entry.id, entry.base_url or "") for entry in Catalog.builtin().providers)
+
+
+def _list_profiles() -> _Names:
+    from surecall.profiles import Catalog
+
+    return ((profile.id, "a sampling profile") for profile in Catalog.builtin().sampling)
+
+
+def _list_protocols() -> _Names:
+    from surecall.protocols import PROTOCOLS
+
+    return ((name, "a wire format") for name in PROTOCOLS)
+
+
+def _list_strategies() -> _Names:
+    from surecall.profiles import STRATEGIES
+
+    return ((strategy.id, "a strategy") for strategy in STRATEGIES)
+
+
+def _list_suites() -> _Names:
+    from surecall.evals.suites import SUITES
+
+    return ((name, "a suite") for name in (*SUITES, "custom:"))
+
+
+def _list_formats() -> _Names:
+    from surecall.evals.export import FORMATS
+
+    return ((name, "a format of reports") for name in (*FORMATS, "all"))
+
+
+complete_models: Final = _completer(_list_models)
+complete_contenders: Final = _completer(_list_contenders, is_list=True)
+complete_simulated: Final = _completer(_list_simulated)
+complete_topics: Final = _completer(_list_topics)
+complete_pages: Final = _completer(_list_pages)
+complete_faults: Final = _completer(_list_faults)
+complete_fault_groups: Final = _completer(_list_fault_groups)
+complete_presets: Final = _completer(_list_presets)
+complete_providers: Final = _completer(_list_providers)
+complete_profiles: Final = _completer(_list_profiles)
+complete_profile_lists: Final = _completer(_list_profiles, is_list=True)
+complete_protocols: Final = _completer(_list_protocols)
+complete_strategies: Final = _completer(_list_strategies, is_list=True)
+complete_suites: Final = _completer(_list_suites, is_list=True)
+complete_formats: Final = _completer(_list_formats, is_list=True)
 
 
 def complete_runs(
     context: click.Context, _parameter: click.Parameter, typed: str
-) -> list[CompletionItem]:
+) -> list[CompletionItem[Any]]:
     """Suggest runs of the store that the command would use, newest first."""
     from surecall.errors import SurecallError
     from surecall.evals.experiments import open_run_store
@@ -42,10 +153,35 @@ def complete_runs(
     return _suggest(names, typed)
 
 
-def complete_topics(
-    _context: click.Context, _parameter: click.Parameter, typed: str
-) -> list[CompletionItem]:
-    """Suggest everything that `explain` knows."""
-    from surecall.topics import list_topics
+_WORDS: Final = "COMP_CWORD=$COMP_CWORD"
+_LINE: Final = 'COMP_LINE="${COMP_LINE:0:COMP_POINT}." COMP_WORDBREAKS="$COMP_WORDBREAKS"'
+"""The line up to the cursor; the dot keeps a blank at its end."""
 
-    return _suggest(((topic.name, topic.title) for topic in list_topics()), typed)
+
+@add_completion_class
+class _WholeWords(BashComplete):
+    """Takes `zoo:steady` and `@latest` as one word, where bash ends words at `:` and `@`."""
+
+    source_template = BashComplete.source_template.replace(_WORDS, f"{_WORDS} {_LINE}")
+    _begun = ""
+    """The part of the word that bash keeps, because it ends in a character that ends words."""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """Return the words before the cursor, and the one that was begun."""
+        from surecall.config.load import list_variables
+
+        given = list_variables("COMP_")
+        line = given.get("LINE", "")[:-1]
+        if not line:
+            return super().get_completion_args()
+        words = split_arg_string(line)
+        typed = "" if line[-1].isspace() or not words else words.pop()
+        value = typed.partition("=")[2] if typed.startswith("--") else typed
+        # An @ ends words as well, but bash replaces it along with what follows.
+        ends = (value.rfind(mark) for mark in ":=" if mark in given.get("WORDBREAKS", ""))
+        self._begun = value[: max(ends, default=-1) + 1]
+        return words[1:], typed
+
+    def format_completion(self, item: CompletionItem[Any]) -> str:
+        """Return what bash adds to the part that it keeps."""
+        return f"{item.type},{str(item.value).removeprefix(self._begun)}"

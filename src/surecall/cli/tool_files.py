@@ -34,7 +34,7 @@ def load_tools(path: str | Path) -> list[Tool[..., Any]]:
         tools = [cast("Tool[..., Any]", value) for value in values if isinstance(value, Tool)]
     if not tools:
         raise _invalid_tool(
-            f"{place} holds no tool.",
+            f"The file {place} holds no tool.",
             "Put @surecall.tool above a function, or a list of functions into `tools`.",
         )
     return tools
@@ -42,12 +42,12 @@ def load_tools(path: str | Path) -> list[Tool[..., Any]]:
 
 def _import_file(place: Path) -> ModuleType:
     if not place.is_file():
-        raise _invalid_tool(f"{place} is not a file.", "Name a Python file with tools.")
+        raise _invalid_tool(f"There is no file {place}.", "Name a Python file with tools.")
     whole = place.resolve()
     name = f"surecall_tools_{sha256(str(whole).encode()).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, whole)
     if spec is None or spec.loader is None:
-        raise _invalid_tool(f"{place} is not a Python file.", "Its name must end in .py.")
+        raise _invalid_tool(f"The file {place} is not Python.", "Its name must end in .py.")
     module = importlib.util.module_from_spec(spec)
     if str(whole.parent) not in sys.path:
         sys.path.append(str(whole.parent))  # last, so that it can shadow nothing

@@ -17,7 +17,7 @@ from .load import (
     read_key,
 )
 from .places import find_keys
-from .settings import SETTINGS, SettingKey
+from .settings import SETTINGS, SettingKey, variable_of
 
 __all__ = [
     "SETTINGS",
@@ -32,4 +32,5 @@ __all__ = [
     "load_config",
     "parse_key",
     "read_key",
+    "variable_of",
 ]

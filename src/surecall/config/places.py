@@ -77,7 +77,7 @@ def _require_provider(name: str) -> ProviderEntry:
         raise ConfigError(
             Code.UNKNOWN_PROVIDER,
             f"there is no provider {name!r}.",
-            hint=did_you_mean(name, known),
+            hint=did_you_mean(name, known, listed_by="surecall docs providers"),
         )
     return entry
 

@@ -25,6 +25,8 @@ _SECRET_WORDS = ("api_key", "apikey", "authorization", "password", "secret", "to
 
 Text = Annotated[str, Meta(min_length=1)]
 
+_LINK = re.compile(r"\[([^\[\]]*)\]\([^()]*\)")
+
 
 class SettingKey(NamedTuple):
     """A key of the configuration: the type it must have, in words too, and what it does."""
@@ -33,6 +35,11 @@ class SettingKey(NamedTuple):
     expected: str
     doc: str
     default: Any = None
+
+    @property
+    def plain_doc(self) -> str:
+        """What it does, without the links of the page of settings."""
+        return _LINK.sub(r"\1", self.doc)
 
 
 def _text(doc: str) -> SettingKey:
@@ -139,6 +146,12 @@ def names_a_secret(name: str) -> bool:
 
 
 PREFIX: Final = "SURECALL_"
+
+
+def variable_of(key: str) -> str:
+    """Return the variable that sets a key."""
+    return PREFIX + key.upper().replace(".", "__")
+
 
 _ALL_SETTINGS = "`surecall docs settings` has them all."
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
@@ -256,14 +269,15 @@ def unknown_key(key: str, origin: str) -> ConfigError:
     """Build the error for a key that does not exist, with the closest one that does."""
     table, _, name = key.partition(".")
     if origin.startswith(PREFIX):
-        known = [PREFIX + item.upper().replace(".", "__") for item in (*PLAIN_KEYS, "api_key")]
+        known = [variable_of(item) for item in (*PLAIN_KEYS, "api_key")]
         close = get_close_matches(origin, known, n=2)
         hint = f"Did you mean {' or '.join(close)}?" if close else _ALL_SETTINGS
     elif name and table in TABLES:
         names = [item.partition(".")[2] for item in PLAIN_KEYS if item.startswith(f"{table}.")]
         hint = did_you_mean(name, names)
     else:
-        hint = did_you_mean(key, [*(k for k in PLAIN_KEYS if "." not in k), *TABLES])
+        names = [*(k for k in PLAIN_KEYS if "." not in k), *TABLES]
+        hint = did_you_mean(key, names, listed_by="surecall docs settings")
     return ConfigError(
         Code.UNKNOWN_CONFIG_KEY, f"There is no setting {key!r} (from {origin}).", hint=hint
     )

@@ -65,9 +65,18 @@ class CaseFilter(Struct, frozen=True, kw_only=True):
 Item = TypeVar("Item", bound=Selectable)
 
 
-def choose(items: Sequence[Item], expression: str, what: str) -> tuple[Item, ...]:
-    """Return what a filter chooses; a part of it that matches nothing is an error."""
-    require_known(expression, items, what)
+def choose(
+    items: Sequence[Item], expression: str, what: str, *, names: Iterable[str] | None = None
+) -> tuple[Item, ...]:
+    """Return what a filter chooses; a part of it that matches nothing is an error.
+
+    Args:
+        items: What there is.
+        expression: Which of them.
+        what: What one of them is called, for an error.
+        names: What an error suggests; by default the ids and tags of the items.
+    """
+    require_known(expression, items, what, names=names)
     return select(items, expression)
 
 
@@ -84,7 +93,8 @@ def choose_strategies(expression: str, catalog: Catalog | None = None) -> tuple[
     if plain or not ablations:
         is_named = any(token in (GUIDED, *_GUIDED.tags) for token in plain)
         known = STRATEGIES if is_named else [item for item in STRATEGIES if item is not _GUIDED]
-        chosen = tuple(item.id for item in choose(known, ",".join(plain), "strategy"))
+        names = (*(item.id for item in STRATEGIES), f"{ABLATE}NAME")
+        chosen = tuple(item.id for item in choose(known, ",".join(plain), "strategy", names=names))
     if not ablations:
         return chosen
     known = list_ablations(catalog)
@@ -255,7 +265,13 @@ def choose_fallbacks(expression: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def require_known(expression: str, items: Sequence[Selectable], what: str) -> None:
+def require_known(
+    expression: str,
+    items: Sequence[Selectable],
+    what: str,
+    *,
+    names: Iterable[str] | None = None,
+) -> None:
     """Raise when a part of a filter matches nothing."""
     for part in expression.split(","):
         token = part.strip().removeprefix("!").strip()
@@ -266,8 +282,8 @@ def require_known(expression: str, items: Sequence[Selectable], what: str) -> No
         except ConfigError as error:
             if error.code != Code.NOTHING_SELECTED:
                 raise
-            known = dict.fromkeys(name for item in items for name in (item.id, *item.tags))
-            raise _nothing(token, known, what) from None
+            known = (name for item in items for name in (item.id, *item.tags))
+            raise _nothing(token, dict.fromkeys(names or known), what) from None
 
 
 def _nothing(token: str, known: Iterable[str], what: str) -> ConfigError:

@@ -28,7 +28,7 @@ from .recommendation import Recommendation, recommend
 from .records import Manifest, TrialBody, TrialRow
 from .resuming import choose_run
 from .runner import OnProgress, Stop, Tally, run_experiment, was_unanswered
-from .store import LATEST, STORE_FILE, RunInfo, RunStore, check_tag
+from .store import FIRST_EVAL, LATEST, STORE_FILE, RunInfo, RunStore, check_tag
 
 _FOLDER: Final = Path(".surecall")
 _HISTORY: Final = 2_000
@@ -354,7 +354,7 @@ def open_run_store(path: str | Path | None, *, must_exist: bool = False) -> RunS
         raise StoreError(
             Code.RUN_NOT_FOUND,
             f"there are no runs: {place} does not exist.",
-            hint="Run surecall eval first, or name the file with --store.",
+            hint=f"Run one with {FIRST_EVAL}, or name the file with --store.",
         )
     if place.parent == _FOLDER and not _FOLDER.exists():
         with explain_database_errors(_FOLDER):

@@ -114,7 +114,7 @@ def compare_case(
     if not replies:
         raise ConfigError(
             Code.NOTHING_SELECTED,
-            f"run {run_id} has no case {case!r}.",
+            f"Run {run_id} has no case {case!r}.",
             hint=did_you_mean(case, known),
         )
     return replies

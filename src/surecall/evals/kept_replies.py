@@ -144,7 +144,7 @@ class KeptReplies:
 
     def stream(self, request: WireRequest) -> AbstractAsyncContextManager[WireStream]:
         """Refuse: replies are kept whole."""
-        raise StoreError(Code.RUN_MISMATCH, "replies are kept whole, not as streams.")
+        raise StoreError(Code.RUN_MISMATCH, "Replies are kept whole, not as streams.")
 
     def parse_body(self, body: bytes, headers: Any = None) -> RawReply:
         """Return the reply that was just sent."""

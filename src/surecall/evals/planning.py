@@ -20,14 +20,17 @@ from .matrix import Axes, Matrix, build_matrix, shuffle_units
 from .models import find_contenders
 from .original.variables import read_original_settings
 from .records import Manifest, drop_defaults, hash_of, make_manifest
+from .store import FIRST_EVAL
 from .suites import load_suite, locate_suite
 
+DEFAULT_SUITE: Final = "state"
 DEFAULT_TIMEOUT_S: Final = 120.0
 
 _OPEN_TRANSPORT: Final = "surecall.evals.models:open_transport"
 _NOT_COMPARED: Final = ("price", "tags")
-_EVIDENCE: Final = frozenset({"base_url", "date", "evidence", "key_env", "source"})
-"""Fields of the catalog that say where a fact or a provider is, and decide nothing else."""
+_EVIDENCE: Final = frozenset({"base_url", "date", "evidence", "key_env", "purpose", "source"})
+"""Fields of the catalog that say where a fact or a provider is or what it is for, and decide
+nothing else."""
 _WRITTEN_BEFORE: Final = {"5a5d29527dacdbbf": "fd9fe80820ca25c6"}
 """Hashes of catalogs that decide the same as one that stored runs have."""
 _KNOWN_BETTER: Final = frozenset({"google", "embedded:qwen2.5-coder-1.5b"})
@@ -107,11 +110,11 @@ def plan_experiment(
         raise ConfigError(
             Code.NOTHING_SELECTED,
             "no model is named.",
-            hint="Without key or network: surecall eval --models 'zoo:*'.",
+            hint=f"Without key or network: {FIRST_EVAL}.",
         )
     catalog = Catalog.builtin()
     contenders = find_contenders(expression, config=config, catalog=catalog, prices=prices)
-    names = wanted.suites or ("state",)
+    names = wanted.suites or (DEFAULT_SUITE,)
     found = {name: (wanted.places or {}).get(name, name) for name in names}
     suites = [load_suite(name) for name in found.values()]
     places = {name: locate_suite(place) for name, place in found.items()}

@@ -76,7 +76,7 @@ def _check_named(store: RunStore, manifest: Manifest, reference: str) -> ChosenR
     if differences:
         raise StoreError(
             Code.RUN_MISMATCH,
-            f"run {info.id} was made with other settings: {'; '.join(_shorten(differences))}.",
+            f"Run {info.id} was made with other settings: {'; '.join(_shorten(differences))}.",
             hint="Give the flags it was begun with, or begin a new run with --new.",
         )
     return ChosenRun(run_id=info.id, is_complete=info.is_complete)

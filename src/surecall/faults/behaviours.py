@@ -37,7 +37,9 @@ calling, `chatty_final` adds friendly words to the answer, `starve` spends a sma
 reasoning and has nothing left for the answer."""
 
 
-_HINT: Final = "See docs/how-to/test-against-a-faulty-provider.md for what a simulated model has."
+ZOO_PREFIX: Final = "zoo:"
+"""What the name of a simulated model may begin with."""
+_HINT: Final = "`surecall docs test-against-a-faulty-provider` has what a simulated model has."
 
 
 class Lapse(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -249,15 +251,19 @@ def zoo() -> tuple[Behaviour, ...]:
 
 
 def find_behaviour(name: str) -> Behaviour:
-    """Return the simulated model of this name."""
-    wanted = name.strip().lower().replace("_", "-")
+    """Return the simulated model of this name, with or without `zoo:` before it."""
+    wanted = name.strip().lower().replace("_", "-").removeprefix(ZOO_PREFIX)
     for behaviour in zoo():
         if behaviour.name == wanted:
             return behaviour
     raise ConfigError(
         Code.UNKNOWN_MODEL,
         f"there is no simulated model {name!r}.",
-        hint=did_you_mean(wanted, [behaviour.name for behaviour in zoo()]),
+        hint=did_you_mean(
+            wanted,
+            [behaviour.name for behaviour in zoo()],
+            listed_by="surecall faults models",
+        ),
     )
 
 

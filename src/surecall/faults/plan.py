@@ -12,7 +12,7 @@ from surecall.errors import Code, ConfigError
 from .catalog import CLEAN, Fault, find_fault
 from .inputs import load_table, parse_table
 
-_HINT: Final = "See docs/how-to/test-against-a-faulty-provider.md for what a plan holds."
+_HINT: Final = "`surecall docs test-against-a-faulty-provider` has what a plan holds."
 
 
 class PlanStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

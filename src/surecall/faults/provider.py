@@ -15,7 +15,7 @@ from surecall.records import ModelRequest, WireRequest
 from surecall.transport.admission import Refusal
 
 from .answers import Answer, event_stream, json_answer, provider_headers, refusal_answer
-from .behaviours import Behaviour, Situation, find_behaviour
+from .behaviours import ZOO_PREFIX, Behaviour, Situation, find_behaviour
 from .catalog import Fault
 from .conversation import Action, CallTools, Oracle, Say
 from .oracles import DirectiveOracle, ObligingOracle, ask_oracles
@@ -29,7 +29,6 @@ BUILTIN_ORACLES: Final = (DirectiveOracle(), WorkspaceOracle(), ObligingOracle()
 """Who decides what would be right; the first that knows the conversation wins."""
 
 FAULT_PREFIX: Final = "faults:"
-ZOO_PREFIX: Final = "zoo:"
 
 _ENDPOINTS: Final = {
     "/chat/completions": "chat_completions",

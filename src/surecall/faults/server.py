@@ -18,7 +18,7 @@ from surecall.records import WireRequest
 from surecall.transport.admission import LOOPBACK_NAMES, Refusal, check_admission, list_hosts
 
 from .answers import Answer, json_answer, refusal_answer
-from .behaviours import zoo
+from .behaviours import ZOO_PREFIX, zoo
 from .catalog import CLEAN, FAULTS
 from .http import (
     Head,
@@ -29,7 +29,7 @@ from .http import (
     receive_body,
     receive_head,
 )
-from .provider import FAULT_PREFIX, ZOO_PREFIX, FaultyProvider, find_endpoint
+from .provider import FAULT_PREFIX, FaultyProvider, find_endpoint
 
 _DEFAULT_LIMITS: Final = ServerLimits()
 _DEFAULT_FORMAT: Final[WireProtocol] = ChatCompletions()

@@ -57,7 +57,7 @@ def complete_history(messages: Sequence[Message]) -> tuple[Message, ...]:
             if waiting.pop(message.tool_call_id or "", None) is None:
                 raise RequestError(
                     Code.INVALID_MESSAGE,
-                    f"message {index} answers the call {message.tool_call_id!r}, "
+                    f"Message {index} answers the call {message.tool_call_id!r}, "
                     "which was not made just before it or is answered already.",
                     hint="Put each tool message directly after the assistant message "
                     "whose call it answers.",

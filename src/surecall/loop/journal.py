@@ -263,7 +263,7 @@ class FileJournal:
     def _corrupt(self, number: int, reason: str) -> JournalError:
         return JournalError(
             Code.JOURNAL_CORRUPT,
-            f"line {number} of {self.path} is damaged: {reason.rstrip('.')}.",
+            f"Line {number} of {self.path} is damaged: {reason.rstrip('.')}.",
             hint="Restore the file, or start the run again with another journal.",
         )
 

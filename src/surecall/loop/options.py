@@ -282,6 +282,8 @@ _NOT_NEGATIVE: Final = (
     "max_step_nudges",
 )
 
+_OPTION_LIST: Final = "surecall explain --list --kind option"
+_RULE_LIST: Final = "surecall explain --list --kind rule"
 _RULES: Final = frozenset({ALL_RULES, *TRANSFORM_RULES, *RULES}) - FIXED_RULES
 _FIELDS: Final = frozenset(Options.__struct_fields__)
 _ALL_DEFAULT: Final = dict.fromkeys(sorted(_FIELDS), "default")
@@ -313,7 +315,7 @@ def resolve_options(
             raise ConfigError(
                 Code.UNKNOWN_OPTION,
                 f"there is no option {name!r} (from {origins.get(name, 'the caller')}).",
-                hint=did_you_mean(name, _FIELDS),
+                hint=did_you_mean(name, _FIELDS, listed_by=_OPTION_LIST),
             )
         if value is not None or name in _NULLABLE:
             known[name] = value
@@ -337,7 +339,8 @@ def _check_rules(names: Iterable[str], origins: Mapping[str, str]) -> None:
                 Code.INVALID_OPTION,
                 f"disabled_rules names {name!r} (from {origin or 'the caller'}), which is not a "
                 "rule of reading that can be switched off.",
-                hint=f"{did_you_mean(name, _RULES)} {ALL_RULES!r} stands for all of them.",
+                hint=f"{did_you_mean(name, _RULES, listed_by=_RULE_LIST)} "
+                f"{ALL_RULES!r} stands for all of them.",
             )
 
 

@@ -13,6 +13,7 @@ from surecall.errors import Code, ConfigError, RequestError
 from surecall.profiles import (
     Catalog,
     ResolvedCapabilities,
+    SamplingProfile,
     embedded_name,
     find_preset,
     find_weights,
@@ -42,6 +43,9 @@ AUTO_PRESET: Final = "auto"
 """Stands for the presets that the catalog names for the provider and the model."""
 
 _SHAPED_TRANSFORMS: Final = ("message_transforms", "response_transforms", "tool_transforms")
+
+_SIMULATED: Final = {"faults": "--fault", "zoo": "--model"}
+"""What the names of simulated models begin with, and the flag that serves one."""
 
 ToolSource = (
     ToolRegistry | ToolProvider | Iterable[Tool[..., Any] | ToolProvider | Callable[..., Any]]
@@ -113,7 +117,7 @@ def merge_options(
     if profile is not None:
         layers += [
             (f"profile:{chosen.id}", {"request_defaults": chosen.params})
-            for chosen in select_profiles(profile, model, catalog=catalog)
+            for chosen in _choose_profiles(profile, model, catalog)
         ]
     if config.origins.get("stream", "default") != "default":
         layers.append((config.origins["stream"], {"stream": config.stream}))
@@ -125,6 +129,19 @@ def merge_options(
     if not layers and catalog is Catalog.builtin():
         return _resolve_presets(provider, model, presets)
     return _resolve_layers([*_preset_layers(provider, model, presets, catalog), *layers])
+
+
+def _choose_profiles(expression: str, model: str, catalog: Catalog) -> tuple[SamplingProfile, ...]:
+    try:
+        return select_profiles(expression, model, catalog=catalog)
+    except ConfigError as error:
+        if error.code != Code.NOTHING_SELECTED:
+            raise
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            f"there is no sampling profile {expression!r}.",
+            hint=error.hint,
+        ) from error
 
 
 @lru_cache(maxsize=128)
@@ -234,9 +251,7 @@ def make_transport(
         raise ConfigError(
             Code.INVALID_CONFIG,
             "no provider address was given.",
-            hint=f"{_suggest_model(config.model)}Name the provider before the model, as in "
-            "openrouter:vendor/model, write MODEL@http://127.0.0.1:8000/v1, or pass --base-url, "
-            "base_url=... or transport=..., or set SURECALL_BASE_URL.",
+            hint=_suggest_address(config.model or ""),
         )
     return HttpTransport(
         config.base_url,
@@ -249,12 +264,22 @@ def make_transport(
     )
 
 
-def _suggest_model(model: str | None) -> str:
-    """Return a sentence about a model whose provider is nearly the name of one."""
-    prefix, _, name = (model or "").partition(":")
+def _suggest_address(model: str) -> str:
+    """Say how to name the provider of a model; its name may already be nearly right."""
+    prefix, _, name = model.partition(":")
+    if name and prefix in _SIMULATED:
+        flag = _SIMULATED[prefix]
+        return (
+            f"{model} is simulated: begin `surecall faults serve {flag} {name}`, and name the "
+            "address that it prints with --base-url."
+        )
     known = [entry.id for entry in Catalog.builtin().providers] if name else []
     close = get_close_matches(prefix.lower(), known, n=1, cutoff=0.8)
-    return f"Did you mean {close[0]}:{name}? " if close else ""
+    return (f"Did you mean {close[0]}:{name}? " if close else "") + (
+        "Name the provider before the model, as in openrouter:vendor/model, write "
+        "MODEL@http://127.0.0.1:8000/v1, or pass --base-url, base_url=... or transport=..., or "
+        "set SURECALL_BASE_URL."
+    )
 
 
 def _given(settings: Any) -> dict[str, Any]:

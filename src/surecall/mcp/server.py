@@ -6,6 +6,7 @@ Nothing here opens a file or a connection: what a caller sends is read, and an a
 import os
 import socket
 from collections.abc import Callable
+from inspect import cleandoc
 from typing import Any, Final
 
 import msgspec
@@ -98,7 +99,8 @@ def make_server() -> Any:
     server = MCPServer("surecall", version=VERSION, instructions=_INSTRUCTIONS, log_level="WARNING")
     hints = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
     for function in FUNCTIONS:
-        server.add_tool(_with_refusals(function), annotations=hints)
+        words = cleandoc(function.__doc__ or "")
+        server.add_tool(_with_refusals(function), description=words, annotations=hints)
     return server
 
 

@@ -140,7 +140,9 @@ class Catalog(Struct, frozen=True, kw_only=True):
         raise ConfigError(
             Code.UNKNOWN_PRESET,
             f"there is no preset {name!r}.",
-            hint=did_you_mean(wanted, (preset.name for preset in self.presets)),
+            hint=did_you_mean(
+                wanted, (preset.name for preset in self.presets), listed_by="surecall presets list"
+            ),
         )
 
     def _require_consistent(self) -> None:

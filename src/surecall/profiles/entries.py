@@ -253,6 +253,8 @@ class Preset(Fact, frozen=True, kw_only=True):
     name: str
     fields: dict[str, Any]
     aliases: tuple[str, ...] = ()
+    purpose: str = ""
+    """One sentence: what it is for."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

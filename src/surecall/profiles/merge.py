@@ -40,7 +40,9 @@ def merge_presets(
                 raise ConfigError(
                     Code.UNKNOWN_OPTION,
                     f"there is no option {field!r} (from {origin}).",
-                    hint=did_you_mean(field, fields),
+                    hint=did_you_mean(
+                        field, fields, listed_by="surecall explain --list --kind option"
+                    ),
                 )
             merger.add(origin, field, value)
     origins = {_dotted(path): origin for path, origin in merger.origins.items()}

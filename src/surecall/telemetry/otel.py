@@ -46,7 +46,7 @@ def _load_tracing() -> Any:
     except ImportError as error:
         raise ConfigError(
             Code.EXTRA_MISSING,
-            "traces need OpenTelemetry, which is not installed.",
+            "Traces need OpenTelemetry, which is not installed.",
             hint="Run: pip install 'surecall[otel]'",
         ) from error
 

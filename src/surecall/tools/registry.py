@@ -129,8 +129,8 @@ class MaskedRegistry(_Tools):
         deny: Iterable[str] | str = (),
     ) -> None:
         known = {tool.name for tool in registry}
-        allowed = _names("allow", allow, known)
-        denied = _names("deny", deny, known)
+        allowed = _names("tool_allowlist", allow, known)
+        denied = _names("tool_denylist", deny, known)
         self._tools = {
             tool.name: tool
             for tool in registry

@@ -96,7 +96,7 @@ class TransformRegistry:
                 hint="Use letters, digits and underscores.",
             )
         if not callable(function):
-            raise ConfigError(Code.INVALID_CONFIG, f"transform {name!r} is not callable.")
+            raise ConfigError(Code.INVALID_CONFIG, f"Transform {name!r} is not callable.")
         if canonical in functions and not replace:
             raise ConfigError(
                 Code.INVALID_CONFIG,
@@ -230,6 +230,6 @@ def _apply_noting(transforms: NamedTransforms, value: Any) -> tuple[Any, tuple[R
 def _wrong_return(name: str, value: Any, expected: str) -> ConfigError:
     return ConfigError(
         Code.INVALID_CONFIG,
-        f"transform {name!r} returned {type(value).__name__} instead of {expected}.",
+        f"Transform {name!r} returned {type(value).__name__} instead of {expected}.",
         hint="A transform returns the new value, or the one it was given.",
     )

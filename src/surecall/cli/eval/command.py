@@ -16,11 +16,21 @@ from surecall.cli.flags import (
     store_flag,
 )
 from surecall.cli.output import ExitCode, Output
+from surecall.cli.suggestions import (
+    complete_contenders,
+    complete_formats,
+    complete_profile_lists,
+    complete_strategies,
+    complete_suites,
+)
 from surecall.config import load_config
+from surecall.evals.executors import DEFAULT_CONCURRENCY
 from surecall.evals.experiments import make_executor, open_run_store, run_store_path
 from surecall.evals.export import check_folder, check_formats, parse_formats
 from surecall.evals.gates import limit_errors, parse_gate
+from surecall.evals.matrix import Axes
 from surecall.evals.planning import (
+    DEFAULT_SUITE,
     DEFAULT_TIMEOUT_S,
     Wanted,
     parse_prices,
@@ -30,11 +40,15 @@ from surecall.evals.planning import (
 from surecall.evals.resuming import LATEST_MATCH, choose_run, find_latest
 from surecall.evals.store import check_tag
 from surecall.evals.suites import SUITES
+from surecall.profiles import STRATEGIES
 
 from .vendors import vendors
 from .work import EvalWork
 
 _FLAGS: Final = frozenset({"--json", "-q", "--quiet", "--debug"})
+_DEFAULTS: Final = Axes()
+_SUITES_HELP: Final = f"{', '.join(SUITES)} or custom:FILE. [default: {DEFAULT_SUITE}]"
+_SCENARIOS_HELP: Final = "Scenarios by name, glob or preset. [default: the suite's own choice]"
 _NOT_IN_COMMAND: Final = frozenset({"is_new", "resume", "dry_run"})
 
 
@@ -58,18 +72,29 @@ def evaluate() -> None:
 
 
 @evaluate.command("run")
-@click.option("--models", metavar="LIST", help="Models to compare. [SURECALL_MODEL]")
-@click.option("--suite", "suites", metavar="LIST", help=f"{', '.join(SUITES)} or custom:FILE.")
-@click.option("--scenarios", metavar="FILTER", help="Scenarios by name, glob or preset.")
+@click.option(
+    "--models",
+    metavar="LIST",
+    shell_complete=complete_contenders,
+    help="Models to compare. [SURECALL_MODEL]",
+)
+@click.option(
+    "--suite", "suites", metavar="LIST", shell_complete=complete_suites, help=_SUITES_HELP
+)
+@click.option("--scenarios", metavar="FILTER", help=_SCENARIOS_HELP)
 @click.option("--cases", metavar="LIST", help="Cases by id or glob.")
 @count_flag("--sample", "Draw so many cases, from each scenario in proportion.")
 @count_flag("--limit", "Take at most so many cases.")
 @click.option("--shuffle", is_flag=True, default=None, help="Run trials in random order.")
-@click.option("--profiles", metavar="FILTER", help="Sampling profiles.")
+@click.option(
+    "--profiles", metavar="FILTER", shell_complete=complete_profile_lists, help="Sampling profiles."
+)
 @click.option(
     "--strategies",
     metavar="FILTER",
-    help="raw, naive, baseline, production, gated, guided, ablate:NAME.",
+    shell_complete=complete_strategies,
+    help=f"{', '.join(item.id for item in STRATEGIES)}, ablate:NAME. "
+    f"[default: {_DEFAULTS.strategies}]",
 )
 @click.option(
     "--fallback",
@@ -88,7 +113,7 @@ def evaluate() -> None:
 @click.option(
     "--option", "options", multiple=True, metavar="KEY=VALUE", help="Any option, for every trial."
 )
-@count_flag("--concurrency", "Trials at once per provider.")
+@count_flag("--concurrency", f"Trials at once per provider. [default: {DEFAULT_CONCURRENCY}]")
 @click.option(
     "--engine",
     type=click.Choice(["local", "processes", "ray"]),
@@ -119,7 +144,13 @@ def evaluate() -> None:
     metavar="N|SHARE",
     help="Exit with 1 when the endpoint failed more trials than this: 3, 0.02 or 2%.",
 )
-@click.option("--report", "formats", metavar="LIST", help="Write files: html, md, junit, …")
+@click.option(
+    "--report",
+    "formats",
+    metavar="LIST",
+    shell_complete=complete_formats,
+    help="Write files: html, md, junit, …",
+)
 @click.option("-o", "--out", "folder", metavar="DIR", help="Their folder. [default: surecall-RUN]")
 @click.option("--tag", metavar="NAME", help="Give the run a name.")
 @store_flag

@@ -114,11 +114,18 @@ def limit_errors(text: str) -> Gate:
         text: A whole number of trials, or a share of them such as `0.02` or `2%`.
 
     Raises:
-        ConfigError: It is neither (INVALID_GATE).
+        ConfigError: It is neither (INVALID_OPTION).
     """
     plain = text.strip()
     is_count = plain.isascii() and plain.isdigit()
-    return parse_gate(f"{'errors' if is_count else 'error_share'}<={plain}")
+    try:
+        return parse_gate(f"{'errors' if is_count else 'error_share'}<={plain}")
+    except ConfigError as error:
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            f"--max-errors {text[:80]!r} is neither a count nor a share.",
+            hint="--max-errors takes a count such as 3, or a share such as 0.02 or 2%.",
+        ) from error
 
 
 class _Parser:

@@ -19,7 +19,16 @@ from surecall.evals.records import Cell, Manifest, TrialBody, TrialRow
 from surecall.jsontext import encode_text
 
 from .database import open_database
-from .naming import LATEST, check_tag, hold_run, is_held, new_run_id, parse_latest, unknown_run
+from .naming import (
+    FIRST_EVAL,
+    LATEST,
+    check_tag,
+    hold_run,
+    is_held,
+    new_run_id,
+    parse_latest,
+    unknown_run,
+)
 from .rows import (
     COLUMNS,
     RunInfo,
@@ -33,7 +42,16 @@ from .rows import (
     encode_body,
 )
 
-__all__ = ["LATEST", "STORE_FILE", "RightCounts", "RunInfo", "RunStatus", "RunStore", "check_tag"]
+__all__ = [
+    "FIRST_EVAL",
+    "LATEST",
+    "STORE_FILE",
+    "RightCounts",
+    "RunInfo",
+    "RunStatus",
+    "RunStore",
+    "check_tag",
+]
 
 T = TypeVar("T")
 
@@ -380,6 +398,6 @@ class RunStore:
 def _no_trial(run_id: str, index: int) -> StoreError:
     return StoreError(
         Code.RUN_NOT_FOUND,
-        f"run {run_id} has no trial {index}, or nothing was kept of it.",
+        f"Run {run_id} has no trial {index}, or nothing was kept of it.",
         hint="It may not have been run yet.",
     )

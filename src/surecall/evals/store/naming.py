@@ -13,6 +13,8 @@ from surecall.files import is_disk_full, lock_file, open_private
 
 LATEST: Final = "@latest"
 """Names the run that was begun last."""
+FIRST_EVAL: Final = "surecall eval --models 'zoo:*'"
+"""A command that makes a run everywhere: without settings, a key or a network."""
 
 _DIGITS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 """No letters that look like digits, none that need a second look."""
@@ -51,13 +53,13 @@ def parse_latest(reference: str) -> int | None:
 def check_tag(name: str) -> str:
     """Return the tag without its `@`, or raise `ConfigError`."""
     bare = name.removeprefix("@")
-    if not _TAG.fullmatch(bare) or bare == LATEST[1:]:
-        raise ConfigError(
-            Code.INVALID_OPTION,
-            f"{name!r} cannot be a tag.",
-            hint="Use letters, digits, dots, dashes and underscores, such as baseline.",
-        )
-    return bare
+    if bare == LATEST[1:]:
+        hint = f"{LATEST} always names the run that was begun last. Choose another tag."
+    elif not _TAG.fullmatch(bare):
+        hint = "Use letters, digits, dots, dashes and underscores, such as baseline."
+    else:
+        return bare
+    raise ConfigError(Code.INVALID_OPTION, f"{name!r} cannot be a tag.", hint=hint)
 
 
 def unknown_run(reference: str, matches: list[str], known: list[str]) -> StoreError:
@@ -69,7 +71,7 @@ def unknown_run(reference: str, matches: list[str], known: list[str]) -> StoreEr
             f"{reference!r} is the beginning of {len(matches)} runs.",
             hint=f"Type more of it: {listed}.",
         )
-    hint = did_you_mean(reference, known) if known else "There are no runs yet: surecall eval."
+    hint = did_you_mean(reference, known) if known else f"There are no runs yet: {FIRST_EVAL}."
     return StoreError(Code.RUN_NOT_FOUND, f"There is no run {reference!r}.", hint=hint)
 
 

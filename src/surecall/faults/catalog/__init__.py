@@ -45,7 +45,7 @@ def find_fault(name: str) -> Fault:
         raise ConfigError(
             Code.UNKNOWN_FAULT,
             f"there is no fault {name!r}.",
-            hint=did_you_mean(wanted, [*_by_name(), CLEAN]),
+            hint=did_you_mean(wanted, [*_by_name(), CLEAN], listed_by="surecall faults list"),
         )
     return fault
 

@@ -106,7 +106,7 @@ def _find_closing(value: str) -> str:
 
 _MAX_FILE_BYTES: Final = 10 * 1024 * 1024
 _PLAIN: Final = (str, int, float, bool, NoneType)
-_GUIDE: Final = "docs/how-to/write-your-own-cases.md has every key."
+_GUIDE: Final = "`surecall docs write-your-own-cases` has every key."
 
 
 class ErrorDoc(Struct, frozen=True, kw_only=True):

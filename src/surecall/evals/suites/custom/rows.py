@@ -15,7 +15,7 @@ from surecall.narrow import as_fields
 ROW_FILES: Final = frozenset({".csv", ".jsonl"})
 """The endings of files that have cases as rows."""
 
-_GUIDE: Final = "docs/how-to/write-your-own-cases.md has every column."
+_GUIDE: Final = "`surecall docs write-your-own-cases` has every column."
 _CASE_KEYS: Final = frozenset({"id", "messages", "prompt"})
 """A line of JSON with none of these speaks of the whole file."""
 _LISTS: Final = frozenset({"absent", "tools"})

@@ -11,6 +11,14 @@ from surecall.schema import SchemaChecker
 from .document import CallDoc, CaseDoc, ChecksDoc, Document, KeyPath
 
 _NO_CHECKS: Final = ChecksDoc()
+_FIRST_CASE: Final = {
+    ".csv": "Name the columns in the first row, such as id,prompt,tool; each row below is a case.",
+    ".json": 'Write one into the list of "cases".',
+    ".jsonl": 'Write one case a line, such as {"id": "greeting", "prompt": "Say hello."}.',
+    ".py": "Put one into the list `cases`, as a dict.",
+    ".toml": "Write one under [[cases]].",
+}
+"""How to begin, by the ending of the file."""
 _NAME_HINT: Final = "Use letters, digits, '_', '-' and '.'."
 
 
@@ -22,7 +30,8 @@ def check_document(document: Document, tools: Mapping[str, ToolSpec]) -> None:
     """
     suite = document.suite
     if not suite.cases:
-        raise document.refusal(("cases",), "there are no cases.", "Write one under [[cases]].")
+        hint = _FIRST_CASE.get(document.place.suffix)
+        raise document.refusal(("cases",), "there are no cases.", hint)
     if suite.trials < 1:
         raise document.refusal(("trials",), f"there must be 1 or more, not {suite.trials}.")
     if suite.name is not None:
