@@ -60,6 +60,14 @@ def test_a_trial_is_kept_once(store: RunStore) -> None:
     )
 
 
+def test_a_run_without_trials_has_none_right(store: RunStore) -> None:
+    """It may have begun just now, and is listed with the others."""
+    run = store.create(MANIFEST)
+    assert store.count_right(run) == (0, 0, 0)
+    store.add(run, pairs(0, 1))
+    assert store.count_right(run).n == 2
+
+
 def test_two_runs_keep_apart(store: RunStore) -> None:
     """The same place in two runs is two trials."""
     first, second = store.create(MANIFEST), store.create(MANIFEST)

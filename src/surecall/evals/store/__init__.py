@@ -80,7 +80,8 @@ FROM runs
 
 
 _COUNT_RIGHT: Final = """
-SELECT count(*) AS n, sum(strict_ok) AS strict_ok, sum(seed_ok) AS original_ok
+SELECT count(*) AS n, coalesce(sum(strict_ok), 0) AS strict_ok,
+    coalesce(sum(seed_ok), 0) AS original_ok
 FROM trials WHERE run = ? AND control = 0 AND outcome != 'error'
 """
 
@@ -276,7 +277,7 @@ class RunStore:
     def count_right(self, run_id: str) -> RightCounts:
         """Count the trials that are in the rates of a run: no controls, no endpoint errors."""
         (found,) = self._select(_COUNT_RIGHT, self._number(run_id))
-        return RightCounts(found["n"], found["strict_ok"] or 0, found["original_ok"] or 0)
+        return RightCounts(found["n"], found["strict_ok"], found["original_ok"])
 
     def done(self, run_id: str) -> set[int]:
         """Return the places of all trials that are there."""
