@@ -84,7 +84,7 @@ def test_a_corrupt_line_in_the_middle_is_refused(line: bytes, at: int, tmp_path:
         with pytest.raises(JournalError) as caught:
             FileJournal(path).load()
         assert caught.value.code == Code.JOURNAL_CORRUPT
-        assert f"line {at + 1} " in caught.value.message
+        assert f"Line {at + 1} " in caught.value.message
     assert path.read_bytes() == content
 
 

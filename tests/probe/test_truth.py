@@ -383,7 +383,11 @@ async def test_all_questions_together_stay_within_the_stated_cost() -> None:
     assert [item.question for item in report.findings if item.verdict == "inconclusive"] == []
     undecided = set(Capabilities.__struct_fields__) - set(report.fields)
     on_request = {field for question in ON_REQUEST for field in question.decides}
-    assert undecided - on_request == {"text_formats", "reserved_response_tokens"}
+    assert undecided - on_request == {
+        "text_formats",
+        "reserved_response_tokens",
+        "max_tokens_field",
+    }
     assert report.cost.requests == sent
     assert sent < total_cost(QUESTIONS)[0]
     assert 0 < report.cost.tokens <= total_cost(QUESTIONS)[1]

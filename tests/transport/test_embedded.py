@@ -100,7 +100,8 @@ async def test_a_schema_holds_the_answer(transport: EmbeddedTransport) -> None:
         "additionalProperties": False,
     }
     form = {"type": "json_schema", "json_schema": {"name": "c", "schema": schema, "strict": True}}
-    text = await text_of(transport, chat("Hello", response_format=form, max_tokens=40))
+    asked = chat("Hello", response_format=form, max_tokens=40, temperature=0)
+    text = await text_of(transport, asked)
     assert json.loads(text) in ({"colour": "red"}, {"colour": "blue"})
 
 
