@@ -14,7 +14,7 @@ from surecall.evals.metrics import Summary, summarize
 from surecall.evals.metrics.records import AXES, PassPoint, Stability
 from surecall.evals.records import TrialRow
 from surecall.evals.stats import PairCounts, wilson
-from surecall.evals.taxonomy import Failure, Layer, classify, layer_of
+from surecall.evals.taxonomy import Failure, Layer, blames_endpoint, classify, layer_of
 from surecall.records import Usage
 
 from .trial_rows import call, cell, row, series
@@ -413,6 +413,13 @@ def test_a_right_trial_has_no_failure() -> None:
     """Also when something went wrong on the way."""
     calls = (call(ok=False, error_codes=("ARGUMENT_ERROR",)), call())
     assert classify(row(calls=calls)) is None
+
+
+@pytest.mark.parametrize("code", ["NO_TOOL_CALLS", "REQUIRED_TOOL_MISSING", "TOOL_ERROR"])
+def test_tools_that_were_not_used_are_the_models_doing(code: str) -> None:
+    """Such trials fail; they are no errors of the endpoint, which count in no rate."""
+    assert layer_of(code) in {Layer.BEHAVIOUR, Layer.TOOL}
+    assert not blames_endpoint(code)
 
 
 def test_every_code_has_a_layer_other_than_harness() -> None:

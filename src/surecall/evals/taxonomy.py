@@ -116,7 +116,12 @@ _CODES: Final[dict[Layer, tuple[str, ...]]] = {
         Code.TOOL_OUTPUT_TOO_LARGE,
         Code.TOOL_TIMEOUT,
     ),
-    Layer.BEHAVIOUR: (Code.ANSWER_IS_ECHO, Code.NO_TOOL_CALLS, Code.OUTPUT_INVALID),
+    Layer.BEHAVIOUR: (
+        Code.ANSWER_IS_ECHO,
+        Code.NO_TOOL_CALLS,
+        Code.OUTPUT_INVALID,
+        Code.REQUIRED_TOOL_MISSING,
+    ),
     Layer.HARNESS: (
         Code.INTERNAL_ERROR,
         Code.WORKER_LOST,
