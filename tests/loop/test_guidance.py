@@ -215,6 +215,28 @@ def test_what_follows_when_all_is_done(after: Any, mode: Any, tools_enabled: boo
     assert step.state.tools_enabled is tools_enabled
 
 
+@pytest.mark.parametrize(
+    ("tools", "choice", "after", "mode", "ok", "tools_enabled"),
+    [
+        ((GET,), "get", None, "constrained", True, False),
+        ((GET,), "get", "go_on", "constrained", True, True),
+        ((GET,), "get", None, "constrained", False, True),
+        ((GET,), "get", None, "native", True, True),
+        ((GET,), "required", None, "constrained", True, True),
+        ((GET, PUT), "get", None, "constrained", True, True),
+    ],
+)
+def test_the_only_tool_is_required_when_it_is_forced_by_name(
+    tools: Any, choice: str, after: Any, mode: Any, ok: bool, tools_enabled: bool
+) -> None:
+    """A model that is held to a schema would otherwise do the same work again and again."""
+    plan = guided_plan(tools=tools, tool_choice=choice, required_tools=(), after_required=after)
+    step = next_step(
+        state_of(mode=mode, base_mode=mode), CallsFinished((result_of("get", ok=ok),)), plan
+    )
+    assert step.state.tools_enabled is tools_enabled
+
+
 def test_a_taught_model_that_repeats_itself_keeps_its_tools_while_something_is_missing() -> None:
     """Without its tools it could only claim to be done."""
     for required, tools_enabled in (((), False), (("send",), True)):

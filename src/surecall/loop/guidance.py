@@ -215,10 +215,18 @@ def may_call_again(plan: Plan, guidance: Guidance, mode: PromptMode) -> bool:
     """Tell whether tools are offered after calls; when all is done, only the answer is left."""
     if guidance.unfit and not offer_tools(plan, guidance):
         return False
-    if not plan.options.required_tools or find_missing(plan, guidance):
+    if not _is_all_done(plan, guidance):
         return True
     default = "answer" if mode == "constrained" else "go_on"
     return (plan.options.after_required or default) == "go_on"
+
+
+def _is_all_done(plan: Plan, guidance: Guidance) -> bool:
+    """Tell whether all that was demanded has succeeded; the only tool, forced, is demanded too."""
+    if plan.options.required_tools:
+        return not find_missing(plan, guidance)
+    is_forced = len(plan.tools) == 1 and plan.tool_choice == name_choice(plan.tools[0].name)
+    return is_forced and plan.tools[0].name in guidance.succeeded
 
 
 # what calls leave behind

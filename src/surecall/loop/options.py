@@ -118,7 +118,8 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     with `REQUIRED_TOOL_MISSING`. Given to a run, never to a session."""
     after_required: AfterRequired | None = None
     """What follows when all required tools have succeeded: `answer` offers no more tools, `go_on`
-    does. Unset means `answer` where replies are held to a schema, and `go_on` elsewhere."""
+    does. Unset means `answer` where replies are held to a schema, and `go_on` elsewhere. The only
+    tool of a run counts as required when `tool_choice` names it."""
     stop_after_calls: bool = False
     """End the run, with an empty text, as soon as calls of a reply have run and no required tool
     is missing: for applications that want the results of tools and no answer."""
