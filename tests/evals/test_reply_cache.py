@@ -1,11 +1,17 @@
 """Replies that are kept are not asked for again."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from support.completion_server import CompletionServer
 from surecall.evals import Experiment, evaluate, plan
+from surecall.evals.reply_cache import CachedOpener, CachedTransport
 from surecall.records import WireReply, WireRequest
 from surecall.transport import ScriptedTransport
+
+from .desk import DeskCase, contender, unit
 
 CASES = """
 [[cases]]
@@ -49,6 +55,25 @@ async def test_another_address_or_no_cache_asks_again(tmp_path: Path) -> None:
     assert (len(one.bodies), len(two.bodies)) == (2, 1)
 
 
+async def test_a_trial_of_kept_replies_opens_nothing(tmp_path: Path) -> None:
+    """A model that is no longer there can still be judged by what it said."""
+    opened: list[str] = []
+
+    @asynccontextmanager
+    async def open_model(*_: Any) -> AsyncGenerator[ScriptedTransport, None]:
+        opened.append("open")
+        yield ScriptedTransport(["hello"])
+        opened.append("closed")
+
+    opener = CachedOpener(open_model, tmp_path)
+    request = WireRequest(path="/chat/completions", body={"model": "m"})
+    for _ in range(2):
+        async with opener(contender(), unit(), DeskCase()) as transport:
+            await transport.send(request)
+
+    assert opened == ["open", "closed"]
+
+
 async def test_errors_are_not_kept(tmp_path: Path) -> None:
     """A provider that failed once is asked again."""
     from surecall.transport import ScriptedReply
@@ -71,12 +96,13 @@ async def test_simulated_models_are_never_cached(tmp_path: Path) -> None:
 
 async def test_a_broken_file_is_asked_for_again(tmp_path: Path) -> None:
     """What cannot be read is as good as not there, and is replaced."""
-    from surecall.evals.reply_cache import CachedTransport
-
     request = WireRequest(path="/chat/completions", body={"model": "m"})
 
     async def ask() -> tuple[WireReply, int]:
-        cached = CachedTransport(ScriptedTransport(["fresh"]), tmp_path, {"model": "m"})
+        async def open_inner() -> ScriptedTransport:
+            return ScriptedTransport(["fresh"])
+
+        cached = CachedTransport(open_inner, tmp_path, {"model": "m"})
         return await cached.send(request), cached.hits
 
     first, _ = await ask()

@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,21 +30,30 @@ class CachedTransport:
     Only whole replies are kept; streams and errors are not.
     """
 
-    def __init__(self, inner: Transport, folder: Path, identity: dict[str, Any]) -> None:
-        """Take a transport.
+    def __init__(
+        self,
+        open_inner: Callable[[], Awaitable[Transport]],
+        folder: Path,
+        identity: dict[str, Any],
+    ) -> None:
+        """Take where replies come from.
 
         Args:
-            inner: What asks the model.
+            open_inner: Opens what asks the model, once a reply is not there: a run whose replies
+                are all kept needs neither key nor weights.
             folder: Where replies are kept.
             identity: What tells requests of equal bytes apart: model, address and trial.
         """
-        self._inner = inner
+        self._open_inner = open_inner
+        self._opening: asyncio.Future[Transport] | None = None
         self._folder = folder
         self._identity = identity
         self.hits = 0
         """Replies that were there."""
         self.saved_ms = 0.0
         """How long these took when they were asked for."""
+        self.opening_ms = 0.0
+        """How long it took until a model could be asked, such as to load it."""
 
     async def send(self, request: WireRequest) -> WireReply:
         """Return the kept reply to this very request, or ask and keep the reply."""
@@ -54,20 +63,35 @@ class CachedTransport:
             self.hits += 1
             self.saved_ms += found.elapsed_ms
             return found
+        inner = await self._open()
         started = time.perf_counter()
-        reply = await self._inner.send(request)
+        reply = await inner.send(request)
         elapsed_ms = (time.perf_counter() - started) * 1000
         headers = {name: text for name, text in reply.headers.items() if name in _KEPT_HEADERS}
         kept = _KeptReply(reply.status, headers, reply.body, elapsed_ms)
         await asyncio.to_thread(_write, place, kept)
         return reply
 
-    def stream(self, request: WireRequest) -> AbstractAsyncContextManager[WireStream]:
+    @asynccontextmanager
+    async def stream(self, request: WireRequest) -> AsyncGenerator[WireStream, None]:
         """Ask for a stream, which is not kept."""
-        return self._inner.stream(request)
+        inner = await self._open()
+        async with inner.stream(request) as stream:
+            yield stream
 
     async def aclose(self) -> None:
         """Close nothing: the transport inside belongs to whoever opened it."""
+
+    async def _open(self) -> Transport:
+        if self._opening is None:
+            self._opening = asyncio.ensure_future(self._open_now())
+        return await asyncio.shield(self._opening)
+
+    async def _open_now(self) -> Transport:
+        started = time.perf_counter()
+        inner = await self._open_inner()
+        self.opening_ms = (time.perf_counter() - started) * 1000
+        return inner
 
     def _place_of(self, request: WireRequest) -> Path:
         key = canonical_hash(
@@ -94,9 +118,13 @@ class CachedOpener:
         self, contender: Contender, unit: Unit, case: Case
     ) -> AsyncGenerator[Transport, None]:
         """Open a transport to a model for one trial."""
-        async with self._open_transport(contender, unit, case) as inner:
+        async with AsyncExitStack() as stack:
+
+            async def open_inner() -> Transport:
+                return await stack.enter_async_context(self._open_transport(contender, unit, case))
+
             if contender.kind == "simulated":
-                yield inner
+                yield await open_inner()
                 return
             identity = {
                 "model": contender.model,
@@ -105,7 +133,7 @@ class CachedOpener:
                 # Trials of one case send the same request, and must not share one reply.
                 "trial": unit.trial,
             }
-            yield CachedTransport(inner, self._folder, identity)
+            yield CachedTransport(open_inner, self._folder, identity)
 
     async def aclose(self) -> None:
         """Close what is open."""

@@ -186,7 +186,7 @@ class _Trial(Struct):
                 self.elapsed_ms = (time.perf_counter() - started) * 1000
                 if isinstance(transport, CachedTransport):
                     self.cached_replies = transport.hits
-                    self.elapsed_ms += transport.saved_ms
+                    self.elapsed_ms += transport.saved_ms - transport.opening_ms
 
     async def converse(self, session: Session, prepared: Prepared, options: dict[str, Any]) -> None:
         """Run what the user says first, and then whatever the user says to each answer."""
