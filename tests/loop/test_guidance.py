@@ -94,6 +94,8 @@ def test_what_a_required_tool_needs_is_not_optional() -> None:
     """Optional is what neither is required nor leads to what is."""
     assert list_optional(guided_plan()) == {"other"}
     assert list_optional(guided_plan(required_tools=("get",))) == {"put", "send", "other"}
+    forced = guided_plan(required_tools=(), tool_choice="put")
+    assert list_optional(forced) == {"send", "other"}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from surecall.records import Receipt
 from .base import Found, TextCall
 from .names import parameter_names
 from .source import NeedMore, Source
-from .tags import Grammar, Tag, skip_debris, tag_receipt
+from .tags import Grammar, Tag, has_only_attributes, skip_debris, tag_receipt
 from .text_values import (
     ARGUMENT_CONTAINERS,
     Builder,
@@ -37,6 +37,9 @@ RESULT_MARKERS: Final = (
 _MAX_OTHER_CHARS: Final = 1024
 _CLOSERS: Final = ("close_section", "close_call", "close_value")
 _CDATA: Final = ("<![CDATA[", "]]>")
+_LABELS: Final = frozenset({"name", "tool"})
+_ABOUT_THE_CALL: Final = frozenset({"id", "index", "type", "string"})
+"""Attributes of a call's tag that are no arguments, unless the tool has such a parameter."""
 _LOSSY: Final = frozenset({"key_without_value", "missing_closing_tag"})
 """What was to come before the tag that is missing cannot be known."""
 
@@ -185,9 +188,10 @@ class _BlockReader:
 
     def _whole(self, build: Builder, end: int) -> Block:
         name = self._head.label
+        self._take_attributes()
         arguments, receipts = build(self._source, name, self._parameters)
         if not self._is_certain:
-            arguments = self._source.text[self._head.end : end]
+            arguments = self._source.text[self._head.end : end] or self._written(self._head)
         call = TextCall(
             name=name,
             arguments=arguments,
@@ -197,6 +201,27 @@ class _BlockReader:
             receipts=(*self._receipts, *receipts),
         )
         return Block(call, end)
+
+    def _take_attributes(self) -> None:
+        """Take arguments that the tag of the call has as attributes, `<invoke name="N" k="V"/>`.
+
+        Next to parameters of their own, only attributes that can be nothing else are arguments.
+        """
+        head, given = self._head, {parameter.key for parameter in self._parameters}
+        for key, text in head.attributes.items():
+            is_known = key in ARGUMENT_CONTAINERS or key in self._properties
+            if key in _LABELS or (not is_known and (given or key in _ABOUT_THE_CALL)):
+                continue
+            if given and key in _ABOUT_THE_CALL:
+                continue
+            is_clear = not given or not (key in given or key in ARGUMENT_CONTAINERS)
+            is_clear = is_clear and has_only_attributes(self._written(head))
+            self._is_certain = self._is_certain and is_clear
+            self._note("attribute_arguments", head.start, head.end, key)
+            self._parameters.append(Parameter(key, text, head))
+
+    def _written(self, tag: Tag) -> str:
+        return self._source.text[tag.start : tag.end]
 
     def _read_value(self, tag: Tag) -> int | None:
         if tag.rule:
@@ -305,6 +330,9 @@ class _BlockReader:
             if tag is not None and tag.kind == "close_call":
                 end = tag.end
         self._receipts.append(tag_receipt("json_body", text, "arguments"))
+        if not ARGUMENT_CONTAINERS.isdisjoint(head.attributes):  # two sets of arguments
+            call = TextCall(name=head.label, arguments=text, state="unreadable")
+            return Block(call, end)
         arguments = _inner_object(source, head.label, text)
         receipts = tuple(self._receipts)
         return Block(TextCall(name=head.label, arguments=arguments, receipts=receipts), end)

@@ -8,11 +8,19 @@ from surecall.errors import SurecallError
 from surecall.jsontext import decode
 from surecall.records import Receipt, clip
 
-from .base import CallFormat, Found
+from .base import CallFormat, Found, TextCall
 from .blocks import found_calls, have_arguments, read_calls
 from .names import ToolNames
 from .source import Source
-from .tags import ElementGrammar, Grammar, Tag, run_end, skip_debris, tag_receipt
+from .tags import (
+    ElementGrammar,
+    Grammar,
+    Tag,
+    parse_attributes,
+    run_end,
+    skip_debris,
+    tag_receipt,
+)
 from .text_values import Padding, Parameter, build_typed
 from .token_json import read_after_token
 
@@ -161,9 +169,23 @@ def _read_bare(source: Source, at: int) -> Found | None:
     if head is not None and head.kind == "open_call" and head.word == "invoke" and not head.label:
         grammar = _LEGACY
         head = grammar.tag(source, here)
-    if head is None or head.kind != "open_call" or source.tools.resolve(head.label) is None:
+    if head is None:
+        return _read_begun(source, grammar, here)
+    if head.kind != "open_call" or source.tools.resolve(head.label) is None:
         return None
     return read_found(source, grammar, begin, padding="none", marked=False)
+
+
+def _read_begun(source: Source, grammar: Grammar, at: int) -> Found | None:
+    """Return the call whose tag the end of the text cut off, if its tool exists."""
+    if source.at_end(at) or not grammar.is_begun(source, at):
+        return None
+    text = source.text[at:]
+    name = parse_attributes(text).get("name", "")
+    if source.tools.resolve(name) is None:
+        return None
+    call = TextCall(name=name, arguments=text, state="cut")
+    return Found(end=len(source.text), calls=(call,), grade="damaged")
 
 
 def read_found(
@@ -191,6 +213,8 @@ class MiniCpm5(CallFormat):
         if head is None:
             if not _MINICPM_GRAMMAR.is_begun(source, at):
                 return None
+            if (found := _read_begun(source, _MINICPM_GRAMMAR, at)) is not None:
+                return found
             begun = source.text[at:].partition("=")[2].strip("\"'")
             cut = any(name.startswith(begun) for name in source.tools.names)
             return Found(end=len(source.text)) if cut else None

@@ -25,6 +25,7 @@ _UNFINISHED: Final = lazy_pattern(
     r"""<(?:[^<>"'\n]|"[^"\n]*+"|'[^'\n]*+')*+(?:"[^"\n]*+|'[^'\n]*+)?\Z"""
 )
 _ATTRIBUTE: Final = lazy_pattern(r"""([A-Za-z_][\w:-]*+)\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'/>]++)""")
+_WORD_ALONE: Final = lazy_pattern(r"""<[^\s"'=<>]*+\s*+/?+>\Z""")
 _ENTITIES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&"))
 _PLAIN_LABEL: Final = lazy_pattern(r"[A-Za-z0-9_.:-]++\Z")
 _CLOSER_DAMAGE: Final = lazy_pattern(r"[ \t]*+(?:\d++|_?function|=[^/]*+)?[ \t]*+/?[ \t]*+\Z")
@@ -241,6 +242,11 @@ def parse_attributes(text: str) -> dict[str, str]:
             plain = plain.replace(entity, character)
         found.setdefault(key, plain)
     return found
+
+
+def has_only_attributes(tag: str) -> bool:
+    """Tell whether a tag is a word and attributes, and nothing that is left over."""
+    return _WORD_ALONE.match(_ATTRIBUTE.sub("", tag)) is not None
 
 
 def is_unfinished_tag(text: str, at: int) -> bool:

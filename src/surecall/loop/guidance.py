@@ -102,10 +102,11 @@ def find_steps(plan: Plan, guidance: Guidance) -> tuple[str, ...]:
 
 
 def list_optional(plan: Plan) -> frozenset[str]:
-    """Return the tools that are neither required nor needed for one that is."""
+    """Return the tools that are neither demanded nor needed for one that is."""
     needs = {tool.name: tool.requires for tool in plan.tools}
     needed: set[str] = set()
-    waiting = list(plan.options.required_tools)
+    waiting = [name for name in needs if plan.tool_choice == name_choice(name)]
+    waiting += plan.options.required_tools
     while waiting:
         name = waiting.pop()
         if name not in needed:

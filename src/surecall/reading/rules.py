@@ -179,6 +179,7 @@ _DECLARED: Final = (
         """
         add_closer Ends a call whose closing marker is missing.
         add_namespace Reads a tag without the prefix it should have.
+        attribute_arguments Reads arguments that the tag of a call has as attributes.
         bare_label Reads the name of a parameter without its quotes.
         close_list Closes a list of calls.
         close_object- Closes an object of arguments.
