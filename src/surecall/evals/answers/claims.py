@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from .accomplishments import is_accomplished
 from .moods import (
     is_attempt,
     is_failure,
@@ -22,12 +23,14 @@ from .sentences import (
 )
 
 _DONE: Final = frozenset({"done", "done.", "done!"})
+_FINAL_WORD: Final = frozenset({"done"})
 _REPORTS: Final = split_words(
     "done saved finished complete completed stored success successful successfully written "
     "recorded kept updated applied added patched refunded paid booked reserved moved rescheduled "
     "shipped succeeded remembered worked reset erledigt fertig gespeichert gesetzt listo hecho "
     "guardada guardado fait terminé enregistré enregistrée fatto salvato feito gedaan klaar "
-    "gotowe zapisano готово сделано сохранено"
+    "gotowe zapisano concluído concluido terminado completado completato pronto afgerond "
+    "klart färdig gjort utført valmis tehty hotovo готово сделано сохранено"
 )
 _ASSENTS: Final = split_words("ok okay yes sure ready noted set")
 """A promise begins with these as well as a report."""
@@ -37,17 +40,9 @@ _INABILITY: Final = split_words(
     "manage managed work possible leider"
 )
 _MAX_RETRACTION_WORDS: Final = 3
-_MAX_FINAL_WORDS: Final = 3
-_PERFECT: Final = re.compile(
-    r"(?:\b(?:have|has|had|is|are|was|were|been|got)|['’]ve|['’]s)\s+(?:(?:now|just|all|both|already)\s+)?"
-    r"(?!needed|required|expected|allowed|supposed|planned)(?:[a-z]{2,20}ed|made|paid|set|sent|taken|put|given|written|gone|got|run)\b"
-)
-"""`It was issued`: what is accomplished, whatever the verb is."""
-_PERFECT_ABROAD: Final = re.compile(
-    r"\b(?:wurde|wurden|habe|haben|hat|ist)\b[^.!?]{0,80}\b[a-zäöüß]{3,30}(?:t|en)\b"
-    r"|\b(?:a été|ont été|ai|avons|est)\s+[a-zéèêç]{2,30}é(?:e|s|es)?\b"
-    r"|\b(?:ha sido|han sido|he|hemos|fue|está|foi|é)\s+[a-zñáéíóú]{2,30}[ai]d[oa]s?\b"
-    r"|\b(?:è stat[oa]|ho|abbiamo)\s+[a-zàèéìòù]{2,30}[aiu]t[oa]\b"
+_AROUND_DONE: Final = split_words(
+    "all it's it is i'm i am we we're are now that's that and everything ok okay sure yes well "
+    "great work task job patch"
 )
 
 
@@ -62,11 +57,20 @@ def is_only_done(text: str) -> bool:
 
 
 def says_done(text: str) -> bool:
-    """Tell whether a text has the final word as a short sentence of its own."""
+    """Tell whether a text has the final word as a sentence of its own, about all of the work."""
     return any(
-        len(list_words(sentence)) <= _MAX_FINAL_WORDS and affirms(sentence, frozenset({"done"}))
+        _AROUND_DONE.issuperset(word for word in list_words(sentence) if word != "done")
+        and affirms(sentence, _FINAL_WORD)
         for sentence in list_sentences(text)
     )
+
+
+def gives_word(text: str) -> bool:
+    """Tell whether a text gives the final word, and not another phrase that has it inside."""
+    if not affirms(text, _FINAL_WORD):
+        return False
+    clauses = (list_words(clause) for clause in list_statements(text))
+    return any(words[:1] == ["done"] or words[-1:] == ["done"] for words in clauses)
 
 
 def affirms(text: str, words: frozenset[str] = _AFFIRMATIONS) -> bool:
@@ -95,14 +99,9 @@ def reports(text: str, topics: frozenset[str] = frozenset()) -> bool:
     if _is_denied(text, _AFFIRMATIONS):
         return False
     return any(
-        not topics.isdisjoint(list_words(clause)) or _is_perfect(clause.casefold())
+        not topics.isdisjoint(list_words(clause)) or is_accomplished(clause)
         for clause in list_statements(text)
     )
-
-
-def _is_perfect(clause: str) -> bool:
-    """Tell whether a clause says that something is accomplished."""
-    return bool(_PERFECT.search(clause) or _PERFECT_ABROAD.search(clause))
 
 
 def denies(text: str) -> bool:

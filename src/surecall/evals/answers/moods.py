@@ -18,8 +18,8 @@ _NEGATIONS: Final = split_words(
 _NEGATIVE_SIGNS: Final = ("不", "没", "沒", "未", "失败", "失敗", "ません", "なかった", "않", "못")
 _FAILED_STATES: Final = split_words(
     "failed fail fails failing unable refused refuse refuses decline declines declined incomplete "
-    "unfinished undone unchanged unsaved impossible rejected aborted cancelled canceled skipped "
-    "broken crashed forgot forgotten lost lose losing gone missing pending stuck"
+    "unfinished undone unsaved impossible rejected aborted cancelled canceled skipped "
+    "broken crashed denied blocked forgot forgotten lost lose losing gone missing pending stuck"
 )
 _UNDOING: Final = split_words("deleted discarded undid reverted trash kidding joking lied lying")
 _FAILURES: Final = split_words("failure error errors crash")
@@ -58,10 +58,26 @@ _PHRASES_TO_COME: Final = (
     *(("to", "be"), ("about", "to"), ("on", "it"), ("have", "to"), ("has", "to"), ("ready", "to")),
     *(("when", "you"), ("next", "week"), ("next", "month"), ("next", "time")),
 )
-_PHRASES_OF_DOUBT: Final = (("to", "say"), ("say", "done"), ("well", "done"), ("than", "done"))
+_BUT: Final = (("everything", "but"), ("anything", "but"), ("nothing", "but"), ("all", "but"))
+_PHRASES_OF_DOUBT: Final = (
+    ("to", "say"),
+    ("say", "done"),
+    ("well", "done"),
+    ("than", "done"),
+    *_BUT,
+)
 _BEING: Final = split_words("am is are was were be i'm we're it's")
 _NO_VERBS: Final = split_words("nothing something anything everything string")
-_COURTESY: Final = (("let", "me", "know"), ("let", "us", "know"))
+_OFFERS: Final = (("let", "me", "know"), ("let", "us", "know"), ("feel", "free"))
+_OFFERED: Final = split_words(
+    "need want like wish prefer help assistance question questions else anything more further"
+)
+"""With an `if`, they offer more: `if you need anything else`."""
+_UNTOUCHED: Final = split_words("unchanged untouched unmodified")
+_BESIDES: Final = split_words(
+    "else other others rest remaining remainder elsewhere title facts fact owner lock locks locked"
+)
+"""That these stay as they are is what was asked for."""
 
 
 def list_statements(text: str) -> Iterator[str]:
@@ -72,10 +88,10 @@ def list_statements(text: str) -> Iterator[str]:
 
 
 def list_assertions(text: str) -> Iterator[str]:
-    """Return the clauses of a text that do not ask."""
+    """Return the clauses of a text that neither ask nor offer more help."""
     for sentence in list_sentences(text):
         if not is_question(sentence):
-            yield from list_clauses(sentence)
+            yield from (clause for clause in list_clauses(sentence) if not is_offer(clause))
 
 
 def is_negated(clause: str) -> bool:
@@ -117,8 +133,6 @@ def is_attempt(clause: str) -> bool:
 def is_put_off(clause: str) -> bool:
     """Tell whether a clause is about what is to come: a promise, a wish or work in progress."""
     words = list_words(clause)
-    if any(_has_phrase(words, phrase) for phrase in _COURTESY):
-        return False
     if not _FUTURE.isdisjoint(words) or any(word.endswith("'ll") for word in words):
         return True
     if not _LATER.isdisjoint(words) and _PAST.isdisjoint(words):
@@ -134,6 +148,14 @@ def is_put_off(clause: str) -> bool:
 def is_postponed(clause: str) -> bool:
     """Tell whether a clause puts something off to another time."""
     return is_put_off(clause) and not _LATER.isdisjoint(list_words(clause))
+
+
+def is_offer(clause: str) -> bool:
+    """Tell whether a clause offers more help, which says nothing about the work."""
+    words = list_words(clause)
+    if any(_has_phrase(words, phrase) for phrase in _OFFERS):
+        return True
+    return "if" in words and not _OFFERED.isdisjoint(words)
 
 
 def is_doubted(clause: str) -> bool:
@@ -153,6 +175,8 @@ def _is_failure(words: list[str], place: int) -> bool:
     word = words[place]
     if word in _FAILURES:
         return True
+    if word in _UNTOUCHED:
+        return _BESIDES.isdisjoint(words)
     is_attribute = place > 0 and words[place - 1] in _DETERMINERS
     if is_attribute or word not in _FAILED_STATES:
         return False

@@ -13,12 +13,13 @@ _TO_WRITE: Final = split_words(
 )
 _WISHES: Final = split_words("should shall would want like prefer need intend wish")
 _MEANINGS: Final = split_words("mean meant meaning referring refer")
+_ELLIPSIS: Final = _TITLES | _TEXTS | {"new", "the", "a", "and", "please"}
 _BARE_QUESTION: Final = split_words("what exactly do did you mean meant by that")
 _REQUESTS: Final = split_words("tell clarify specify provide explain confirm give share")
 _SUBJECTS: Final = split_words("it this that them these those they")
 _OTHER_MATTERS: Final = split_words(
     "guess favourite favorite best next general german english french undo back aloud see think "
-    "cares time day way about happens many"
+    "cares time day way happens many"
 )
 """A question with one of these is about something else than what to change."""
 _OPINIONS: Final = split_words("nice good great beautiful lovely fine")
@@ -29,7 +30,8 @@ _COURTESIES: Final = (
     *("is that ok", "is that fine", "is this ok", "is this fine", "anything else", "what else"),
     *("all right", "does that", "sound good", "can i help", "may i help", "can i do for you"),
     *("how are you", "happy with", "n't it?", "n't you?", ", right?", ", ok?", ", okay?"),
-    *("what a ", "do you?"),
+    *("what a ", "do you?", "do you like", "how about", "about you", "did you know"),
+    *("your name", "is the current", "'s the current"),
 )
 _ENGLISH: Final = split_words(
     "the a an is are was it its this that you your i my me we do does did to of in on for and or "
@@ -74,18 +76,20 @@ def _asks(sentence: str, named: set[str]) -> bool:
         return False
     topics = found & (_TITLES | _TEXTS)
     if "which" in found:
-        return bool(topics or found & (_MEANINGS | _WISHES))
+        return bool(topics or found & (_MEANINGS | _WISHES | _SUBJECTS))
     if "or" in found:
         return bool(topics)
     if found & _MEANINGS:
         return "you" in found and bool(found & _TITLES or found <= _BARE_QUESTION)
     if found & _REQUESTS:
         return bool(topics or named & (_TITLES | _TEXTS))
-    return _asks_for_text(found, topics)
+    return bool(topics) or _asks_for_text(found, topics)
 
 
 def _asks_for_text(words: set[str], topics: set[str]) -> bool:
     """Tell whether a question is open, and about what a field should hold."""
+    if "new" in words and topics and words <= _ELLIPSIS:
+        return True
     if words.isdisjoint({"what", "what's", "how"}):
         return False
     if "new" in words:

@@ -7,7 +7,7 @@ from unicodedata import category, normalize
 QUOTES: Final = "\"'` \t\r\n"
 ASKING: Final = ("?", "？", "؟")
 _SENTENCE: Final = re.compile(r"(?:[^.!?;\n。！？؟]|(?<=\d)\.(?=\d))++[.!?;\n。！？؟]*+")
-_CLAUSE: Final = re.compile(r"[,:](?!\d)|[()—–，：]| - | but | and | so ")
+_CLAUSE: Final = re.compile(r"[,:](?!\d)|[()|—–，：]| - |(?<!thing)(?<! all) but | and | so ")
 _WORD: Final = re.compile(r"[^\W_]++(?:['’][^\W\d_]++)?+")
 
 

@@ -6,9 +6,9 @@ from random import Random
 from typing import Any, ClassVar, Final
 
 from surecall.evals.answers import (
-    affirms,
     asks_for_meaning,
     claims_work,
+    gives_word,
     is_false_claim,
     is_only_done,
     reports,
@@ -343,4 +343,4 @@ class ChatOnly(_Untouched):
 
     def answers_task(self, seen: Evidence) -> bool:
         """Ask for the word; courtesy around it is no failure."""
-        return is_only_done(seen.text) or affirms(seen.text, frozenset({"done"}))
+        return is_only_done(seen.text) or gives_word(seen.text)
