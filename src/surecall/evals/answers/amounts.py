@@ -7,8 +7,8 @@ from typing import Final
 from unicodedata import normalize
 
 from .moods import is_doubted, is_negated, is_offer
-from .numbers import SPELLED, find_numbers, list_numbers, list_tokens
-from .sentences import is_question, list_clauses, list_sentences, list_words, split_words
+from .numbers import find_numbers, list_numbers, list_tokens
+from .sentences import is_latin, is_question, list_clauses, list_sentences, list_words, split_words
 
 _MARKUP: Final = re.compile(
     r"</?[A-Za-z][^<>\n]{0,40}>|\*\*|(?m:^[ \t]{0,8}[*#>+-]{1,6}[ \t])|"
@@ -112,22 +112,23 @@ def _is_doubtful(sentence: str) -> bool:
 
 
 def _is_plain(part: str) -> bool:
-    """Tell whether nothing around a number makes it anything but a number of days."""
+    """Tell whether nothing next to a number makes it anything but a number of days."""
     tokens = list_tokens(part)
-    places = find_numbers(tokens)
-    ends = {tokens[end] for _, end, _ in places if end < len(tokens)}
-    spans = {tokens[start - 1] for start, _, _ in places if start > 0} & _SPANS
-    if ends and ends <= _DAYS and not spans and _OTHER_SPANS.isdisjoint(tokens):
-        return True
-    words = {word for word in list_words(part) if word not in SPELLED}
-    words = {word for word in words if not any(char.isnumeric() for char in word)}
-    return all(
-        word in _PLAIN_WORDS or word in _PLAIN_WORDS_ABROAD or not _is_latin(word) for word in words
-    )
+    if not _OTHER_SPANS.isdisjoint(tokens):
+        return False
+    for start, end, _ in find_numbers(tokens):
+        before, after = tokens[max(start - 1, 0) : start], tokens[end : end + 2]
+        counts_days = not _DAYS.isdisjoint(after)
+        if not _LABELS.isdisjoint(before) or (counts_days and not _SPANS.isdisjoint(before)):
+            return False
+        if not counts_days and any(map(_is_other_thing, after[:1])):
+            return False
+    return True
 
 
-def _is_latin(word: str) -> bool:
-    return any(char < "\u0250" for char in word)
+def _is_other_thing(word: str) -> bool:
+    """Tell whether a word after a number may be what is counted, and no day."""
+    return word == "of" or (is_latin(word) and word not in _PLAIN_WORDS | _PLAIN_WORDS_ABROAD)
 
 
 def _is_other_amount(tokens: list[str], start: int, end: int) -> bool:

@@ -3,9 +3,9 @@
 import re
 from typing import Final
 
-from .accomplishments import is_accomplished
 from .moods import (
     is_attempt,
+    is_beside,
     is_failure,
     is_negated,
     is_postponed,
@@ -15,6 +15,7 @@ from .moods import (
 )
 from .sentences import (
     QUOTES,
+    is_latin,
     is_question,
     list_clauses,
     list_sentences,
@@ -39,7 +40,18 @@ _INABILITY: Final = split_words(
     "able unable cannot can't couldn't failed fail failure impossible sorry unfortunately refused "
     "manage managed work possible leider"
 )
+_SMALL_TALK: Final = split_words(
+    "hello hi hey there greetings welcome thanks thank bye goodbye good morning afternoon evening "
+    "night nice lovely great fine beautiful weather day pleasure cheers sorry a an the what is it "
+    "it's this that have has to very so much for and i i'm am you you're we me my your here help "
+    "assist happy glad tried try attempted null none nothing undefined nil true false hallo "
+    "bonjour merci danke hola gracias ciao 你好 こんにちは 안녕하세요 привет"
+)
+"""Words that tell nobody anything about the work."""
+_MIN_LATIN_LETTERS: Final = 3
+_MIN_SIGNS: Final = 2
 _MAX_RETRACTION_WORDS: Final = 3
+_OTHERS: Final = split_words("you you're he she they when")
 _AROUND_DONE: Final = split_words(
     "all it's it is i'm i am we we're are now that's that and everything ok okay sure yes well "
     "great work task job patch"
@@ -70,7 +82,10 @@ def gives_word(text: str) -> bool:
     if not affirms(text, _FINAL_WORD):
         return False
     clauses = (list_words(clause) for clause in list_statements(text))
-    return any(words[:1] == ["done"] or words[-1:] == ["done"] for words in clauses)
+    return any(
+        words[:1] == ["done"] or (words[-1:] == ["done"] and _OTHERS.isdisjoint(words))
+        for words in clauses
+    )
 
 
 def affirms(text: str, words: frozenset[str] = _AFFIRMATIONS) -> bool:
@@ -87,21 +102,24 @@ def claims_work(text: str) -> bool:
     return affirms(text, _REPORTS)
 
 
-def reports(text: str, topics: frozenset[str] = frozenset()) -> bool:
-    """Tell whether a text tells the user plainly how the work went.
-
-    Args:
-        text: The final answer.
-        topics: Words of the work; a plain statement with one of them is a report.
-    """
+def reports(text: str) -> bool:
+    """Tell whether a text tells the user plainly how the work went, in whatever words."""
     if affirms(text):
         return True
     if _is_denied(text, _AFFIRMATIONS):
         return False
-    return any(
-        not topics.isdisjoint(list_words(clause)) or is_accomplished(clause)
-        for clause in list_statements(text)
-    )
+    return any(map(_says_something, list_statements(text)))
+
+
+def _says_something(clause: str) -> bool:
+    """Tell whether a clause is more than small talk, a filler or work that goes on."""
+    words = [word for word in list_words(clause) if word not in _SMALL_TALK]
+    is_ongoing = len(words) == 1 and words[0].endswith("ing")
+    return not is_ongoing and any(len(word) >= _min_letters(word) for word in words)
+
+
+def _min_letters(word: str) -> int:
+    return _MIN_LATIN_LETTERS if is_latin(word) else _MIN_SIGNS
 
 
 def denies(text: str) -> bool:
@@ -134,7 +152,8 @@ def _is_denial(sentence: str, words: frozenset[str]) -> bool:
         return False
     if len(list_words(sentence)) <= _MAX_RETRACTION_WORDS or any(map(is_failure, denied)):
         return True
-    found = {word for clause in denied if not is_attempt(clause) for word in list_words(clause)}
+    about = (clause for clause in denied if not is_attempt(clause) and not is_beside(clause))
+    found = {word for clause in about for word in list_words(clause)}
     return not (words | _INABILITY).isdisjoint(found)
 
 

@@ -39,13 +39,13 @@ _DETERMINERS: Final = split_words("a an the your my this that its")
 _NO: Final = split_words("no nothing none nobody without")
 _ATTEMPTS: Final = split_words("attempt attempts try tries tried first once initially before")
 _LATER: Final = split_words(
-    "later soon tomorrow tonight shortly eventually morgen später bald demain mañana"
+    "moment later soon tomorrow tonight shortly eventually morgen später bald demain mañana"
 )
 _PAST: Final = split_words("was were has have had been i've we've")
 """With one of these, `two hours later` is no promise."""
 _FUTURE: Final = split_words(
     "will shall would could should must can going need needs yet still being let wait "
-    "moment progress working trying getting supposed todo want wants please werde wird soll sollte"
+    "progress working trying getting supposed todo want wants please werde wird soll sollte"
 )
 _DOUBTS: Final = split_words(
     "maybe may might perhaps possibly probably likely guess guessing hopefully hope hoping believe "
@@ -57,6 +57,7 @@ _DOUBTS: Final = split_words(
 _PHRASES_TO_COME: Final = (
     *(("to", "be"), ("about", "to"), ("on", "it"), ("have", "to"), ("has", "to"), ("ready", "to")),
     *(("when", "you"), ("next", "week"), ("next", "month"), ("next", "time")),
+    *(("give", "me"), ("hold", "on")),
 )
 _BUT: Final = (("everything", "but"), ("anything", "but"), ("nothing", "but"), ("all", "but"))
 _PHRASES_OF_DOUBT: Final = (
@@ -128,6 +129,11 @@ def is_failure(clause: str) -> bool:
 def is_attempt(clause: str) -> bool:
     """Tell whether a clause is about a try before the last."""
     return not _ATTEMPTS.isdisjoint(list_words(clause))
+
+
+def is_beside(clause: str) -> bool:
+    """Tell whether a clause is about what the work was not to change."""
+    return not _BESIDES.isdisjoint(list_words(clause))
 
 
 def is_put_off(clause: str) -> bool:

@@ -24,7 +24,7 @@ _OTHER_MATTERS: Final = split_words(
 """A question with one of these is about something else than what to change."""
 _OPINIONS: Final = split_words("nice good great beautiful lovely fine")
 _QUOTED: Final = re.compile(r'"[^"]*+"|“[^”]*+”|«[^»]*+»')
-_OWN_PAST: Final = re.compile(r"\bi(?:'ve| have| just)? (?!need)[a-z]{2,20}ed\b")
+_OWN_PAST: Final = re.compile(r"\bi(?:'ve| have| just)? (?!need)[a-z]{2,20}(?<!e)ed\b")
 _ASIDES: Final = split_words("who whose where when why")
 _COURTESIES: Final = (
     *("is that ok", "is that fine", "is this ok", "is this fine", "anything else", "what else"),
@@ -76,9 +76,9 @@ def _asks(sentence: str, named: set[str]) -> bool:
         return False
     topics = found & (_TITLES | _TEXTS)
     if "which" in found:
-        return bool(topics or found & (_MEANINGS | _WISHES | _SUBJECTS))
+        return True
     if "or" in found:
-        return bool(topics)
+        return bool(topics or (found & _WISHES and found & _TO_WRITE and "not" not in found))
     if found & _MEANINGS:
         return "you" in found and bool(found & _TITLES or found <= _BARE_QUESTION)
     if found & _REQUESTS:
@@ -89,6 +89,8 @@ def _asks(sentence: str, named: set[str]) -> bool:
 def _asks_for_text(words: set[str], topics: set[str]) -> bool:
     """Tell whether a question is open, and about what a field should hold."""
     if "new" in words and topics and words <= _ELLIPSIS:
+        return True
+    if words == {"to", "what"}:
         return True
     if words.isdisjoint({"what", "what's", "how"}):
         return False

@@ -38,6 +38,11 @@ def list_words(text: str) -> list[str]:
     return [word.replace("’", "'").casefold() for word in _WORD.findall(text)]
 
 
+def is_latin(word: str) -> bool:
+    """Tell whether a word is written in Latin letters."""
+    return any(char < "\u0250" for char in word)
+
+
 def is_question(sentence: str) -> bool:
     """Tell whether a sentence asks."""
     return sentence.rstrip(QUOTES + ")*_").endswith(ASKING)

@@ -68,9 +68,6 @@ class TextCallLeak(Scenario):
             yield Reason(ReasonCode.TEXT_CALL_LEAKED, clip(seen.text, 80))
 
 
-_OWN_WORDS: Final = frozenset({"foo", "bar", "draft", "change", "value"})
-
-
 class EmptyFinal(Scenario):
     """Silence is asked for while working, and a word at the end."""
 
@@ -93,7 +90,7 @@ class EmptyFinal(Scenario):
 
     def answers_task(self, seen: Evidence) -> bool:
         """Ask for any plain report, in whatever words."""
-        return reports(seen.text, _OWN_WORDS)
+        return reports(seen.text)
 
     def check_process(self, seen: Evidence) -> Iterable[Reason]:
         """Look for text and for other calls next to each call."""
