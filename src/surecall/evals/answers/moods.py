@@ -16,6 +16,7 @@ _NEGATIONS: Final = split_words(
     "nunca nada niet geen не нет ничего"
 )
 _NEGATIVE_SIGNS: Final = ("不", "没", "沒", "未", "失败", "失敗", "ません", "なかった", "않", "못")
+_SIGNS_BESIDES: Final = ("其他", "其它", "其余", "其餘", "他の", "他は", "以外", "다른")
 _FAILED_STATES: Final = split_words(
     "failed fail fails failing unable refused refuse refuses decline declines declined incomplete "
     "unfinished undone unsaved impossible rejected aborted cancelled canceled skipped "
@@ -45,7 +46,7 @@ _PAST: Final = split_words("was were has have had been i've we've")
 """With one of these, `two hours later` is no promise."""
 _FUTURE: Final = split_words(
     "will shall would could should must can going need needs yet still being let wait "
-    "progress working trying getting supposed todo want wants please werde wird soll sollte"
+    "progress working trying getting supposed want wants please werde wird soll sollte"
 )
 _DOUBTS: Final = split_words(
     "maybe may might perhaps possibly probably likely guess guessing hopefully hope hoping believe "
@@ -111,7 +112,8 @@ def is_negated(clause: str) -> bool:
         elif _is_failure(words, place):
             return True
         place += 1
-    return any(sign in clause for sign in _NEGATIVE_SIGNS)
+    is_beside_work = any(sign in clause for sign in _SIGNS_BESIDES)
+    return not is_beside_work and any(sign in clause for sign in _NEGATIVE_SIGNS)
 
 
 def is_failure(clause: str) -> bool:
@@ -139,6 +141,8 @@ def is_beside(clause: str) -> bool:
 def is_put_off(clause: str) -> bool:
     """Tell whether a clause is about what is to come: a promise, a wish or work in progress."""
     words = list_words(clause)
+    if _has_phrase(words, ("you", "can")):
+        words.remove("can")  # `you can see it there` promises nothing
     if not _FUTURE.isdisjoint(words) or any(word.endswith("'ll") for word in words):
         return True
     if not _LATER.isdisjoint(words) and _PAST.isdisjoint(words):

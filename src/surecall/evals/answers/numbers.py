@@ -72,7 +72,7 @@ def _is_article(tokens: list[str], start: int, end: int) -> bool:
     """Tell whether a one counts nothing: it stands for a thing, or for the week itself."""
     before = tokens[max(start - 2, 0) : start]
     is_pronoun = tokens[start] == "one" and not _POINTING.isdisjoint(before)
-    return is_pronoun or not _WEEKS.isdisjoint(tokens[end : end + 1])
+    return is_pronoun or not _WEEKS.isdisjoint(tokens[end : end + 2])
 
 
 def _read_digits(token: str) -> float | None:

@@ -29,7 +29,16 @@ _ASIDES: Final = split_words("who whose where when why")
 _COURTESIES: Final = (
     *("is that ok", "is that fine", "is this ok", "is this fine", "anything else", "what else"),
     *("all right", "does that", "sound good", "can i help", "may i help", "can i do for you"),
-    *("how are you", "happy with", "n't it?", "n't you?", ", right?", ", ok?", ", okay?"),
+    *(
+        "how are you",
+        "happy with",
+        "n't it?",
+        "n't you?",
+        "n't they?",
+        ", right?",
+        ", ok?",
+        ", okay?",
+    ),
     *("what a ", "do you?", "do you like", "how about", "about you", "did you know"),
     *("your name", "is the current", "'s the current"),
 )
