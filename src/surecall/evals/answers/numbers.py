@@ -71,7 +71,8 @@ def find_numbers(tokens: list[str]) -> list[tuple[int, int, float]]:
 def _is_article(tokens: list[str], start: int, end: int) -> bool:
     """Tell whether a one counts nothing: it stands for a thing, or for the week itself."""
     before = tokens[max(start - 2, 0) : start]
-    is_pronoun = tokens[start] == "one" and not _POINTING.isdisjoint(before)
+    is_shared = tokens[end : end + 1] in (["for"], ["of"])
+    is_pronoun = tokens[start] == "one" and (is_shared or not _POINTING.isdisjoint(before))
     return is_pronoun or not _WEEKS.isdisjoint(tokens[end : end + 2])
 
 
