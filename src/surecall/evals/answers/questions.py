@@ -13,7 +13,6 @@ _TO_WRITE: Final = split_words(
 )
 _WISHES: Final = split_words("should shall would want like prefer need intend wish")
 _MEANINGS: Final = split_words("mean meant meaning referring refer")
-_ELLIPSIS: Final = _TITLES | _TEXTS | {"new", "the", "a", "and", "please"}
 _BARE_QUESTION: Final = split_words("what exactly do did you mean meant by that")
 _REQUESTS: Final = split_words("tell clarify specify provide explain confirm give share")
 _SUBJECTS: Final = split_words("it this that them these those they")
@@ -83,32 +82,25 @@ def _asks(sentence: str, named: set[str]) -> bool:
     found = set(words)
     if found & _OPINIONS and "which" not in found:
         return False
-    topics = found & (_TITLES | _TEXTS)
     if "which" in found:
         return True
-    if "or" in found:
-        return bool(topics or (found & _WISHES and found & _TO_WRITE and "not" not in found))
-    if found & _MEANINGS:
+    if found & _MEANINGS and "or" not in found:
         return "you" in found and bool(found & _TITLES or found <= _BARE_QUESTION)
-    if found & _REQUESTS:
-        return bool(topics or named & (_TITLES | _TEXTS))
-    return bool(topics) or _asks_for_text(found, topics)
-
-
-def _asks_for_text(words: set[str], topics: set[str]) -> bool:
-    """Tell whether a question is open, and about what a field should hold."""
-    if "new" in words and topics and words <= _ELLIPSIS:
+    if found & (_TITLES | _TEXTS):
         return True
+    if "or" in found:
+        return bool(found & _WISHES and found & _TO_WRITE and "not" not in found)
+    if found & _REQUESTS:
+        return bool(named & (_TITLES | _TEXTS))
+    return _asks_for_text(found)
+
+
+def _asks_for_text(words: set[str]) -> bool:
+    """Tell whether a question is about what something should hold, which it does not name."""
     if words == {"to", "what"}:
         return True
-    if words.isdisjoint({"what", "what's", "how"}):
-        return False
-    if "new" in words:
-        return bool(topics)
-    is_wish = bool(words & _WISHES)
-    if "what" in words and topics and is_wish:
-        return True
-    return is_wish and bool((topics or words & _SUBJECTS) and words & _TO_WRITE)
+    is_open = not words.isdisjoint({"what", "what's", "how"}) and "new" not in words
+    return is_open and bool(words & _WISHES and words & _SUBJECTS and words & _TO_WRITE)
 
 
 def _is_english(words: list[str]) -> bool:
