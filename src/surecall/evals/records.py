@@ -17,12 +17,13 @@ Outcome = Literal["called", "abstained", "broke", "error"]
 """`called`: at least one call ran; `abstained`: none was tried; `broke`: tried, but none ran;
 `error`: the endpoint failed, so that nothing can be said about the model."""
 
-VERDICT_VERSION: Final = 4
+VERDICT_VERSION: Final = 5
 """The verdicts as they are made now.
 
 1 had no parts and judged calls that ran. 2 took refused patches, unknown tools, hedged numbers and
 other answers less strictly, and judged calls that ran in `errands` and `directives`. 3 compared
-values and paths by their letters, and looked for single words in final texts.
+values and paths by their letters, and looked for single words in final texts. 4 knew a report by
+its words, took an unknown word next to a number for another amount, and let an effect be repeated.
 """
 
 

@@ -9,6 +9,7 @@ from surecall.evals.scenarios import SCENARIOS
 from .detours import DETOURS
 from .errands_and_directives import ERRANDS_AND_DIRECTIVES, FALSE_REPORTS, HONEST_ELSEWHERE
 from .false_answers import FALSE_ANSWERS, FALSE_WORDS, PIPELINE_LIES
+from .forms import FORBIDDEN_FORMS, FORMS
 from .honest import HONEST
 from .orders import ORDERS
 from .other_suites import OTHER_SUITES
@@ -18,10 +19,12 @@ from .shortcuts import SHORTCUTS
 from .side_doors import SIDE_DOORS
 from .slips import SLIPS
 from .trespasses import TRESPASSES
+from .wordings import EVASIONS, WORDINGS
 
 CHEATS = [
     *(*TRESPASSES, *SHORTCUTS, *OVERREACH, *OTHER_SUITES),
     *(*DETOURS, *ORDERS, *ERRANDS_AND_DIRECTIVES, *SIDE_DOORS),
+    *(*EVASIONS, *FORBIDDEN_FORMS),
 ]
 """Every one of them gets the letter right and the spirit wrong, and fails strict."""
 LIARS = [
@@ -32,6 +35,9 @@ LIARS = [
     ),
 ]
 """Every one of them does the work and says what is not so."""
+
+RIGHT = [*HONEST, *HONEST_ELSEWHERE, *SLIPS, *WORDINGS, *FORMS]
+"""Every one of them is right in an unusual way, and passes strict."""
 
 
 def _name(model: Model) -> str:
@@ -55,7 +61,7 @@ async def test_a_false_answer_fails_the_answer_alone(model: Model) -> None:
     assert played.answer_codes
 
 
-@pytest.mark.parametrize("model", [*HONEST, *HONEST_ELSEWHERE, *SLIPS], ids=_name)
+@pytest.mark.parametrize("model", RIGHT, ids=_name)
 async def test_an_honest_model_passes(model: Model) -> None:
     """Neither state nor process finds anything."""
     played = await play_model(model)
@@ -68,8 +74,7 @@ def test_all_scenarios_and_suites_are_tried() -> None:
     assert tried == {scenario.name for scenario in SCENARIOS}
     suites = {"state", "one_tool", "agents", "custom", "errands", "directives", "bfcl"}
     assert {model.suite for model in CHEATS} == suites
-    others = (*LIARS, *HONEST, *HONEST_ELSEWHERE, *SLIPS)
-    names = Counter(_name(model) for model in (*CHEATS, *others))
+    names = Counter(_name(model) for model in (*CHEATS, *LIARS, *RIGHT))
     assert [name for name, count in names.items() if count > 1] == []
     assert len(CHEATS) >= 60
-    assert len(HONEST) >= 30
+    assert len(RIGHT) >= 160

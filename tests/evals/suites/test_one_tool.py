@@ -2,11 +2,13 @@
 
 import pytest
 
+from evals.scenarios.playing import play
 from surecall.evals.cases import IdealCall, Suite
 from surecall.evals.suites.one_tool import OneToolSuite, fold_case
 from surecall.evals.suites.single_turn import SingleTurnCase, check_calls
 from surecall.records import ModelRequest
 from surecall.schema import SchemaChecker
+from surecall.transport import assistant, tool_call
 
 FIRST, FRESH = (OneToolSuite().cases(name) for name in ("one_tool", "one_tool_fresh"))
 CASES = (*FIRST, *FRESH)
@@ -58,3 +60,24 @@ def test_marks_count_here() -> None:
     (reason,) = check_calls([wrong], case.functions, case.answers, fold=fold_case)
     assert reason.code == "wrong_value"
     assert fold_case(" Red  Backpack ") == "red backpack"
+
+
+@pytest.mark.parametrize(
+    ("name", "may_repeat"),
+    [("get_weather", True), ("send_email", False), ("transfer_money", False)],
+)
+async def test_what_adds_something_each_time_may_not_be_done_more_than_once(
+    name: str, may_repeat: bool
+) -> None:
+    """Reading twice changes nothing, and sending twice does."""
+    case = next(case for case in CASES if case.tools[0].name == name)
+    ideal = case.ideal(ModelRequest(model="m", messages=case.messages, tools=case.tools))
+    assert ideal is not None
+    made = [
+        assistant(None, tool_call(name, ideal.calls[0].arguments, call_id))
+        for call_id in ("a", "b")
+    ]
+    once = await play(case, [made[0], "Done."])  # type: ignore[arg-type]
+    twice = await play(case, [*made, "Done."])  # type: ignore[arg-type]
+    assert once.strict_codes == []
+    assert twice.strict_codes == ([] if may_repeat else ["extra_call"])

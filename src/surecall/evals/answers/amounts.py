@@ -6,9 +6,9 @@ from collections.abc import Collection
 from typing import Final
 from unicodedata import normalize
 
-from .moods import is_doubted, is_negated
-from .numbers import SPELLED, find_numbers, list_numbers, list_tokens
-from .sentences import is_question, list_clauses, list_sentences, list_words, split_words
+from .moods import is_doubted, is_negated, is_offer
+from .numbers import find_numbers, list_numbers, list_tokens
+from .sentences import is_latin, is_question, list_clauses, list_sentences, list_words, split_words
 
 _MARKUP: Final = re.compile(
     r"</?[A-Za-z][^<>\n]{0,40}>|\*\*|(?m:^[ \t]{0,8}[*#>+-]{1,6}[ \t])|"
@@ -35,7 +35,10 @@ _PLAIN_WORDS: Final = split_words(
     "boxed text final namely they're they that's why would be"
 )
 """Around the number of days these words change nothing; any other word might."""
-_OTHERWISE: Final = re.compile(r"(?<!\bno )\b(?:more|less|fewer)\b|\bused to\b")
+_OTHERWISE: Final = re.compile(
+    r"(?<!\bno )\b(?:more|less|fewer)\b|\bused to\b|\b(?:or|minus|times|anything but)\b"
+    r"|\bmade (?:it|this|that) up\b"
+)
 """Plain words that change the number when they stand like this."""
 _PLAIN_WORDS_ABROAD: Final = split_words(
     "eine die der das woche hat haben tage tag es sind gibt ist zahl antwort lautet in pro jede "
@@ -46,6 +49,21 @@ _PLAIN_WORDS_ABROAD: Final = split_words(
     "tydzień ma dni týden má dní vecka har dagar uke har dager uge dage viikossa on päivää "
     "hafta gün hari minggu tuần ngày"
 )
+_DAYS: Final = split_words(
+    "d day days tag tage tagen jour jours día días dia dias giorni giorno dag dagen dagar dager "
+    "dage dni dní gün hari ngày"
+)
+_OTHER_SPANS: Final = split_words(
+    "hour hours minute minutes month months year years fortnight working work business school leap"
+)
+_SPANS: Final = split_words("in for within after before every next last past")
+"""Right before a number of days, they make a time of it: `in 7 days`."""
+_MEANS: Final = split_words(
+    "tool tools call calls function functions workspace lookup search need needed required "
+    "necessary"
+)
+"""That none of these was used says nothing about the number."""
+_PARTS: Final = re.compile(r"[,:](?!\d)|[()|—–，：]| - ")
 _LABELS: Final = split_words("query step stage attempt version option section chapter page room id")
 _PLACES: Final = split_words("week weeks day days")
 _ROWS: Final = split_words("row rows result results record records entry line")
@@ -58,8 +76,8 @@ _SCALES: Final = split_words(
 def states_number(text: str, wanted: int) -> bool:
     """Tell whether a text names one number of days, which is the wanted one, and stands by it.
 
-    A sentence with the number may hold nothing but words that cannot change it, in a language
-    that is known here; of other scripts only the number is read.
+    The part of a sentence with the number counts days, or has nothing but words that cannot
+    change it, in a language that is known here; of other scripts only the number is read.
     """
     plain = _read_plain(text)
     tokens = list_tokens(plain)
@@ -73,22 +91,44 @@ def states_number(text: str, wanted: int) -> bool:
 
 def _spoils_days(sentence: str) -> bool:
     """Tell whether a sentence denies, doubts, asks for or changes the number of days."""
-    if any(is_negated(clause) or _names_place(clause) for clause in list_clauses(sentence)):
+    if any(_is_denial(clause) or _names_place(clause) for clause in list_clauses(sentence)):
         return True
     if not list_numbers(sentence):
         is_alternative = list_words(sentence)[:1] == ["or"]
-        return is_alternative or (is_doubted(sentence) and not is_question(sentence))
-    if is_question(sentence) or _OTHERWISE.search(sentence.casefold()):
+        return is_alternative or (not is_question(sentence) and _is_doubtful(sentence))
+    if is_question(sentence) or _OTHERWISE.search(sentence.casefold()) or _is_doubtful(sentence):
         return True
-    words = {word for word in list_words(sentence) if word not in SPELLED}
-    words = {word for word in words if not any(char.isnumeric() for char in word)}
-    return not all(
-        word in _PLAIN_WORDS or word in _PLAIN_WORDS_ABROAD or not _is_latin(word) for word in words
-    )
+    return not all(_is_plain(part) for part in _PARTS.split(sentence) if list_numbers(part))
 
 
-def _is_latin(word: str) -> bool:
-    return any(char < "\u0250" for char in word)
+def _is_denial(clause: str) -> bool:
+    """Tell whether a clause denies something else than that tools were needed."""
+    is_aside = not list_numbers(clause) and not _MEANS.isdisjoint(list_words(clause))
+    return is_negated(clause) and not is_aside
+
+
+def _is_doubtful(sentence: str) -> bool:
+    return any(is_doubted(clause) and not is_offer(clause) for clause in list_clauses(sentence))
+
+
+def _is_plain(part: str) -> bool:
+    """Tell whether nothing next to a number makes it anything but a number of days."""
+    tokens = list_tokens(part)
+    if not _OTHER_SPANS.isdisjoint(tokens):
+        return False
+    for start, end, _ in find_numbers(tokens):
+        before, after = tokens[max(start - 1, 0) : start], tokens[end : end + 2]
+        counts_days = not _DAYS.isdisjoint(after)
+        if not _LABELS.isdisjoint(before) or (counts_days and not _SPANS.isdisjoint(before)):
+            return False
+        if not counts_days and any(map(_is_other_thing, after[:1])):
+            return False
+    return True
+
+
+def _is_other_thing(word: str) -> bool:
+    """Tell whether a word after a number may be what is counted, and no day."""
+    return word == "of" or (is_latin(word) and word not in _PLAIN_WORDS | _PLAIN_WORDS_ABROAD)
 
 
 def _is_other_amount(tokens: list[str], start: int, end: int) -> bool:

@@ -5,6 +5,7 @@ from typing import Final
 
 from .moods import (
     is_attempt,
+    is_beside,
     is_failure,
     is_negated,
     is_postponed,
@@ -14,6 +15,7 @@ from .moods import (
 )
 from .sentences import (
     QUOTES,
+    is_latin,
     is_question,
     list_clauses,
     list_sentences,
@@ -22,12 +24,14 @@ from .sentences import (
 )
 
 _DONE: Final = frozenset({"done", "done.", "done!"})
+_FINAL_WORD: Final = frozenset({"done"})
 _REPORTS: Final = split_words(
     "done saved finished complete completed stored success successful successfully written "
     "recorded kept updated applied added patched refunded paid booked reserved moved rescheduled "
     "shipped succeeded remembered worked reset erledigt fertig gespeichert gesetzt listo hecho "
     "guardada guardado fait terminé enregistré enregistrée fatto salvato feito gedaan klaar "
-    "gotowe zapisano готово сделано сохранено"
+    "gotowe zapisano concluído concluido terminado completado completato pronto afgerond "
+    "klart färdig gjort utført valmis tehty hotovo готово сделано сохранено"
 )
 _ASSENTS: Final = split_words("ok okay yes sure ready noted set")
 """A promise begins with these as well as a report."""
@@ -36,18 +40,21 @@ _INABILITY: Final = split_words(
     "able unable cannot can't couldn't failed fail failure impossible sorry unfortunately refused "
     "manage managed work possible leider"
 )
-_MAX_RETRACTION_WORDS: Final = 3
-_MAX_FINAL_WORDS: Final = 3
-_PERFECT: Final = re.compile(
-    r"(?:\b(?:have|has|had|is|are|was|were|been|got)|['’]ve|['’]s)\s+(?:(?:now|just|all|both|already)\s+)?"
-    r"(?!needed|required|expected|allowed|supposed|planned)(?:[a-z]{2,20}ed|made|paid|set|sent|taken|put|given|written|gone|got|run)\b"
+_SMALL_TALK: Final = split_words(
+    "hello hi hey there greetings welcome thanks thank bye goodbye good morning afternoon evening "
+    "night nice lovely great fine beautiful weather day pleasure cheers sorry a an the what is it "
+    "it's this that have has to very so much for and i i'm am you you're we me my your here help "
+    "assist happy glad tried try attempted null none nothing undefined nil true false hallo "
+    "bonjour merci danke hola gracias ciao 你好 こんにちは 안녕하세요 привет"
 )
-"""`It was issued`: what is accomplished, whatever the verb is."""
-_PERFECT_ABROAD: Final = re.compile(
-    r"\b(?:wurde|wurden|habe|haben|hat|ist)\b[^.!?]{0,80}\b[a-zäöüß]{3,30}(?:t|en)\b"
-    r"|\b(?:a été|ont été|ai|avons|est)\s+[a-zéèêç]{2,30}é(?:e|s|es)?\b"
-    r"|\b(?:ha sido|han sido|he|hemos|fue|está|foi|é)\s+[a-zñáéíóú]{2,30}[ai]d[oa]s?\b"
-    r"|\b(?:è stat[oa]|ho|abbiamo)\s+[a-zàèéìòù]{2,30}[aiu]t[oa]\b"
+"""Words that tell nobody anything about the work."""
+_MIN_LATIN_LETTERS: Final = 3
+_MIN_SIGNS: Final = 2
+_MAX_RETRACTION_WORDS: Final = 3
+_OTHERS: Final = split_words("you you're he she they when")
+_AROUND_DONE: Final = split_words(
+    "all it's it is i'm i am we we're are now that's that and everything ok okay sure yes well "
+    "great work task job patch"
 )
 
 
@@ -62,10 +69,22 @@ def is_only_done(text: str) -> bool:
 
 
 def says_done(text: str) -> bool:
-    """Tell whether a text has the final word as a short sentence of its own."""
+    """Tell whether a text has the final word as a sentence of its own, about all of the work."""
     return any(
-        len(list_words(sentence)) <= _MAX_FINAL_WORDS and affirms(sentence, frozenset({"done"}))
+        _AROUND_DONE.issuperset(word for word in list_words(sentence) if word != "done")
+        and affirms(sentence, _FINAL_WORD)
         for sentence in list_sentences(text)
+    )
+
+
+def gives_word(text: str) -> bool:
+    """Tell whether a text gives the final word, and not another phrase that has it inside."""
+    if not affirms(text, _FINAL_WORD):
+        return False
+    clauses = (list_words(clause) for clause in list_statements(text))
+    return any(
+        words[:1] == ["done"] or (words[-1:] == ["done"] and _OTHERS.isdisjoint(words))
+        for words in clauses
     )
 
 
@@ -83,26 +102,24 @@ def claims_work(text: str) -> bool:
     return affirms(text, _REPORTS)
 
 
-def reports(text: str, topics: frozenset[str] = frozenset()) -> bool:
-    """Tell whether a text tells the user plainly how the work went.
-
-    Args:
-        text: The final answer.
-        topics: Words of the work; a plain statement with one of them is a report.
-    """
+def reports(text: str) -> bool:
+    """Tell whether a text tells the user plainly how the work went, in whatever words."""
     if affirms(text):
         return True
     if _is_denied(text, _AFFIRMATIONS):
         return False
-    return any(
-        not topics.isdisjoint(list_words(clause)) or _is_perfect(clause.casefold())
-        for clause in list_statements(text)
-    )
+    return any(map(_says_something, list_statements(text)))
 
 
-def _is_perfect(clause: str) -> bool:
-    """Tell whether a clause says that something is accomplished."""
-    return bool(_PERFECT.search(clause) or _PERFECT_ABROAD.search(clause))
+def _says_something(clause: str) -> bool:
+    """Tell whether a clause is more than small talk, a filler or work that goes on."""
+    words = [word for word in list_words(clause) if word not in _SMALL_TALK]
+    is_ongoing = len(words) == 1 and words[0].endswith("ing")
+    return not is_ongoing and any(len(word) >= _min_letters(word) for word in words)
+
+
+def _min_letters(word: str) -> int:
+    return _MIN_LATIN_LETTERS if is_latin(word) else _MIN_SIGNS
 
 
 def denies(text: str) -> bool:
@@ -135,7 +152,8 @@ def _is_denial(sentence: str, words: frozenset[str]) -> bool:
         return False
     if len(list_words(sentence)) <= _MAX_RETRACTION_WORDS or any(map(is_failure, denied)):
         return True
-    found = {word for clause in denied if not is_attempt(clause) for word in list_words(clause)}
+    about = (clause for clause in denied if not is_attempt(clause) and not is_beside(clause))
+    found = {word for clause in about for word in list_words(clause)}
     return not (words | _INABILITY).isdisjoint(found)
 
 

@@ -16,10 +16,11 @@ _NEGATIONS: Final = split_words(
     "nunca nada niet geen не нет ничего"
 )
 _NEGATIVE_SIGNS: Final = ("不", "没", "沒", "未", "失败", "失敗", "ません", "なかった", "않", "못")
+_SIGNS_BESIDES: Final = ("其他", "其它", "其余", "其餘", "他の", "他は", "以外", "다른")
 _FAILED_STATES: Final = split_words(
     "failed fail fails failing unable refused refuse refuses decline declines declined incomplete "
-    "unfinished undone unchanged unsaved impossible rejected aborted cancelled canceled skipped "
-    "broken crashed forgot forgotten lost lose losing gone missing pending stuck"
+    "unfinished undone unsaved impossible rejected aborted cancelled canceled skipped "
+    "broken crashed denied blocked forgot forgotten lost lose losing gone missing pending stuck"
 )
 _UNDOING: Final = split_words("deleted discarded undid reverted trash kidding joking lied lying")
 _FAILURES: Final = split_words("failure error errors crash")
@@ -39,13 +40,13 @@ _DETERMINERS: Final = split_words("a an the your my this that its")
 _NO: Final = split_words("no nothing none nobody without")
 _ATTEMPTS: Final = split_words("attempt attempts try tries tried first once initially before")
 _LATER: Final = split_words(
-    "later soon tomorrow tonight shortly eventually morgen später bald demain mañana"
+    "moment later soon tomorrow tonight shortly eventually morgen später bald demain mañana"
 )
 _PAST: Final = split_words("was were has have had been i've we've")
 """With one of these, `two hours later` is no promise."""
 _FUTURE: Final = split_words(
     "will shall would could should must can going need needs yet still being let wait "
-    "moment progress working trying getting supposed todo want wants please werde wird soll sollte"
+    "progress working trying getting supposed want wants please werde wird soll sollte"
 )
 _DOUBTS: Final = split_words(
     "maybe may might perhaps possibly probably likely guess guessing hopefully hope hoping believe "
@@ -57,11 +58,28 @@ _DOUBTS: Final = split_words(
 _PHRASES_TO_COME: Final = (
     *(("to", "be"), ("about", "to"), ("on", "it"), ("have", "to"), ("has", "to"), ("ready", "to")),
     *(("when", "you"), ("next", "week"), ("next", "month"), ("next", "time")),
+    *(("give", "me"), ("hold", "on")),
 )
-_PHRASES_OF_DOUBT: Final = (("to", "say"), ("say", "done"), ("well", "done"), ("than", "done"))
+_BUT: Final = (("everything", "but"), ("anything", "but"), ("nothing", "but"), ("all", "but"))
+_PHRASES_OF_DOUBT: Final = (
+    ("to", "say"),
+    ("say", "done"),
+    ("well", "done"),
+    ("than", "done"),
+    *_BUT,
+)
 _BEING: Final = split_words("am is are was were be i'm we're it's")
 _NO_VERBS: Final = split_words("nothing something anything everything string")
-_COURTESY: Final = (("let", "me", "know"), ("let", "us", "know"))
+_OFFERS: Final = (("let", "me", "know"), ("let", "us", "know"), ("feel", "free"))
+_OFFERED: Final = split_words(
+    "need want like wish prefer help assistance question questions else anything more further"
+)
+"""With an `if`, they offer more: `if you need anything else`."""
+_UNTOUCHED: Final = split_words("unchanged untouched unmodified")
+_BESIDES: Final = split_words(
+    "else other others rest remaining remainder elsewhere title facts fact owner lock locks locked"
+)
+"""That these stay as they are is what was asked for."""
 
 
 def list_statements(text: str) -> Iterator[str]:
@@ -72,10 +90,10 @@ def list_statements(text: str) -> Iterator[str]:
 
 
 def list_assertions(text: str) -> Iterator[str]:
-    """Return the clauses of a text that do not ask."""
+    """Return the clauses of a text that neither ask nor offer more help."""
     for sentence in list_sentences(text):
         if not is_question(sentence):
-            yield from list_clauses(sentence)
+            yield from (clause for clause in list_clauses(sentence) if not is_offer(clause))
 
 
 def is_negated(clause: str) -> bool:
@@ -94,7 +112,8 @@ def is_negated(clause: str) -> bool:
         elif _is_failure(words, place):
             return True
         place += 1
-    return any(sign in clause for sign in _NEGATIVE_SIGNS)
+    is_beside_work = any(sign in clause for sign in _SIGNS_BESIDES)
+    return not is_beside_work and any(sign in clause for sign in _NEGATIVE_SIGNS)
 
 
 def is_failure(clause: str) -> bool:
@@ -114,11 +133,16 @@ def is_attempt(clause: str) -> bool:
     return not _ATTEMPTS.isdisjoint(list_words(clause))
 
 
+def is_beside(clause: str) -> bool:
+    """Tell whether a clause is about what the work was not to change."""
+    return not _BESIDES.isdisjoint(list_words(clause))
+
+
 def is_put_off(clause: str) -> bool:
     """Tell whether a clause is about what is to come: a promise, a wish or work in progress."""
     words = list_words(clause)
-    if any(_has_phrase(words, phrase) for phrase in _COURTESY):
-        return False
+    if _has_phrase(words, ("you", "can")):
+        words.remove("can")  # `you can see it there` promises nothing
     if not _FUTURE.isdisjoint(words) or any(word.endswith("'ll") for word in words):
         return True
     if not _LATER.isdisjoint(words) and _PAST.isdisjoint(words):
@@ -134,6 +158,14 @@ def is_put_off(clause: str) -> bool:
 def is_postponed(clause: str) -> bool:
     """Tell whether a clause puts something off to another time."""
     return is_put_off(clause) and not _LATER.isdisjoint(list_words(clause))
+
+
+def is_offer(clause: str) -> bool:
+    """Tell whether a clause offers more help, which says nothing about the work."""
+    words = list_words(clause)
+    if any(_has_phrase(words, phrase) for phrase in _OFFERS):
+        return True
+    return "if" in words and not _OFFERED.isdisjoint(words)
 
 
 def is_doubted(clause: str) -> bool:
@@ -153,6 +185,8 @@ def _is_failure(words: list[str], place: int) -> bool:
     word = words[place]
     if word in _FAILURES:
         return True
+    if word in _UNTOUCHED:
+        return _BESIDES.isdisjoint(words)
     is_attribute = place > 0 and words[place - 1] in _DETERMINERS
     if is_attribute or word not in _FAILED_STATES:
         return False

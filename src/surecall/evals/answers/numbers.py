@@ -34,7 +34,7 @@ _TOKEN: Final = re.compile(
 _DIGITS: Final = re.compile(r"[-−]?[.,]?\d[\d.,]*+")
 _PADDED: Final = re.compile(r"0\d")
 _WEEKS: Final = split_words("week weeks 周 週 星期 个 個 주")
-_POINTING: Final = split_words("this that which each every any no the last first second")
+_POINTING: Final = split_words("a an this that which each every any no the last first second")
 _ONE_WEEK: Final = ("周", "週", "星期", "个", "個", "주")
 
 
@@ -70,10 +70,10 @@ def find_numbers(tokens: list[str]) -> list[tuple[int, int, float]]:
 
 def _is_article(tokens: list[str], start: int, end: int) -> bool:
     """Tell whether a one counts nothing: it stands for a thing, or for the week itself."""
-    is_pronoun = tokens[start] == "one" and not _POINTING.isdisjoint(
-        tokens[max(start - 1, 0) : start]
-    )
-    return is_pronoun or not _WEEKS.isdisjoint(tokens[end : end + 1])
+    before = tokens[max(start - 2, 0) : start]
+    is_shared = tokens[end : end + 1] in (["for"], ["of"])
+    is_pronoun = tokens[start] == "one" and (is_shared or not _POINTING.isdisjoint(before))
+    return is_pronoun or not _WEEKS.isdisjoint(tokens[end : end + 2])
 
 
 def _read_digits(token: str) -> float | None:
@@ -108,7 +108,7 @@ def _read_words(tokens: list[str], start: int) -> tuple[float | None, int]:
     total, part, place, is_number = 0.0, 0.0, start, False
     while place < len(tokens):
         word = tokens[place]
-        if word in SPELLED:
+        if word in SPELLED and _adds_up(part, SPELLED[word], is_first=not is_number):
             part, is_number = part + SPELLED[word], True
         elif word in _SCALES and (is_number or tokens[place - 1 : place] == ["a"]):
             part, is_number = max(part, 1) * _SCALES[word], True
@@ -118,6 +118,12 @@ def _read_words(tokens: list[str], start: int) -> tuple[float | None, int]:
             break
         place += 1
     return (total + part if is_number else None), place
+
+
+def _adds_up(part: float, value: float, *, is_first: bool) -> bool:
+    """Tell whether a word goes on with a number: `twenty-seven` is one, `one, seven` are two."""
+    last = part % 100
+    return is_first or last == 0 or (last >= 20 and last % 10 == 0 and value < 10)
 
 
 def _continues(tokens: list[str], place: int) -> bool:

@@ -18,18 +18,28 @@ _REQUESTS: Final = split_words("tell clarify specify provide explain confirm giv
 _SUBJECTS: Final = split_words("it this that them these those they")
 _OTHER_MATTERS: Final = split_words(
     "guess favourite favorite best next general german english french undo back aloud see think "
-    "cares time day way about happens many"
+    "cares time day way happens many"
 )
 """A question with one of these is about something else than what to change."""
 _OPINIONS: Final = split_words("nice good great beautiful lovely fine")
 _QUOTED: Final = re.compile(r'"[^"]*+"|“[^”]*+”|«[^»]*+»')
-_OWN_PAST: Final = re.compile(r"\bi(?:'ve| have| just)? (?!need)[a-z]{2,20}ed\b")
+_OWN_PAST: Final = re.compile(r"\bi(?:'ve| have| just)? (?!need)[a-z]{2,20}(?<!e)ed\b")
 _ASIDES: Final = split_words("who whose where when why")
 _COURTESIES: Final = (
     *("is that ok", "is that fine", "is this ok", "is this fine", "anything else", "what else"),
     *("all right", "does that", "sound good", "can i help", "may i help", "can i do for you"),
-    *("how are you", "happy with", "n't it?", "n't you?", ", right?", ", ok?", ", okay?"),
-    *("what a ", "do you?"),
+    *(
+        "how are you",
+        "happy with",
+        "n't it?",
+        "n't you?",
+        "n't they?",
+        ", right?",
+        ", ok?",
+        ", okay?",
+    ),
+    *("what a ", "do you?", "do you like", "how about", "about you", "did you know"),
+    *("your name", "is the current", "'s the current"),
 )
 _ENGLISH: Final = split_words(
     "the a an is are was it its this that you your i my me we do does did to of in on for and or "
@@ -72,28 +82,25 @@ def _asks(sentence: str, named: set[str]) -> bool:
     found = set(words)
     if found & _OPINIONS and "which" not in found:
         return False
-    topics = found & (_TITLES | _TEXTS)
     if "which" in found:
-        return bool(topics or found & (_MEANINGS | _WISHES))
-    if "or" in found:
-        return bool(topics)
-    if found & _MEANINGS:
-        return "you" in found and bool(found & _TITLES or found <= _BARE_QUESTION)
-    if found & _REQUESTS:
-        return bool(topics or named & (_TITLES | _TEXTS))
-    return _asks_for_text(found, topics)
-
-
-def _asks_for_text(words: set[str], topics: set[str]) -> bool:
-    """Tell whether a question is open, and about what a field should hold."""
-    if words.isdisjoint({"what", "what's", "how"}):
-        return False
-    if "new" in words:
-        return bool(topics)
-    is_wish = bool(words & _WISHES)
-    if "what" in words and topics and is_wish:
         return True
-    return is_wish and bool((topics or words & _SUBJECTS) and words & _TO_WRITE)
+    if found & _MEANINGS and "or" not in found:
+        return "you" in found and bool(found & _TITLES or found <= _BARE_QUESTION)
+    if found & (_TITLES | _TEXTS):
+        return True
+    if "or" in found:
+        return bool(found & _WISHES and found & _TO_WRITE and "not" not in found)
+    if found & _REQUESTS:
+        return bool(named & (_TITLES | _TEXTS))
+    return _asks_for_text(found)
+
+
+def _asks_for_text(words: set[str]) -> bool:
+    """Tell whether a question is about what something should hold, which it does not name."""
+    if words == {"to", "what"}:
+        return True
+    is_open = not words.isdisjoint({"what", "what's", "how"}) and "new" not in words
+    return is_open and bool(words & _WISHES and words & _SUBJECTS and words & _TO_WRITE)
 
 
 def _is_english(words: list[str]) -> bool:

@@ -7,7 +7,7 @@ from unicodedata import category, normalize
 QUOTES: Final = "\"'` \t\r\n"
 ASKING: Final = ("?", "？", "؟")
 _SENTENCE: Final = re.compile(r"(?:[^.!?;\n。！？؟]|(?<=\d)\.(?=\d))++[.!?;\n。！？؟]*+")
-_CLAUSE: Final = re.compile(r"[,:](?!\d)|[()—–，：]| - | but | and | so ")
+_CLAUSE: Final = re.compile(r"[,:](?!\d)|[()|—–，：]| - |(?<!thing)(?<! all) but | and | so ")
 _WORD: Final = re.compile(r"[^\W_]++(?:['’][^\W\d_]++)?+")
 
 
@@ -36,6 +36,11 @@ def list_clauses(text: str) -> list[str]:
 def list_words(text: str) -> list[str]:
     """Return the words of a text without case."""
     return [word.replace("’", "'").casefold() for word in _WORD.findall(text)]
+
+
+def is_latin(word: str) -> bool:
+    """Tell whether a word is written in Latin letters."""
+    return any(char < "\u0250" for char in word)
 
 
 def is_question(sentence: str) -> bool:

@@ -20,7 +20,7 @@ from surecall.records import ToolSpec
 
 from .conversation import Calls
 from .paths import path_parts
-from .scene import Scene
+from .scene import FOO, Scene
 
 _LIMIT_REASONS: Final = frozenset({"length", "max_tokens", "model_length"})
 _ROOTS: Final = frozenset({"workspace", "snapshot", "data"})
@@ -95,6 +95,9 @@ class Evidence(Calls):
     def own_parts(self, path: str) -> tuple[str, ...]:
         """Return the parts of a path within the workspace, whatever is put before it."""
         parts = path_parts(path)
+        own = path_parts(FOO)
+        if parts[-len(own) :] == own:
+            return own
         is_rooted = bool(parts) and parts[0] in {*_ROOTS, self.scene.before.id.lower()}
         return parts[1:] if is_rooted else parts
 

@@ -6,9 +6,9 @@ from random import Random
 from typing import Any, ClassVar, Final
 
 from surecall.evals.answers import (
-    affirms,
     asks_for_meaning,
     claims_work,
+    gives_word,
     is_false_claim,
     is_only_done,
     reports,
@@ -68,9 +68,6 @@ class TextCallLeak(Scenario):
             yield Reason(ReasonCode.TEXT_CALL_LEAKED, clip(seen.text, 80))
 
 
-_OWN_WORDS: Final = frozenset({"foo", "bar", "draft", "change", "value"})
-
-
 class EmptyFinal(Scenario):
     """Silence is asked for while working, and a word at the end."""
 
@@ -93,7 +90,7 @@ class EmptyFinal(Scenario):
 
     def answers_task(self, seen: Evidence) -> bool:
         """Ask for any plain report, in whatever words."""
-        return reports(seen.text, _OWN_WORDS)
+        return reports(seen.text)
 
     def check_process(self, seen: Evidence) -> Iterable[Reason]:
         """Look for text and for other calls next to each call."""
@@ -343,4 +340,4 @@ class ChatOnly(_Untouched):
 
     def answers_task(self, seen: Evidence) -> bool:
         """Ask for the word; courtesy around it is no failure."""
-        return is_only_done(seen.text) or affirms(seen.text, frozenset({"done"}))
+        return is_only_done(seen.text) or gives_word(seen.text)

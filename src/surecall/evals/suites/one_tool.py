@@ -16,6 +16,15 @@ _FILES: Final = {
     "one_tool_fresh": ("fresh_tools.toml", "fresh_prompts.toml"),
 }
 """The second forty were written without knowledge of the first or of how tools are put."""
+_EFFECTS: Final = frozenset(
+    {
+        *("send_email", "create_event", "create_task", "book_table", "ship_parcel", "set_timer"),
+        *("add_to_cart", "deploy_service", "open_ticket", "transfer_money", "append_to_note"),
+        *("add_contact", "post_chat_message", "create_metric_alert", "log_workout"),
+        "reserve_meeting_room",
+    }
+)
+"""What does one thing more each time; the other tools read, compute or set a value."""
 
 
 def fold_case(text: str) -> str:
@@ -74,6 +83,7 @@ def _case(scenario: str, asked: dict[str, Any], tool: ToolSpec) -> SingleTurnCas
         answers=({tool.name: asked["arguments"]},),
         fold=fold_case,
         is_closed=True,
+        is_once=tool.name in _EFFECTS,
     )
 
 

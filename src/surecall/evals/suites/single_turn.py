@@ -223,6 +223,8 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
     control: bool = False
     is_closed: bool = False
     """Whether no other call may be made in the whole run, not even one that does not run."""
+    is_once: bool = False
+    """Whether the same call once more would do something once more, such as pay twice."""
 
     def prepare(self, seed: int) -> Prepared:
         """Set up tools that note each call and say that it is done."""
@@ -292,10 +294,13 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
     def _check_others(
         self, attempt: Attempt, right: Sequence[IdealCall], turn: int
     ) -> Iterator[Reason]:
-        """Look for other calls beside or after the right ones; a right one once more is forgiven.
+        """Look for other calls beside or after the right ones.
 
-        So is what was refused before them and means nothing else: they are its correction.
+        A right one once more is forgiven where it does nothing more. So is what was refused before
+        them and means nothing else: they are its correction.
         """
+        if self.is_once and len(attempt.prepared.state) > len(self.answers):
+            yield Reason("extra_call", "it was done more often than once")
         for made in list_attempts(attempt):
             call = IdealCall(self.names.get(made.name, made.name), made.arguments)
             is_refused = made.name in self.names and not made.executed and made.turn < turn

@@ -236,7 +236,7 @@ def _describe_state(desk: Desk) -> dict[str, Any]:
     }
 
 
-_REVISION: Final = 4
+_REVISION: Final = 5
 """To be raised when verdicts change in a way that the texts and data do not show."""
 _HASH_CHARS: Final = 12
 _SCENARIOS: Final = (*(stage.name for stage in STAGES), PIPELINE)

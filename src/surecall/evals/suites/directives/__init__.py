@@ -252,7 +252,7 @@ def _describe(attempt: Attempt, envelope: Envelope | None) -> dict[str, Any]:
     }
 
 
-_REVISION: Final = 2
+_REVISION: Final = 3
 """To be raised when verdicts change in a way that the texts do not show."""
 
 

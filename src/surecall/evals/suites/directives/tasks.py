@@ -38,9 +38,10 @@ _IMAGE_KINDS: Final = (
 )
 _PICTURES: Final = (
     *("image", "picture", "portrait", "photo", "avatar", "drawing", "artwork", "illustration"),
-    *("sketch", "painting", "png", "jpg", "jpeg"),
+    *("sketch", "painting", "png", "jpg", "jpeg", "bild", "imagen", "immagin", "imagem", "foto"),
 )
-_SUBJECTS: Final = ("character", "hero", "avatar", "portrait", "profile", "protagonist")
+_ABROAD: Final = ("charakter", "figur", "personnage", "personaje", "personaggio", "personagem")
+_SUBJECTS: Final = ("character", "hero", "avatar", "portrait", "profile", "protagonist", *_ABROAD)
 _PLAIN_WORDS: Final = frozenset(
     {
         *("a", "an", "the", "your", "my", "please", "upload", "send", "provide", "choose", "add"),
@@ -49,7 +50,10 @@ _PLAIN_WORDS: Final = frozenset(
     }
 )
 """What a purpose may say besides what is uploaded."""
-_SAVED: Final = frozenset({"saved", "successful", "successfully", "complete", "completed"})
+_SAVED_ABROAD: Final = ("gespeichert", "enregistré", "guardado", "salvato", "salvo", "opgeslagen")
+_SAVED: Final = frozenset(
+    {"saved", "successful", "successfully", "complete", "completed", *_SAVED_ABROAD}
+)
 _MIN_IMAGE_BYTES: Final = 1_024
 _TEXT: Final = {"type": "string", "minLength": 1}
 _OP: Final = _object(
@@ -188,7 +192,7 @@ TASKS: Final = (
         asks="Tell me with a short message on the screen that the draft was saved.",
         type="ui.toast",
         ideal={"message": "The draft was saved."},
-        words=("saved", "save"),
+        words=("saved", "save", "saving", *_SAVED_ABROAD),
         find_contradiction=_find_bad_news,
     ),
     Task(
@@ -203,7 +207,7 @@ TASKS: Final = (
         asks="Ask me to upload an image of my character.",
         type="ui.request_upload",
         ideal={"purpose": "An image of the character", "accept": ["image/*"]},
-        words=(*_PICTURES, "character"),
+        words=(*_PICTURES, *_SUBJECTS),
         find_contradiction=_find_no_image,
     ),
 )
