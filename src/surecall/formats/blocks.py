@@ -11,7 +11,7 @@ from surecall.records import Receipt
 from .base import Found, TextCall
 from .names import parameter_names
 from .source import NeedMore, Source
-from .tags import Grammar, Tag, has_only_attributes, skip_debris, tag_receipt
+from .tags import ElementGrammar, Grammar, Tag, has_only_attributes, skip_debris, tag_receipt
 from .text_values import (
     ARGUMENT_CONTAINERS,
     Builder,
@@ -207,6 +207,8 @@ class _BlockReader:
 
         Next to parameters of their own, only attributes that can be nothing else are arguments.
         """
+        if not isinstance(self._grammar, ElementGrammar):
+            return
         head, given = self._head, {parameter.key for parameter in self._parameters}
         for key, text in head.attributes.items():
             is_known = key in ARGUMENT_CONTAINERS or key in self._properties
