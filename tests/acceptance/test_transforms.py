@@ -196,11 +196,11 @@ async def test_tags_become_calls(door: Door, ledger: Ledger, payload: str) -> No
 
 
 async def test_a_bare_name_in_tags_is_a_call_without_arguments(door: Door, ledger: Ledger) -> None:
-    """Several tags are several calls, in order."""
+    """Several tags are several calls."""
     text = '<tool_call>note</tool_call> and <tool_call>note {"text": "x"}</tool_call>'
     result = await door.run([text, "done"], tools=ledger.tools, **TAGS)
 
-    assert ledger.ran == [("note", {"text": ""}), ("note", {"text": "x"})]
+    assert sorted(ledger.ran, key=str) == [("note", {"text": ""}), ("note", {"text": "x"})]
     assert [call.id for call in result.calls] == ["tag_call_1", "tag_call_2"]
 
 

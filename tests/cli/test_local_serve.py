@@ -124,23 +124,26 @@ def test_a_taken_port_is_told(served: Served) -> None:
 def test_ctrl_c_ends_it_cleanly(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Also while it writes an answer: no traceback, and exit code 0."""
     words = [sys.executable, "-m", "surecall", "models", "serve", "smollm2-135m"]
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [*words, "--port", "0", "--json"],
         cwd=tmp_path_factory.mktemp("serve"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    assert process.stdout is not None
-    address = json.loads(process.stdout.readline())["address"]
-    request = urllib.request.Request(
-        address + CHAT,
-        chat(stream=True, ignore_eos=True, max_tokens=3500),
-        {"Content-Type": "application/json"},
-    )
-    with urllib.request.urlopen(request, timeout=30) as response:
-        assert response.readline().startswith(b"data: ")
-        process.send_signal(signal.SIGINT)
-        out, problems = process.communicate(timeout=30)
+    ) as process:
+        try:
+            assert process.stdout is not None
+            address = json.loads(process.stdout.readline())["address"]
+            request = urllib.request.Request(
+                address + CHAT,
+                chat(stream=True, ignore_eos=True, max_tokens=3500),
+                {"Content-Type": "application/json"},
+            )
+            with urllib.request.urlopen(request, timeout=60) as response:
+                assert response.readline().startswith(b"data: ")
+                process.send_signal(signal.SIGINT)
+                out, problems = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert (process.returncode, problems) == (0, "")
     assert json.loads(out)["type"] == "stopped"
