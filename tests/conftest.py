@@ -1,5 +1,7 @@
 """What all tests may use: those of the plugin run pytest inside pytest."""
 
+import signal
+
 import pytest
 from hypothesis import settings
 
@@ -7,6 +9,9 @@ pytest_plugins = ["pytester"]
 
 settings.register_profile("surecall", settings.default, deadline=None)  # no test asserts a time
 settings.load_profile("surecall")
+
+# A shell's background jobs ignore Ctrl-C, and so would the commands that tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _SLOW = (
     "/browser/",
