@@ -60,6 +60,7 @@ FAMILIES = (
     Family("minimax_m1", render.render_minimax_m1, ('<tool_calls>{"name":"x"}\n',)),
     Family("apriel", render.render_apriel, ("<tool_calls>[", "<tool_calls>- name: x\n")),
     Family("nemotron", render.render_nemotron, ("<TOOLCALL>[{",)),
+    Family("lmstudio", render.render_lmstudio, ("[TOOL_REQUEST]", '[TOOL_REQUEST]{"')),
     Family("granite", render.render_granite, ("<|tool_call|>[{",), "token_json"),
     Family("phi", render.render_phi, ('<|tool_call|>["',), "token_json"),
     Family("gigachat", render.render_gigachat, ('<|function_call|>{"',), "token_json"),

@@ -96,6 +96,13 @@ ACCEPTED = (
         f'<tool_call>{PING}</tool_call>\n<tool_response>{{"ok": true}}</tool_response>\nDone.',
         (PINGED,),
     ),
+    FormatCase(
+        "arguments in single quotes, as Glaive's",
+        """<functioncall> {"name": "dim_lamp", "arguments": '{"room": "hall", "level": 3}'}""",
+        (("dim_lamp", '{"room": "hall", "level": 3}'),),
+        ("replace_quotes",),
+    ),
+    FormatCase("in one word", f"<functioncall>{LAMP}</functioncall>", (DIMMED,)),
     FormatCase("an empty array", "Fine.<tool_calls>[]</tool_calls>", (), content="Fine."),
     *(
         FormatCase(f"<{tag}>", f"Now:\n<{tag}>\n{LAMP}\n</{tag}>", (DIMMED,), content="Now:")

@@ -81,6 +81,12 @@ def render_nemotron(calls: Calls, text_before: str = "", text_after: str = "") -
     return f"{text_before}<TOOLCALL>{_json(_objects(calls))}</TOOLCALL>{text_after}"
 
 
+def render_lmstudio(calls: Calls, text_before: str = "", text_after: str = "") -> str:
+    """An object in brackets of its own, as LM Studio teaches models without a format."""
+    blocks = [f"[TOOL_REQUEST]{_json(item)}[END_TOOL_REQUEST]" for item in _objects(calls)]
+    return text_before + "\n".join(blocks) + text_after
+
+
 def render_gigachat(calls: Calls, text_before: str = "", text_after: str = "") -> str:
     """A token before each object."""
     blocks = [f"<|function_call|>{_json(item)}" for item in _objects(calls)]

@@ -18,6 +18,8 @@ NAME_KEYS: Final = (
     "name",
     "tool_name",
     "function_name",
+    "toolName",
+    "functionName",
     "tool",
     "function",
     "action",
@@ -37,11 +39,31 @@ ARGUMENT_KEYS: Final = (
     "tool_parameters",
     "function_args",
     "tool_arguments",
+    "toolInput",
+    "toolArgs",
+    "actionInput",
     "arguments_json",
 )
-LIST_KEYS: Final = ("tool_calls", "toolcalls", "toolCalls", "calls", "functions", "tool_uses")
-ONE_KEYS: Final = ("function", "function_call", "tool_call")
-ID_KEYS: Final = ("id", "tool_call_id", "call_id")
+LIST_KEYS: Final = (
+    "tool_calls",
+    "toolcalls",
+    "toolCalls",
+    "function_calls",
+    "functionCalls",
+    "calls",
+    "functions",
+    "tool_uses",
+)
+ONE_KEYS: Final = (
+    "function",
+    "function_call",
+    "functionCall",
+    "tool_call",
+    "toolCall",
+    "tool_use",
+    "toolUse",
+)
+ID_KEYS: Final = ("id", "tool_call_id", "call_id", "toolCallId", "toolUseId")
 _META_KEYS: Final = frozenset({*ID_KEYS, "type", "index"})
 _RESULT_KEYS: Final = frozenset({"result", "output", "content", "tool_call_id"})
 _JSON_TYPES: Final = ("string", "integer", "number", "boolean", "array", "object", "null")

@@ -172,6 +172,8 @@ _TAGS: Final = {
     "<tool_calls>": _Tag("</tool_calls>"),
     "<TOOLCALL>": _Tag("</TOOLCALL>"),
     "<function_call>": _Tag("</function_call>", has_closer=False),
+    "<functioncall>": _Tag("</functioncall>", has_closer=False),
+    "[TOOL_REQUEST]": _Tag("[END_TOOL_REQUEST]"),
     "<tools>": _Tag("</tools>", "damaged"),
     "<tool>": _Tag("</tool>", "damaged"),
     "<function>": _Tag("</function>", "damaged"),

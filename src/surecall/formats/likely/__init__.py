@@ -34,6 +34,7 @@ _BETWEEN: Final = re.compile(
     r"(?:[\s,;+&\[\](){}\"'`*|]++|-\s|\d{1,3}+[.)]\s|and\b|then\b|</?+[\w|:.-]{1,40}+>)*+"
 )
 _BEFORE: Final = re.compile(r"(?:[\[({\"'`*\s]|<[|/]?+[\w:.-]{1,40}+[|]?+>)++\Z")
+_LAST_TAG: Final = re.compile(r"(<\|?+|\[)([\w:.-]{1,40}+(?:\|?+>|\]))\Z")
 _LIST_MARKS: Final = frozenset("[<")
 _WINDOW: Final = 160
 _AFTER: Final = re.compile(r"(?:[\])}\"'`*;,]|[ \t]*+<[|/]?+[\w:.-]{1,40}+[|]?+>)*+")
@@ -141,6 +142,9 @@ def _is_mention(layout: Layout, group: _Group) -> bool:
     names = {name for one in group.candidates for name in one.names}
     if not names.isdisjoint(layout.assigned_names if names else ()):
         return True
+    is_json = group.fence is None and group.candidates[0].format == "bare_json"
+    if is_json and _is_all_between_tags(layout.text, group.start, group.end):
+        return False
     opened = _BEFORE.search(layout.text, max(0, group.start - _WINDOW), group.start)
     place = Place(
         group.start,
@@ -151,6 +155,20 @@ def _is_mention(layout: Layout, group: _Group) -> bool:
         subjects=subjects_of(call for one in group.candidates for call in one.calls),
     )
     return bool(why_mention(layout, place, group.fence))
+
+
+def _is_all_between_tags(text: str, start: int, end: int) -> bool:
+    """Tell whether pairs of tags around a place, of whatever name, are the rest of the text."""
+    before, after = text[:start].strip(), text[end:].strip()
+    if not before or len(before) + len(after) > _WINDOW:
+        return False
+    while before:
+        tag = _LAST_TAG.search(before)
+        closer = f"{tag[1]}/{tag[2]}" if tag else ""
+        if tag is None or not after.startswith(closer):
+            return False
+        before, after = before[: tag.start()].rstrip(), after[len(closer) :].lstrip()
+    return not after
 
 
 def _calls_of(plain: Unescaped, groups: list[_Group]) -> Iterator[LikelyCall]:
