@@ -1,15 +1,19 @@
 """JSON without markers: which objects are calls, and which are answers."""
 
+import json
+
 import pytest
 
 from support.read_text import TOOLS, check_splits, read
 from support.text_cases import EVERY, TextCase, check_case, check_no_call
 from surecall.formats.bare_json import BareJson
 from surecall.formats.tagged_json import TaggedJson
+from surecall.reading import read_reply
 from surecall.records import ToolSpec
 
 LAMP = ("dim_lamp", {"room": "a"})
 PING = ("ping", {})
+TAGGED = (TaggedJson(), BareJson())
 SHAPES = (
     TextCase("arguments", '{"name": "dim_lamp", "arguments": {"room": "a"}}', (LAMP,)),
     TextCase("parameters", '{"name": "dim_lamp", "parameters": {"room": "a"}}', (LAMP,)),
@@ -27,6 +31,7 @@ SHAPES = (
         "action with text",
         '{"action": "ferry_times", "action_input": "Pier 4"}',
         (("ferry_times", {"origin": "Pier 4"}),),
+        rules=("only_parameter",),
     ),
     TextCase("function", '{"type": "function", "function": "ping", "parameters": {}}', (PING,)),
     TextCase(
@@ -125,6 +130,35 @@ def test_known_shapes_are_calls(case: TextCase) -> None:
     check_case(case)
 
 
+@pytest.mark.parametrize("closer", ["</tool_call>", "\n</tool_calls>", " </function_call>\nNow:"])
+def test_a_closer_is_enough_of_a_marker(closer: str) -> None:
+    """What opens the call may be in the prompt, so that the reply begins behind it."""
+    text = f'{{"name": "dim_lamp", "arguments": {{"room": "a"}}}}{closer}'
+    (call,) = check_splits(text, EVERY).calls
+    assert ((call.name, call.arguments), call.state) == (LAMP, "whole")
+    assert [receipt.rule for receipt in call.receipts] == ["missing_opener"]
+    first = text.removesuffix("Now:")
+    both = check_splits(f'{first}<tool_call>{{"name": "ping"}}</tool_call>', TAGGED)
+    assert [call.name for call in both.calls] == ["dim_lamp", "ping"]
+
+
+@pytest.mark.parametrize(
+    "text", ['{"name": "Ada", "age": 3}', '{"name": "fly", "arguments": {}}', "Close it with"]
+)
+def test_a_closer_alone_makes_nothing_a_call(text: str) -> None:
+    """Text before it that is not a call stays as it is."""
+    check_no_call(f"{text}</tool_call>")
+
+
+@pytest.mark.parametrize("text", ["origin=Pier 4", "Origin: Pier 4", "null", "{origin: Pier 4"])
+def test_text_that_is_not_a_plain_value_stays_what_it_is(text: str) -> None:
+    """It is not taken for the value of the only parameter: whoever reads it refuses it."""
+    found = read(json.dumps({"action": "ferry_times", "action_input": text}), [BareJson()])
+    assert [(call.name, call.arguments) for call in found.calls] == [("ferry_times", text)]
+    reading = read_reply(json.dumps({"action": "ferry_times", "action_input": text}), tools=TOOLS)
+    assert [call.arguments for call in reading.calls] == [None]
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -191,5 +225,5 @@ def test_schema_that_takes_more_keys_takes_them() -> None:
 def test_marked_call_makes_bare_ones_echoes() -> None:
     """Behind a call with markers, JSON is not another call."""
     call = '{"name": "ping", "arguments": {}}'
-    found = read(f"<tool_call>{call}</tool_call>\n{call}", (TaggedJson(), BareJson()))
+    found = read(f"<tool_call>{call}</tool_call>\n{call}", TAGGED)
     assert [found.name for found in found.calls] == ["ping"]

@@ -34,6 +34,19 @@ ACCEPTED = (
         f'<call name="dim_lamp">\n{ROOM}\n</call>',
         (HALL,),
     ),
+    FormatCase("tool_for_invoke", f'<tool name="dim_lamp">\n{ROOM}\n</tool>', (HALL,)),
+    FormatCase(
+        "values_as_attributes",
+        '<invoke name="dim_lamp"><parameter name="room" value="hall"/>'
+        '<parameter name="level" value="3"></parameter></invoke>',
+        (("dim_lamp", {"room": "hall", "level": 3}),),
+        ("attribute_arguments", "attribute_arguments"),
+    ),
+    FormatCase(
+        "an_empty_value",
+        '<invoke name="dim_lamp"><parameter name="room"/></invoke>',
+        (("dim_lamp", {"room": ""}),),
+    ),
     FormatCase("call_record", f'<call_record tool="dim_lamp">{ROOM}</call_record>', (HALL,)),
     FormatCase(
         "single_quotes",
@@ -199,6 +212,20 @@ def test_other_markup_with_a_prefix_stays_text(text: str) -> None:
     """A prefix alone says nothing."""
     found = check_splits(text, (PrefixedInvoke(),))
     assert (found.content, found.calls) == (text, [])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        '<parameter name="room" value="hall">attic</parameter>',
+        '<parameter name="room" val="hall"/>',
+        '<parameter key="room" value="hall"/>',
+    ],
+)
+def test_a_value_that_is_given_twice_or_under_another_name_is_refused(value: str) -> None:
+    """It is neither left out nor replaced by an empty one."""
+    found = check_splits(f'<invoke name="dim_lamp">{value}</invoke>', FORMATS)
+    assert [(call.name, call.state) for call in found.calls] == [("dim_lamp", "unreadable")]
 
 
 def test_a_call_may_carry_an_id() -> None:

@@ -13,22 +13,35 @@ CASES = (
         (FERRY,),
         "Thought: when?",
     ),
-    TextCase("text", "Action: ferry_times\nAction Input: Pier 4\nObservation:", (FERRY,)),
-    TextCase("text in quotes", 'Action: ferry_times\nAction Input: "Pier 4"\n', (FERRY,)),
+    TextCase(
+        "text",
+        "Action: ferry_times\nAction Input: Pier 4\nObservation:",
+        (FERRY,),
+        rules=("only_parameter",),
+    ),
+    TextCase(
+        "text in quotes",
+        'Action: ferry_times\nAction Input: "Pier 4"\n',
+        (FERRY,),
+        rules=("only_parameter",),
+    ),
     TextCase(
         "lines that begin like a label",
         "Action: ferry_times\nAction Input: Pier\nObservatory\nActions\nAktionstag\nObservation: 9",
         (("ferry_times", {"origin": "Pier\nObservatory\nActions\nAktionstag"}),),
+        rules=("only_parameter",),
     ),
     TextCase(
         "quotes around words of the text",
         "Action: ferry_times\nAction Input: 'a' and 'b'",
         (("ferry_times", {"origin": "'a' and 'b'"}),),
+        rules=("only_parameter",),
     ),
     TextCase(
         "text in a fence",
         "Action: ferry_times\nAction Input: ```\nPier 4\n```",
         (("ferry_times", {"origin": "```\nPier 4\n```"}),),
+        rules=("only_parameter",),
     ),
     TextCase("a label without its colon", "Action: ping\nObservation", (("ping", {}),)),
     TextCase("numbers", f"Action 1: ferry_times\nAction Input 1: {INPUT}", (FERRY,)),
@@ -57,7 +70,7 @@ CASES = (
         "written with brackets",
         "Action: ferry_times[Pier 4]",
         (FERRY,),
-        rules=("split_action",),
+        rules=("only_parameter", "split_action"),
     ),
     TextCase("nothing to give", "Action: ping\nObservation: up", (("ping", {}),)),
     TextCase("no input", "Action: ping\nAction Input: None", (("ping", {}),)),
@@ -65,6 +78,16 @@ CASES = (
         "text for many parameters",
         "Action: save_note\nAction Input: buy milk",
         (("save_note", {"title": "buy milk"}),),
+        rules=("only_parameter",),
+    ),
+    *(
+        TextCase(
+            f"{text!r} is not plain",
+            f"Action: ferry_times\nAction Input: {text}",
+            (("ferry_times", text),),
+            states=("unreadable",),
+        )
+        for text in ("origin=Pier 4", "Origin: Pier 4", "null", '["Pier 4"')
     ),
     TextCase(
         "cut",

@@ -30,6 +30,13 @@ ACCEPTED = (
         ("repeated_opener", "repeated_opener"),
     ),
     FormatCase(
+        "closed twice",
+        f"<tool_call>{LAMP}</tool_call>\n</tool_call> So.",
+        (DIMMED,),
+        ("stray_closing_tag",),
+        content=" So.",
+    ),
+    FormatCase(
         "one brace too many",
         f"<tool_call>{LAMP}}}\n</tool_call>",
         (DIMMED,),

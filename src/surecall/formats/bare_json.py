@@ -8,9 +8,10 @@ from msgspec import structs
 from surecall.jsontext import repair_json
 from surecall.limits import MAX_VALUE_DEPTH
 
-from .base import CallFormat, Found, TextCall
+from .base import CallFormat, Found, TextCall, add_receipts
 from .endings import note_leftovers, skip_leftovers, skip_to_end
 from .fitting import KNOWN_KEYS, Gated, gate_value
+from .json_block import receipt
 from .shapes import read_json_calls
 from .source import Source
 
@@ -20,6 +21,10 @@ _NEAR: Final = 4096
 _TOO_DEEP: Final = -1
 _NO_MORE: Final = -1
 _QUOTES: Final = {'"': '"', "'": "'", "“": "”"}
+_CLOSERS: Final = {
+    f"</{tag}>": f"<{tag}>" for tag in ("tool_call", "tool_calls", "function_call", "TOOLCALL")
+}
+"""Tags that close calls; what opens them may be in the prompt, or be lost."""
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*+")
 _OPENERS_ONLY: Final = re.compile(
     rf'(?:(?:[^"{{}}\[\]]++|"(?:[^"\\]++|\\.)*+")*+[{{\[]){{{MAX_VALUE_DEPTH + 1}}}', re.DOTALL
@@ -163,31 +168,38 @@ def _is_too_deep(source: Source, at: int) -> bool:
 
 
 class BareJson(CallFormat):
-    """JSON from the start of a line to the end of the message, all of it calls that fit."""
+    """JSON from the start of a line to a closer or the end of the message, all calls that fit."""
 
     name = "bare_json"
     line_start = True
     literals = ("{", "[")
 
     def read(self, source: Source, at: int) -> Found | None:
-        """Read values up to the end of the message."""
+        """Read values up to a closer, or to the end of the message."""
         if not begins_like_call(source, at):
             return None
         row = read_row(source, at)
         if row is None:
             return None
         rest = row.end if row.is_cut else skip_leftovers(source, row.end)
-        end = rest if row.is_cut else skip_to_end(source, rest)
+        closer = "" if row.is_cut else source.starts_any(_CLOSERS, source.skip_space(rest))
+        if closer:
+            end = source.skip_space(rest) + len(closer)
+        else:
+            end = rest if row.is_cut else skip_to_end(source, rest)
         if end is None:
             return None
         gated = gate_row(source, row)
-        if gated is None:
+        if gated is None or (closer and not gated.calls):
             return None
-        leftovers = source.text[row.end : rest].strip("; \t\r\n")
+        calls = note_leftovers(gated.calls, source.text[row.end : rest].strip("; \t\r\n"))
+        if closer:
+            why = f"only {closer} is there"
+            calls = add_receipts(calls, receipt("missing_opener", "", _CLOSERS[closer], why))
         return Found(
             end=end,
-            calls=note_leftovers(gated.calls, leftovers),
+            calls=calls,
             content=gated.content,
             reasoning=gated.reasoning,
-            grade="bare",
+            grade="damaged" if closer else "bare",
         )

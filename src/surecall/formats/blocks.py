@@ -38,6 +38,8 @@ _MAX_OTHER_CHARS: Final = 1024
 _CLOSERS: Final = ("close_section", "close_call", "close_value")
 _CDATA: Final = ("<![CDATA[", "]]>")
 _LABELS: Final = frozenset({"name", "tool"})
+_VALUE: Final = "value"
+_VALUE_ATTRIBUTES: Final = frozenset({*_LABELS, _VALUE, "string", "type"})
 _ABOUT_THE_CALL: Final = frozenset({"id", "index", "type", "string"})
 """Attributes of a call's tag that are no arguments, unless the tool has such a parameter."""
 _LOSSY: Final = frozenset({"key_without_value", "missing_closing_tag"})
@@ -230,7 +232,8 @@ class _BlockReader:
             self._note(tag.rule, tag.start, tag.end, tag.label)
         if tag.closed:
             if tag.label:
-                self._parameters.append(Parameter(tag.label, "", tag))
+                self._parameters.append(Parameter(tag.label, self._text_of(tag, ""), tag))
+            self._is_certain = self._is_certain and bool(tag.label or not tag.attributes)
             return tag.end
         self._is_certain = self._is_certain and bool(tag.label)
         if self._source.starts(_CDATA[0], skip := skip_debris(self._source, tag.end)):
@@ -251,8 +254,23 @@ class _BlockReader:
         if found.rule:
             self._note(found.rule, found.end, max(found.resume, found.end), tag.label)
         self._is_certain = self._is_certain and found.certain
-        self._parameters.append(Parameter(tag.label, strip_padding(text, self._padding), tag))
+        text = self._text_of(tag, strip_padding(text, self._padding))
+        self._parameters.append(Parameter(tag.label, text, tag))
         return found.resume
+
+    def _text_of(self, tag: Tag, inner: str) -> str:
+        """Return the text of a value, which may be an attribute: `<param name="K" value="V"/>`."""
+        if inner.strip() or not isinstance(self._grammar, ElementGrammar):
+            self._is_certain = self._is_certain and _VALUE not in tag.attributes
+            return inner
+        is_clear = tag.attributes.keys() <= _VALUE_ATTRIBUTES and has_only_attributes(
+            self._written(tag)
+        )
+        self._is_certain = self._is_certain and (is_clear or not tag.attributes)
+        if _VALUE not in tag.attributes:
+            return inner
+        self._note("attribute_arguments", tag.start, tag.end, tag.label)
+        return tag.attributes[_VALUE]
 
     def _read_cdata(self, tag: Tag, at: int) -> int | None:
         text = ""

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from surecall.errors import JSONTextError
 from surecall.jsontext import decode, repair_json
-from surecall.records import Receipt
+from surecall.records import Receipt, clip
 
 from .base import TextCall
 from .names import PLACEHOLDERS, ToolNames, parameter_names
@@ -68,6 +68,18 @@ def single_parameter(parameters: dict[str, Any] | None) -> str | None:
     return None
 
 
+def name_lone_text(parameters: dict[str, Any] | None, text: str) -> str | None:
+    """Return the parameter that plain text is the value of, if it can be meant for one only.
+
+    JSON that is broken, a word for nothing, and values with names of their own are not plain.
+    """
+    if _NOT_PLAIN.match(text):
+        return None
+    named = _NAMED_VALUE.match(text)
+    known = {name.lower() for name in parameter_names(parameters)}
+    return None if named and named[1].lower() in known else single_parameter(parameters)
+
+
 def code_call(tools: ToolNames, code: str, *, is_ended: bool = True) -> TextCall | None:
     """Return raw code as a call of the one tool that runs code, if there is exactly one.
 
@@ -95,6 +107,9 @@ _BESIDE: Final = frozenset({*ID_KEYS, *_THOUGHT_KEYS, "type", "index"})
 _TYPES: Final = frozenset({"function", "function_call", "tool_call", "tool_use", "tool"})
 _FINAL: Final = "final answer"
 _MAX_CALLS: Final = 128
+
+_NOT_PLAIN: Final = re.compile(r"\s*+(?:\Z|\{|\[\s*+[\[\]{\"'\d-]|(?i:null|none)\s*+\Z)")
+_NAMED_VALUE: Final = re.compile(r"[\s\"'*`-]*+([^\W\d][\w-]{0,60}+)[\"'*`]*+\s*+[=:]")
 
 _FILL_IN: Final = re.compile(
     r"\s*+(?:\.{3}|…|<\.{3}>|\{\{[^{}]{0,60}+\}\}|YOUR[_ -][A-Z_ -]{1,40}+|[A-Z_]{1,40}?_HERE"
@@ -275,21 +290,25 @@ class _Gate:
                 raise _Refused
             self._add(name, text, own_id)
             return
-        only = single_parameter(parameters)
-        if only is None:
+        if single_parameter(parameters) is None:
             raise _Refused
-        self._take(name, {only: text}, own_id)
+        only = name_lone_text(parameters, text)
+        if only is None:
+            self._add(name, text, own_id)
+            return
+        self._take(name, {only: text}, own_id, Receipt("only_parameter", "text", clip(text), only))
 
-    def _take(self, name: str, arguments: dict[str, Any], own_id: str | None) -> None:
+    def _take(
+        self, name: str, arguments: dict[str, Any], own_id: str | None, *receipts: Receipt
+    ) -> None:
         parameters = self._tools.parameters(name)
         if not fits(parameters, arguments) or _is_definition(arguments, parameters):
             raise _Refused
-        self._add(name, arguments, own_id)
+        self._add(name, arguments, own_id, *receipts)
 
-    def _add(self, name: str, arguments: Any, own_id: str | None) -> None:
-        self._calls.append(
-            TextCall(name=name, arguments=arguments, id=own_id, receipts=self._receipts)
-        )
+    def _add(self, name: str, arguments: Any, own_id: str | None, *receipts: Receipt) -> None:
+        noted = (*self._receipts, *receipts)
+        self._calls.append(TextCall(name=name, arguments=arguments, id=own_id, receipts=noted))
 
     def _pass_beside(self, record: dict[str, Any], *expected: str) -> None:
         """Check that nothing stands beside the expected keys that makes it something else."""

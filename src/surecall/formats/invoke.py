@@ -29,10 +29,10 @@ _PREFIX: Final = r"(?:[A-Za-z][\w.-]{0,31}+:)?+"
 _NAMESPACED: Final = re.compile(r"(?:[A-Za-z][\w.-]{0,31}+)?")
 _NAME: Final = re.compile(r"[^\s<>\"'`{}()\[\]]*+")
 _STRAY_WORDS: Final = ("count\n", "call\n")
-_BARE: Final = ("<invoke", f"<{_NAMESPACE}invoke", "<call name=", "<call_record")
+_BARE: Final = ("<invoke", f"<{_NAMESPACE}invoke", "<call name=", "<call_record", "<tool name=")
 
 INVOKE_GRAMMAR: Final = ElementGrammar(
-    calls=("invoke", "call_record", "function_call", "call"),
+    calls=("invoke", "call_record", "function_call", "call", "tool"),
     values=("parameter", "param", "argument", "arg"),
     sections=("function_calls", "tool_calls", "tool_call", "dots_function_call"),
     prefix=_PREFIX,

@@ -12,7 +12,7 @@ from surecall.records import Receipt, clip
 
 from .bare_json import begins_like_call, gate_row, read_row
 from .base import CallFormat, Found, TextCall
-from .fitting import fits, has_required, single_parameter
+from .fitting import fits, has_required, name_lone_text
 from .names import parameter_names
 from .python_calls import read_python_calls
 from .pythonic import read_calls_in_python, text_calls_of
@@ -218,10 +218,11 @@ def _with_text(source: Source, name: str, text: str) -> TextCall | None:
         return TextCall(name=name, arguments={})
     if (given := _keywords_of(text, parameters)) is not None:
         return TextCall(name=name, arguments=given)
-    only = single_parameter(parameters)
+    only = name_lone_text(parameters, text)
     if only is None:
         return TextCall(name=name, arguments=text, state="unreadable")
-    return TextCall(name=name, arguments={only: _plain(text)})
+    receipt = Receipt("only_parameter", "text", clip(text), only)
+    return TextCall(name=name, arguments={only: _plain(text)}, receipts=(receipt,))
 
 
 def _keywords_of(text: str, parameters: dict[str, Any]) -> dict[str, Any] | None:

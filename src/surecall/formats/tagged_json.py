@@ -213,7 +213,8 @@ class TaggedJson(CallFormat):
         if tag.grade == "damaged" and not _is_alone(source, end, block, receipts):
             return None
         end, echo = _skip_echo(source, end, opener, tag, block.calls)
-        receipts += echo
+        end, strays = _skip_strays(source, end, tag)
+        receipts += echo + strays
         if wrapped:
             end, _ = close_block(source, end, ("</answer>",))
         result = source.starts_any(_RESULTS, source.skip_space(end))
@@ -299,6 +300,16 @@ def _skip_echo(
     if closer != tag.closer:
         return at, []
     return end, [receipt("drop_echo", source.text[here:end], "", "the calls were written twice")]
+
+
+def _skip_strays(source: Source, at: int, tag: _Tag) -> tuple[int, list[Receipt]]:
+    """Return where closers end that follow the one which closed the calls."""
+    end = at
+    while source.starts(tag.closer, here := source.skip_space(end)):
+        end = here + len(tag.closer)
+    if end == at:
+        return at, []
+    return end, [receipt("stray_closing_tag", source.text[at:end], "", "the calls are closed")]
 
 
 def _said(call: TextCall) -> tuple[str, Any]:
