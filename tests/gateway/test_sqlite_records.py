@@ -233,9 +233,9 @@ async def test_looking_for_what_is_rare_uses_an_index(tmp_path: Path) -> None:
     await fill(tmp_path / "requests.db")
     with closing(sqlite3.connect(tmp_path / "requests.db")) as database:
         for wanted in (RecordFilter(code="AUTH"), RecordFilter(outcome="refused")):
-            where, values = sqlite.render_filter(wanted, "?", "instr")
+            where, values = sqlite.render_filter(wanted, sqlite.SQLITE.sign, "instr")
             query = f"EXPLAIN QUERY PLAN {sqlite._SELECT_ROWS} WHERE {where} ORDER BY r.id DESC"
-            plan = str(database.execute(query, values).fetchall())
+            plan = str(database.execute(query, sqlite._named(values)).fetchall())
             assert "USING INDEX requests_" in plan, plan
 
 

@@ -151,7 +151,7 @@ def render_filter(
 
     Args:
         wanted: What is looked for.
-        sign: What numbered values begin with: `?` or `$`.
+        sign: What numbered values begin with, such as `$`.
         find: The function that finds a text inside another.
         before: The page begins below this id.
         after: The page begins above this id.

@@ -12,7 +12,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """How a database writes what others write differently."""
 
     sign: str
-    """What numbered values begin with: `?` or `$`."""
+    """What numbered values begin with, such as `$`."""
     find: str
     """The function that finds a text inside another."""
     table: str
@@ -25,7 +25,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
 
 SQLITE: Final = Dialect(
-    sign="?",
+    sign=":v",  # Python 3.12 warns of `?1`
     find="instr",
     table="requests",
     floor="CAST(",

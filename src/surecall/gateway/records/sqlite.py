@@ -274,7 +274,7 @@ class SqliteRecords:
     ) -> RecordPage:
         """Return a page of records of all workers, the latest first."""
         limit = max(1, min(limit, MAX_PAGE))
-        where, values = render_filter(wanted, "?", "instr", before=before)
+        where, values = render_filter(wanted, SQLITE.sign, SQLITE.find, before=before)
         query = f"{_SELECT_ROWS} WHERE {where} ORDER BY r.id DESC LIMIT {limit + 1}"
         found = await asyncio.to_thread(self._read_all, query, values, limit + 1, latest_first=True)
         records = tuple(record for _, record in islice(found, limit))
@@ -283,7 +283,7 @@ class SqliteRecords:
 
     async def get(self, record_id: str) -> RequestRecord | None:
         """Return one record with its bodies."""
-        query = f"{_SELECT} WHERE r.id = ?"
+        query = f"{_SELECT} WHERE r.id = {SQLITE.sign}1"
         found = await asyncio.to_thread(self._read_all, query, [record_id])
         return found[0][1] if found else None
 
@@ -294,7 +294,7 @@ class SqliteRecords:
         """Yield all records that are wanted, the earliest first, with their bodies."""
         after = ""
         while True:
-            where, values = render_filter(wanted, "?", "instr", after=after)
+            where, values = render_filter(wanted, SQLITE.sign, SQLITE.find, after=after)
             query = f"{_SELECT} WHERE {where} ORDER BY r.id LIMIT {MAX_PAGE}"
             found = await asyncio.to_thread(self._read_all, query, values, MAX_PAGE)
             for _, record in found:
@@ -310,12 +310,13 @@ class SqliteRecords:
     ) -> Figures:
         """Return figures of the records of all workers, file after file."""
         query, values = render_selection(selection, wanted, SQLITE)
+        bound = _named(values)
 
         def read() -> Figures:
             found: Figures = []
             for file in store_files(self.path):
                 found += _read_file(
-                    file, lambda database: database.execute(query, values).fetchall()
+                    file, lambda database: database.execute(query, bound).fetchall()
                 )
             return found
 
@@ -325,8 +326,9 @@ class SqliteRecords:
         self, query: str, values: Sequence[Any], limit: int = 1, *, latest_first: bool = False
     ) -> Sequence[tuple[str, RequestRecord]]:
         """Ask the files of all workers for so many rows each, and merge what they say."""
+        bound = _named(values)
         pages = [
-            _read_file(file, lambda database: database.execute(query, values).fetchall())
+            _read_file(file, lambda database: database.execute(query, bound).fetchall())
             for file in store_files(self.path)
         ]
         merged = heapq.merge(*pages, key=lambda row: row[0], reverse=latest_first)
@@ -461,6 +463,12 @@ def _take_over_log(file: Path) -> int:
     except sqlite3.Error as error:  # the next one may succeed, and commits say what is wrong
         _log.warning("the log of %s was not taken over: %s", file, error)
         return 0
+
+
+def _named(values: Sequence[Any]) -> dict[str, Any]:
+    """Return values under the names that they have in a query."""
+    sign = SQLITE.sign.removeprefix(":")
+    return {f"{sign}{number}": value for number, value in enumerate(values, 1)}
 
 
 def _read_file(file: Path, read: Callable[[sqlite3.Connection], T]) -> T:
