@@ -43,6 +43,13 @@ ACCEPTED = (
         ("attribute_arguments", "attribute_arguments"),
     ),
     FormatCase(
+        "tags_written_twice",
+        '<invoke name="dim_lamp"><parameter name="room"><parameter name="room">hall</parameter>'
+        '</parameter><parameter name="level">3</parameter></invoke>',
+        (("dim_lamp", {"room": "hall", "level": 3}),),
+        ("doubled_word", "stray_closing_tag"),
+    ),
+    FormatCase(
         "an_empty_value",
         '<invoke name="dim_lamp"><parameter name="room"/></invoke>',
         (("dim_lamp", {"room": ""}),),
@@ -226,6 +233,24 @@ def test_a_value_that_is_given_twice_or_under_another_name_is_refused(value: str
     """It is neither left out nor replaced by an empty one."""
     found = check_splits(f'<invoke name="dim_lamp">{value}</invoke>', FORMATS)
     assert [(call.name, call.state) for call in found.calls] == [("dim_lamp", "unreadable")]
+
+
+@pytest.mark.parametrize(
+    "damaged", ['parameter name="level">3', '<parametre name="level">3', '<parameter level">3']
+)
+def test_a_value_does_not_take_in_the_parameter_behind_it(damaged: str) -> None:
+    """Its tag is damaged, so the closing tag before it may be text; a person could not tell."""
+    text = f'<invoke name="dim_lamp">{ROOM}\n{damaged}</parameter>\n</invoke>'
+    found = check_splits(text, FORMATS)
+    assert [(call.name, call.state) for call in found.calls] == [("dim_lamp", "unreadable")]
+
+
+def test_a_value_may_go_on_behind_its_closing_tag() -> None:
+    """What follows does not name a parameter that is missing."""
+    body = "hall</parameter>\nsee <parameter>"
+    text = f'<invoke name="dim_lamp"><parameter name="room">{body}</parameter></invoke>'
+    (call,) = check_splits(text, FORMATS).calls
+    assert (call.arguments, call.state) == ({"room": body}, "whole")
 
 
 def test_a_call_may_carry_an_id() -> None:

@@ -378,3 +378,23 @@ def test_anything_else_is_no_tool(given: Any) -> None:
         read_reply(Reply(content="Hi"), tools=given)
     assert caught.value.code == Code.INVALID_TOOL
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<tool_call>\n{""name": "look", "arguments": {"what": "x"}}\n</tool_call>',
+        '<|tool_call|>[{arguments": {"what": "x"}, "name": "look"}]',
+    ],
+)
+def test_markup_around_something_else_than_a_call_is_noted(text: str) -> None:
+    """What it holds is not shown as an answer, so at least it is said that it was there."""
+    reading = read_reply(text, tools=TOOLS, finish_reason="stop")
+    assert (reading.calls, reading.content) == ((), "")
+    assert [defect.code for defect in reading.defects] == ["CALL_ENTRY_DROPPED"]
+
+
+@pytest.mark.parametrize("text", ["<tool_calls>[]</tool_calls>", "<tool_call>\n</tool_call>"])
+def test_empty_markup_is_nothing(text: str) -> None:
+    """A model that calls nothing may say so in its format."""
+    assert read_reply(text, tools=TOOLS, finish_reason="stop").defects == ()

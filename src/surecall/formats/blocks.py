@@ -1,5 +1,6 @@
 """Calls whose arguments are tagged text values: one call, or all calls of a section."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, cast
 
@@ -17,6 +18,7 @@ from .text_values import (
     Builder,
     Padding,
     Parameter,
+    ValueEnd,
     build_typed,
     find_value_end,
     strip_padding,
@@ -35,6 +37,9 @@ RESULT_MARKERS: Final = (
 """What a model writes when it makes up the result of its own call."""
 
 _MAX_OTHER_CHARS: Final = 1024
+_MAX_TAG_CHARS: Final = 200
+_WORD: Final = re.compile(r"[^\W\d][\w.-]*+")
+_TAG_END: Final = re.compile(r"[^\n<>]{0,60}+(?:>|</)")
 _CLOSERS: Final = ("close_section", "close_call", "close_value")
 _CDATA: Final = ("<![CDATA[", "]]>")
 _LABELS: Final = frozenset({"name", "tool"})
@@ -236,6 +241,7 @@ class _BlockReader:
             self._is_certain = self._is_certain and bool(tag.label or not tag.attributes)
             return tag.end
         self._is_certain = self._is_certain and bool(tag.label)
+        tag = self._skip_repeated(tag)
         if self._source.starts(_CDATA[0], skip := skip_debris(self._source, tag.end)):
             return self._read_cdata(tag, skip + len(_CDATA[0]))
         seen = {parameter.key for parameter in self._parameters} | {tag.label}
@@ -253,24 +259,49 @@ class _BlockReader:
             text = self._drop_wrong_closer(text, tag)
         if found.rule:
             self._note(found.rule, found.end, max(found.resume, found.end), tag.label)
-        self._is_certain = self._is_certain and found.certain
+        is_certain = found.certain and not self._swallows_key(found, seen)
+        self._is_certain = self._is_certain and is_certain
         text = self._text_of(tag, strip_padding(text, self._padding))
         self._parameters.append(Parameter(tag.label, text, tag))
         return found.resume
+
+    def _swallows_key(self, found: ValueEnd, seen: set[str]) -> bool:
+        """Tell whether a value goes on behind a closing tag with what may be a parameter's tag.
+
+        One that is damaged would take its parameter into the value before it.
+        """
+        if found.passed < 0:
+            return False
+        rest = self._source.text[found.passed : min(found.end, found.passed + _MAX_TAG_CHARS)]
+        line = rest.lstrip().partition("\n")[0]
+        missing = set(self._properties) - seen
+        return any(
+            word.group() in missing and _TAG_END.match(line, word.end())
+            for word in _WORD.finditer(line)
+        )
 
     def _text_of(self, tag: Tag, inner: str) -> str:
         """Return the text of a value, which may be an attribute: `<param name="K" value="V"/>`."""
         if inner.strip() or not isinstance(self._grammar, ElementGrammar):
             self._is_certain = self._is_certain and _VALUE not in tag.attributes
             return inner
-        is_clear = tag.attributes.keys() <= _VALUE_ATTRIBUTES and has_only_attributes(
-            self._written(tag)
-        )
-        self._is_certain = self._is_certain and (is_clear or not tag.attributes)
+        if tag.closed or _VALUE in tag.attributes:
+            is_clear = has_only_attributes(self._written(tag))
+            is_clear = is_clear and tag.attributes.keys() <= _VALUE_ATTRIBUTES
+            self._is_certain = self._is_certain and (is_clear or not tag.attributes)
         if _VALUE not in tag.attributes:
             return inner
         self._note("attribute_arguments", tag.start, tag.end, tag.label)
         return tag.attributes[_VALUE]
+
+    def _skip_repeated(self, tag: Tag) -> Tag:
+        """Return the tag of a value, or the same tag right behind it."""
+        written = self._written(tag)
+        here = skip_debris(self._source, tag.end)
+        if self._source.at_end(here) or not self._source.starts(written, here):
+            return tag
+        self._note("doubled_word", tag.start, tag.end, written)
+        return tag._replace(start=here, end=here + len(written))
 
     def _read_cdata(self, tag: Tag, at: int) -> int | None:
         text = ""

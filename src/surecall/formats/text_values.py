@@ -88,6 +88,8 @@ class ValueEnd(NamedTuple):
     """Set when its own closing tag was missing or damaged."""
     certain: bool = True
     """Whether only one reading of the text is well formed."""
+    passed: int = -1
+    """Behind the first closing tag in the value, which did not end it."""
 
 
 class _OpenNestError(Exception):
@@ -132,11 +134,13 @@ class _ValueScan:
         self._mentions = False
         """Whether an opener stands in a line of the value: its closer says nothing about it."""
         self._certain = True
+        self._passed = -1
 
     def run(self, *, nesting: bool) -> ValueEnd | None:
         source, here = self._source, self._at
         self._nest = []
         self._sections, self._mentions, self._certain = 0, False, True
+        self._passed = -1
         while True:
             stop = self._grammar.stops.search(source.text, here)
             if stop is None:
@@ -166,8 +170,9 @@ class _ValueScan:
             if self._grammar.pairs_words and tag.word != self._word:
                 return None
             if self._closes(tag, alone=alone):
-                return ValueEnd(tag.start, tag.end, tag.rule)
+                return ValueEnd(tag.start, tag.end, tag.rule, passed=self._passed)
             self._certain = False
+            self._passed = tag.end if self._passed < 0 else self._passed
         elif tag.kind == "open_section":
             self._sections += alone
             self._mentions = self._mentions or not alone
@@ -195,8 +200,11 @@ class _ValueScan:
         if self._source.at_end(after):
             return True
         follower = self._grammar.tag(self._source, after)
-        if follower is None or follower.kind == "close_value":
+        if follower is None:
             return False
+        if follower.kind == "close_value":  # written twice, unless the value has such an element
+            text = self._source.text[self._at : tag.start]
+            return bool(self._word and text.strip()) and f"<{self._word}" not in text
         if follower.kind == "open_value":
             return True
         alone = alone or _begins_line(self._source.text, follower.start)

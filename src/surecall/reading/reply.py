@@ -35,6 +35,7 @@ from .wording import (
     MENDED,
     REPEATED_KEY,
     doubt_judgement,
+    note_lost,
     note_malformed,
     note_unread,
     refuse_cut,
@@ -173,6 +174,7 @@ class ReplyReader:
         content, seen, is_over_limit = self._read_likely(str(self._content))
         if doubt := doubt_finish(finish_reason):
             self._read = [_doubted(call, doubt) for call in self._read]
+        dropped = self._text.dropped.receipts
         defects = tuple(self._calls.defects)
         if self._text.gave_up or is_over_limit:
             defects = (*defects, _GAVE_UP)
@@ -180,8 +182,8 @@ class ReplyReader:
             calls=tuple(self._read),
             content=content,
             reasoning=str(self._reasoning) or None,
-            defects=(*defects, *map(note_unread, seen)),
-            receipts=self._text.dropped.receipts,
+            defects=(*defects, *note_lost(dropped), *map(note_unread, seen)),
+            receipts=dropped,
             seen=seen,
             finish_reason=finish_reason,
         )

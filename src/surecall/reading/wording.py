@@ -1,6 +1,7 @@
 """What a model reads when a call or a value of its reply is refused, or is not certain."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
@@ -14,6 +15,8 @@ from surecall.schema.explain import show_json
 _ONE_OBJECT: Final = "Send one JSON object, with keys in double quotes and nothing around it."
 _SMALLER: Final = "Send shorter values, or split the work into several calls."
 _AGAIN: Final = "Nothing was run. Make the call again with less: shorter values, or several calls."
+_MARKERS: Final = re.compile(r"<[^<>\n]{1,80}+>|\[/?+[A-Z_]{2,40}+\]")
+_WORD: Final = re.compile(r"\w")
 _KINDS: Final[dict[type, str]] = {
     bool: "a boolean",
     float: "a number",
@@ -222,6 +225,15 @@ def doubt_judgement(why: str) -> str:
 def note_malformed(written: str) -> str:
     """Say what the provider could not read."""
     return f"The provider could not read the call that the model wrote: {clip(written)}"
+
+
+def note_lost(dropped: Iterable[Receipt]) -> Iterator[Defect]:
+    """Note markup for calls that holds something, but nothing that could be read as a call."""
+    for receipt in dropped:
+        written = str(receipt.before)
+        if receipt.rule == "drop_empty_markup" and _WORD.search(_MARKERS.sub("", written)):
+            message = f"Markup for a call holds something else: {clip(written)}"
+            yield Defect(Code.CALL_ENTRY_DROPPED, message, receipt.place)
 
 
 def note_unread(call: ToolCall) -> Defect:
