@@ -127,7 +127,7 @@ def stream_with(name: str, calls: list[dict[str, Any]], broken: str = "") -> byt
         for index, call in enumerate(calls):
             text = broken if broken and call["name"] == "look" else json.dumps(call["input"])
             delta = {"type": "input_json_delta", "partial_json": text}
-            block = {**call, "input": {}}
+            block: dict[str, Any] = {**call, "input": {}}
             events += [
                 ("content_block_start", {"index": index, "content_block": block}),
                 ("content_block_delta", {"index": index, "delta": delta}),
@@ -159,7 +159,9 @@ def _chat_stream(calls: list[dict[str, Any]]) -> bytes:
         deltas.append({"tool_calls": [begun]})
         pieces = [text[:4], text[4:]]
         deltas += [{"tool_calls": [{"index": index, inner: {key: piece}}]} for piece in pieces]
-    chunks = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    chunks: list[dict[str, Any]] = [
+        {"index": 0, "delta": delta, "finish_reason": None} for delta in deltas
+    ]
     chunks.append({"index": 0, "delta": {}, "finish_reason": "tool_calls"})
     head = {"id": "r", "object": "chat.completion.chunk", "model": "m"}
     return b"".join(event({**head, "choices": [choice]}) for choice in chunks) + b"data: [DONE]\n\n"

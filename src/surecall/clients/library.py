@@ -135,9 +135,12 @@ class Library:
         else:
             blocking, waiting = _make_streams(self._module)
             stream = (blocking if self._blocks else waiting)(body, interrupt)
-        kept = [] if last is None else last.headers.multi_items()
-        kept = [pair for pair in kept if pair[0].lower() not in {*_FRAMING, *changed}]
-        own = last.extensions if last is not None and last.status_code == status else {}
+        dropped = {*_FRAMING, *changed}
+        given: list[tuple[str, str]] = [] if last is None else last.headers.multi_items()
+        kept = [(name, value) for name, value in given if name.lower() not in dropped]
+        own: dict[str, Any] = {}
+        if last is not None and last.status_code == status:
+            own = last.extensions
         return self._module.Response(
             status,
             headers=[*kept, *changed.items()],

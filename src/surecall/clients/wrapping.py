@@ -70,9 +70,11 @@ def _copy_with(client: Any, http_client: Any) -> Any:
     try:
         return client.with_options(http_client=http_client)
     except TypeError:
-        made = copy(client)
-    for name in [*vars(made)]:
-        if isinstance(getattr(type(made), name, None), cached_property):
-            delattr(made, name)  # it would go on with the other client
+        made: Any = copy(client)
+    kind: Any = made.__class__
+    own: dict[str, Any] = made.__dict__
+    for name in [*own]:
+        if isinstance(getattr(kind, name, None), cached_property):
+            del own[name]  # it would go on with the other client
     made._client = http_client
     return made
