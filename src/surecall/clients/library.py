@@ -16,6 +16,9 @@ _LIBRARIES: Final = ("httpx2", "httpx")
 _FRAMING: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 """Headers that say how a body is sent, which is another one now."""
 
+_MEDIATED: Final = "surecall.mediated"
+"""The extension of a request that is on its way from here: nobody below has to look at it."""
+
 Answer = Callable[[Any], Awaitable[Any]]
 """Takes a request of the library and returns a response of it."""
 
@@ -67,7 +70,12 @@ class Library:
 
     async def send(self, request: Any) -> Any:
         """Send a request as it is, and return the open response."""
-        return self._send(request) if self._blocks else await self._send(request)
+        extensions = request.extensions
+        request.extensions = {**extensions, _MEDIATED: True}
+        try:
+            return self._send(request) if self._blocks else await self._send(request)
+        finally:
+            request.extensions = extensions
 
     async def read(self, message: Any) -> bytes:
         """Return the whole content of a request or a response, decoded."""
@@ -103,18 +111,42 @@ class Library:
         self,
         request: Any,
         status: int,
+        last: Any,
         headers: Mapping[str, str],
         body: bytes | AsyncIterator[bytes],
         extensions: Mapping[str, Any],
+        interrupt: Callable[[], Awaitable[None]] | None = None,
     ) -> Any:
-        """Return a response of the library."""
+        """Return a response of the library.
+
+        Args:
+            request: What it answers.
+            status: Its status.
+            last: The endpoint's last response, of which it keeps what holds for it as well.
+            headers: Headers that take the place of those of the same name.
+            body: Its content, whole or as it comes.
+            extensions: What else it says.
+            interrupt: Ends what brings the content, for whoever closes it while another reads.
+        """
+        changed = dict(headers)
         if isinstance(body, bytes):
-            content: dict[str, Any] = {"content": body}
+            stream = self._module.ByteStream(body)
+            changed["content-length"] = str(len(body))
         else:
             blocking, waiting = _make_streams(self._module)
-            content = {"stream": (blocking if self._blocks else waiting)(body)}
+            stream = (blocking if self._blocks else waiting)(body, interrupt)
+        dropped = {*_FRAMING, *changed}
+        given: list[tuple[str, str]] = [] if last is None else last.headers.multi_items()
+        kept = [(name, value) for name, value in given if name.lower() not in dropped]
+        own: dict[str, Any] = {}
+        if last is not None and last.status_code == status:
+            own = last.extensions
         return self._module.Response(
-            status, headers=headers, request=request, extensions=dict(extensions), **content
+            status,
+            headers=[*kept, *changed.items()],
+            request=request,
+            stream=stream,
+            extensions={**own, **extensions},
         )
 
     def transport(self, answer: Answer, close: Callable[[], Any] | None) -> Any:
@@ -123,10 +155,13 @@ class Library:
         return (blocking if self._blocks else waiting)(answer, close)
 
 
+def is_mediated(request: Any) -> bool:
+    """Tell whether a request comes from here: its reply is made reliable above."""
+    return _MEDIATED in request.extensions
+
+
 def kept_headers(response: Any) -> dict[str, str]:
     """Return the headers of a response that hold for another body too, names in lower case."""
-    if response is None:
-        return {}
     found = {name.lower(): value for name, value in response.headers.items()}
     return {name: value for name, value in found.items() if name not in _FRAMING}
 
@@ -136,8 +171,9 @@ def _make_streams(module: ModuleType) -> tuple[Any, Any]:
     """Return a blocking and a waiting stream, with the bases that the library looks for."""
 
     class Blocking(module.SyncByteStream):
-        def __init__(self, pieces: Any) -> None:
+        def __init__(self, pieces: Any, interrupt: Any) -> None:
             self._pieces = pieces
+            self._interrupt = interrupt
 
         def __iter__(self) -> Iterator[bytes]:
             while True:
@@ -148,18 +184,19 @@ def _make_streams(module: ModuleType) -> tuple[Any, Any]:
                 yield piece
 
         def close(self) -> None:
-            run_at_once(self._pieces.aclose())
+            run_at_once(_close(self._pieces, self._interrupt))
 
     class Waiting(module.AsyncByteStream):
-        def __init__(self, pieces: Any) -> None:
+        def __init__(self, pieces: Any, interrupt: Any) -> None:
             self._pieces = pieces
+            self._interrupt = interrupt
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             async for piece in self._pieces:
                 yield piece
 
         async def aclose(self) -> None:
-            await self._pieces.aclose()
+            await _close(self._pieces, self._interrupt)
 
     return Blocking, Waiting
 
@@ -193,6 +230,16 @@ def _make_transports(module: ModuleType) -> tuple[Any, Any]:
                 await self._close()
 
     return Blocking, Waiting
+
+
+async def _close(pieces: Any, interrupt: Callable[[], Awaitable[None]]) -> None:
+    """Close a stream; one that somebody else reads just now loses its connection instead."""
+    try:
+        await pieces.aclose()
+    except RuntimeError:
+        if not pieces.ag_running:
+            raise
+        await interrupt()
 
 
 async def _next_of(pieces: AsyncIterator[bytes]) -> bytes:

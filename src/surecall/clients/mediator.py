@@ -21,13 +21,15 @@ from surecall.jsontext import decode, encode
 from surecall.narrow import as_fields
 
 from .framing import MARK, PlainEvents
-from .library import Library, kept_headers
+from .library import Library, is_mediated, kept_headers
 from .recognize import Recognizer
 
 _log = logging.getLogger("surecall.clients")
 _MEMBER: Final = "surecall"
 _EVENTS: Final = {"content-type": "text/event-stream; charset=utf-8"}
 _JSON: Final = {"content-type": "application/json"}
+_KEYS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
+"""Headers that say who asks."""
 
 
 class Mediator:
@@ -47,7 +49,7 @@ class Mediator:
     async def answer(self, request: Any) -> Any:
         """Return the response to a request of the library."""
         url = request.url
-        if not self._recognizer.may_be_for_model(request.method, url.path):
+        if is_mediated(request) or not self._recognizer.may_be_for_model(request.method, url.path):
             return await self.library.send(request)
         body = await self.library.read(request)
         found = self._recognizer.recognize(url.host, url.path, body)
@@ -68,9 +70,11 @@ class _Exchange:
         self._request = request
         self._route = route
         self._last: Any = None
+        self._refused: tuple[Any, Sent] | None = None
+        """The first response that is an error, and what it says."""
         self._failure: tuple[SurecallError, Exception] | None = None
         sent = http.headers
-        self._scope = sent.get("authorization") or sent.get("x-api-key") or ""
+        self._scope = next((sent[name] for name in _KEYS if name in sent), "")
 
     # Whole replies
 
@@ -90,18 +94,31 @@ class _Exchange:
 
     def _deliver(self, delivered: Delivered) -> Any:
         self._raise_failure(delivered.error)
+        if self._refused is not None and delivered.outcome == "failed":
+            response, sent = self._refused
+            if getattr(delivered.error, "status", None) == sent.status:
+                return self._pass_error_on(response, sent, delivered)
         body = delivered.body.removeprefix(MARK)
         if delivered.usage is None and delivered.error is None:
             body = _drop_unreadable_usage(body)
         report = _describe(delivered)
         if delivered.outcome != "clean":
             _log.info("%s: %s", self._request.model, delivered.outcome)
-            if self._request.protocol.name != "gemini":  # whose client refuses unknown members
+            is_own = delivered.outcome == "failed"
+            if not is_own and self._request.protocol.name != "gemini":  # whose client refuses it
                 body = add_members(body, {_MEMBER: report})
-        headers = {**kept_headers(self._last), **delivered.headers, **_JSON, **_tell(delivered)}
+        headers = {**delivered.headers, **_JSON, **_tell(delivered)}
         if delivered.should_retry is not None:
             headers["x-should-retry"] = "true" if delivered.should_retry else "false"
-        return self._library.respond(self._http, delivered.status, headers, body, {_MEMBER: report})
+        return self._library.respond(
+            self._http, delivered.status, self._last, headers, body, {_MEMBER: report}
+        )
+
+    def _pass_error_on(self, response: Any, sent: Sent, delivered: Delivered | None = None) -> Any:
+        """Return the endpoint's own error as it came: the client knows what to make of it."""
+        told = {} if delivered is None else _tell(delivered)
+        report = {} if delivered is None else {_MEMBER: _describe(delivered)}
+        return self._library.respond(self._http, sent.status, response, told, sent.body, report)
 
     # Streams
 
@@ -112,7 +129,7 @@ class _Exchange:
         relay = self._open_relay(self._route)
         try:
             response = await self._open(relay.body)
-            if response.status_code >= 400:
+            if not _is_reply(response):
                 sent = await self._read(response)
                 return await self._answer_error(sent)
         except ProviderError as error:
@@ -130,8 +147,10 @@ class _Exchange:
         return self._respond_events(data, delivered)
 
     def _respond_events(self, data: bytes, done: Delivered | Ending) -> Any:
-        headers = {**kept_headers(self._last), **_EVENTS, **_tell(done)}
-        return self._library.respond(self._http, 200, headers, data, {_MEMBER: _describe(done)})
+        headers = {**_EVENTS, **_tell(done)}
+        return self._library.respond(
+            self._http, 200, self._last, headers, data, {_MEMBER: _describe(done)}
+        )
 
     def _open_relay(self, route: Route) -> StreamRelay:
         return StreamRelay(
@@ -145,10 +164,36 @@ class _Exchange:
         if ending is not None and ending.error is not None and not ending.is_reply:
             self._raise_failure(ending.error)
             return self._deliver(_as_delivered(self._request, ending))
-        headers = {**kept_headers(self._last), **_EVENTS}
         report: dict[str, Any] = {}
-        joined = _join(first, pieces, PlainEvents(self._request.protocol.name), report)
-        return self._library.respond(self._http, 200, headers, joined, {_MEMBER: report})
+        joined = self._join(first, pieces, PlainEvents(self._request.protocol.name), report)
+        return self._library.respond(
+            self._http, 200, self._last, _EVENTS, joined, {_MEMBER: report}, self._interrupt
+        )
+
+    async def _interrupt(self) -> None:
+        await self._library.close(self._last)
+
+    async def _join(
+        self,
+        first: bytes | Ending,
+        pieces: AsyncIterator[bytes | Ending],
+        plain: PlainEvents,
+        report: dict[str, Any],
+    ) -> AsyncIterator[bytes]:
+        """Yield bytes alone, and fill in the report when the stream has ended."""
+        piece = first
+        try:
+            while not isinstance(piece, Ending):
+                if data := plain.feed(piece):
+                    yield data
+                piece = await anext(pieces)
+            report.update(_describe(piece))
+            self._raise_failure(piece.error)
+            yield plain.feed(piece.data) + plain.close()
+        finally:
+            close: Any = getattr(pieces, "aclose", None)
+            if close is not None:
+                await close()
 
     async def _relay(self, relay: StreamRelay) -> AsyncIterator[bytes | Ending]:
         """Yield what goes to the client, and at last how it ends."""
@@ -162,6 +207,8 @@ class _Exchange:
                     if relay.done:
                         break
             except Exception as error:
+                if not self._library.is_failure(error):
+                    raise
                 failure = self._fail(error)
             finally:
                 await self._library.close(self._last)
@@ -169,7 +216,7 @@ class _Exchange:
             while ending.ask is not None:
                 try:
                     response = await self._open(ending.ask)
-                    if response.status_code < 400:
+                    if _is_reply(response):
                         break
                     sent = await self._read(response)
                     error = self._route.protocol.parse_error(sent.status, sent.headers, sent.body)
@@ -193,8 +240,7 @@ class _Exchange:
                 ending = await rescue_call(sent, self._request, route, policy)
                 if ending is not None:
                     return self._respond_events(ending.data, ending)
-        headers = kept_headers(self._last)
-        return self._library.respond(self._http, sent.status, headers, sent.body, {})
+        return self._pass_error_on(self._last, sent)
 
     # Asking
 
@@ -225,12 +271,13 @@ class _Exchange:
             data = await self._library.read(response)
         except Exception as error:
             raise self._fail(error) from error
-        return Sent(response.status_code, kept_headers(response), data)
+        sent = Sent(response.status_code, kept_headers(response), data)
+        if self._refused is None and not _is_reply(response):
+            self._refused = (response, sent)
+        return sent
 
     def _fail(self, error: Exception) -> ProviderError:
-        """Keep an error of the library, and return the one that stands for it here."""
-        if not self._library.is_failure(error):
-            raise error
+        """Keep what was raised below, and return the error that stands for it here."""
         failed = ProviderConnectionError(
             Code.CONNECTION_FAILED, f"The connection failed: {type(error).__name__}."
         )
@@ -243,25 +290,8 @@ class _Exchange:
             raise self._failure[1]
 
 
-async def _join(
-    first: bytes | Ending,
-    pieces: AsyncIterator[bytes | Ending],
-    plain: PlainEvents,
-    report: dict[str, Any],
-) -> AsyncIterator[bytes]:
-    """Yield bytes alone, and fill in the report when the stream has ended."""
-    piece = first
-    try:
-        while not isinstance(piece, Ending):
-            if data := plain.feed(piece):
-                yield data
-            piece = await anext(pieces)
-        report.update(_describe(piece))
-        yield plain.feed(piece.data) + plain.close()
-    finally:
-        close: Any = getattr(pieces, "aclose", None)
-        if close is not None:
-            await close()
+def _is_reply(response: Any) -> bool:
+    return 200 <= response.status_code < 300
 
 
 def _as_delivered(request: ClientRequest, ending: Ending) -> Delivered:

@@ -18,6 +18,10 @@ _ENDINGS: Final[Mapping[str, str]] = {
 _GEMINI: Final = re.compile(
     r"/(?:models|tunedModels)/([^/]+):(generateContent|streamGenerateContent)$"
 )
+_VERTEX: Final = re.compile(
+    r"/publishers/anthropic/models/(?!count-tokens:)([^/]+):(?:rawPredict|streamRawPredict)$"
+)
+"""Messages of a platform that names the model in the path."""
 _MAX_ROUTES: Final = 256
 
 
@@ -36,18 +40,21 @@ class Recognizer:
     def may_be_for_model(self, method: str, path: str) -> bool:
         """Tell whether a request goes where models are asked."""
         return method == "POST" and (
-            path.endswith(tuple(_ENDINGS)) or _GEMINI.search(path) is not None
+            path.endswith(tuple(_ENDINGS))
+            or _GEMINI.search(path) is not None
+            or _VERTEX.search(path) is not None
         )
 
     def recognize(self, host: str, path: str, body: bytes) -> tuple[ClientRequest, Route] | None:
         """Return what a request asks of a model, and of which; `None` when it asks nothing."""
-        name = next((found for end, found in _ENDINGS.items() if path.endswith(end)), "gemini")
+        name = next((found for end, found in _ENDINGS.items() if path.endswith(end)), None)
         model = stream = None
-        if name == "gemini":
-            found = _GEMINI.search(path)
-            if found is None:
-                return None
-            model, stream = unquote(found[1]), found[2] == "streamGenerateContent"
+        if found := _GEMINI.search(path):
+            name, model, stream = "gemini", unquote(found[1]), found[2] == "streamGenerateContent"
+        elif found := _VERTEX.search(path):
+            name, model = "messages", unquote(found[1])
+        if name is None:
+            return None
         protocol = self._protocols.get(name)
         if protocol is None:
             protocol = self._protocols[name] = find_protocol(name)

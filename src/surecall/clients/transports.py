@@ -1,13 +1,27 @@
 """HTTP clients and transports for SDKs and frameworks that take one."""
 
 from collections.abc import Mapping
+from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from surecall.exchange import Policy
 
 from .library import Library, find_library
 from .mediator import Mediator
+
+_CONNECTION: Final = (
+    "cert",
+    "http1",
+    "http2",
+    "limits",
+    "mounts",
+    "proxy",
+    "transport",
+    "trust_env",
+    "verify",
+)
+"""Settings of a client that are about how requests are sent."""
 
 
 def http_client(
@@ -23,11 +37,12 @@ def http_client(
         library: `httpx2` or `httpx`; by default the one that is installed, the newer one first.
         policy: What may be done for one request, and at what cost.
         capabilities: What the models can do, where the catalog does not know it.
-        **settings: Anything that `Client` of the library takes; `transport` is what sends.
+        **settings: Anything that `Client` of the library takes; `transport`, `mounts` and `proxy`
+            are what sends.
     """
     module = library or find_library()
-    inner = settings.pop("transport", None) or module.HTTPTransport()
-    wrapped = Library(module, inner.handle_request, blocks=True)
+    inner = module.Client(**_take_connection(settings))
+    wrapped = Library(module, partial(inner.send, stream=True), blocks=True)
     answer = Mediator(wrapped, policy, capabilities).answer
     return module.Client(transport=wrapped.transport(answer, inner.close), **settings)
 
@@ -41,7 +56,12 @@ def async_http_client(
 ) -> Any:
     """Return an asynchronous HTTP client; see `http_client`."""
     module = library or find_library()
-    inner = settings.pop("transport", None) or module.AsyncHTTPTransport()
-    wrapped = Library(module, inner.handle_async_request, blocks=False)
+    inner = module.AsyncClient(**_take_connection(settings))
+    wrapped = Library(module, partial(inner.send, stream=True), blocks=False)
     answer = Mediator(wrapped, policy, capabilities).answer
     return module.AsyncClient(transport=wrapped.transport(answer, inner.aclose), **settings)
+
+
+def _take_connection(settings: dict[str, Any]) -> dict[str, Any]:
+    """Take the settings of the connection out of those of a client."""
+    return {name: settings.pop(name) for name in _CONNECTION if name in settings}

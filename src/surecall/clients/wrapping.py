@@ -1,6 +1,8 @@
 """`wrap`: one line around a client of the official SDKs."""
 
 from collections.abc import Mapping
+from copy import copy
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from surecall.errors import Code, ConfigError
@@ -33,9 +35,8 @@ def wrap(
         ConfigError: `INVALID_OPTION`: it is not such a client.
     """
     inner: Any = getattr(client, "_client", None)
-    copy: Any = getattr(client, "with_options", None)
     send: Any = getattr(inner, "send", None)
-    if copy is None or send is None or not hasattr(inner, "build_request"):
+    if not hasattr(client, "with_options") or send is None or not hasattr(inner, "build_request"):
         raise ConfigError(
             Code.INVALID_OPTION,
             f"wrap() takes a client of the openai or anthropic SDK, not {type(client).__name__}.",
@@ -44,13 +45,36 @@ def wrap(
     module = find_library(inner)
     blocks = isinstance(inner, module.Client)
 
-    def pass_on(request: Any) -> Any:
-        return send(request, stream=True)
-
-    library = Library(module, pass_on, blocks=blocks)
+    library = Library(module, partial(send, stream=True), blocks=blocks)
     # They share connections, as copies of an SDK's client do: closing one closes both.
     close = inner.close if blocks else inner.aclose
     transport = library.transport(Mediator(library, policy, capabilities).answer, close)
     kind = module.Client if blocks else module.AsyncClient
-    made = kind(transport=transport, timeout=inner.timeout, follow_redirects=True)
-    return copy(http_client=made)
+    made = kind(
+        transport=transport,
+        base_url=inner.base_url,
+        headers=inner.headers,
+        params=inner.params,
+        cookies=inner.cookies,
+        timeout=inner.timeout,
+        trust_env=inner.trust_env,
+    )
+    return _copy_with(client, made)
+
+
+def _copy_with(client: Any, http_client: Any) -> Any:
+    """Return a copy of a client with another HTTP client.
+
+    The SDK's own way makes it anew, which fails if its class has a constructor of its own.
+    """
+    try:
+        return client.with_options(http_client=http_client)
+    except TypeError:
+        made: Any = copy(client)
+    kind: Any = made.__class__
+    own: dict[str, Any] = made.__dict__
+    for name in [*own]:
+        if isinstance(getattr(kind, name, None), cached_property):
+            del own[name]  # it would go on with the other client
+    made._client = http_client
+    return made

@@ -36,6 +36,7 @@ class Checks:
         "_used",
         "calls",
         "is_legacy",
+        "is_named",
     )
 
     def __init__(
@@ -50,6 +51,7 @@ class Checks:
         self._body = request.body
         self._has_history = request.has_calls
         self.is_legacy = request.is_legacy
+        self.is_named = request.choice.only_tool is not None
         self._limits = limits
         self._looks_in_text = looks_in_text
         self._takes_strays = takes_strays

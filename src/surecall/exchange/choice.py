@@ -1,5 +1,6 @@
 """What the choice of a tool in a request demands of the reply, in any of the formats."""
 
+from collections.abc import Collection
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -47,19 +48,24 @@ class ToolChoice(Struct, frozen=True):
 FREE: Final = ToolChoice()
 
 
-def read_choice(written: bytes, *, has_others: bool = False) -> ToolChoice:
+def read_choice(
+    written: bytes, *, has_others: bool = False, others: Collection[str] = ()
+) -> ToolChoice:
     """Return what a choice demands.
 
     Args:
         written: The choice as the client wrote it; empty when there is none.
         has_others: Whether tools are offered that are not functions: a call of one of these
             meets the demand of any call, too.
+        others: The names of these tools, as far as a choice can name them.
     """
     if not written or written in _AUTO:
         return FREE
     value = decode(written, surrogates="replace")
     choice = _read_text(value) if isinstance(value, str) else _read_fields(as_fields(value))
     if has_others and choice.wanted == "call" and choice.tools is None:
+        return FREE
+    if choice.tools is not None and not choice.tools.isdisjoint(others):
         return FREE
     return choice
 

@@ -126,7 +126,10 @@ def _read_chat(body: bytes, checks: Checks) -> Clean | None:
 
 
 def _takes_calls(message: _Message, finish: str | None, checks: Checks) -> bool:
-    if finish != "tool_calls" or message.function_call or not checks.takes_words(message.content):
+    """Tell whether all calls can be used; one that was demanded by its name ends like a text."""
+    if finish != "tool_calls" and not (finish == "stop" and checks.is_named):
+        return False
+    if message.function_call or not checks.takes_words(message.content):
         return False
     for call in message.tool_calls or ():
         function = call.function

@@ -17,6 +17,8 @@ from surecall.protocols.messages.blocks import wire_id
 from surecall.protocols.server import new_id
 from surecall.records import RawCall, Reading, Receipt, Reply, ToolCall
 
+from .request import NO_TOOLS, CompiledTools
+
 FINISH_RULE: Final = "set_finish_reason"
 
 
@@ -28,7 +30,7 @@ class Patched(Struct, frozen=True):
 
 
 def patch_reply(
-    document: dict[str, Any], protocol: str, reading: Reading, *, is_legacy: bool = False
+    document: dict[str, Any], protocol: str, reading: Reading, tools: CompiledTools = NO_TOOLS
 ) -> Patched:
     """Put the calls that were read into the endpoint's own document.
 
@@ -36,11 +38,9 @@ def patch_reply(
         document: The reply, in the client's format, with one choice.
         protocol: The name of the format.
         reading: The reply as it was read; it has calls.
-        is_legacy: Whether the client offered `functions`, and looks for `function_call`.
+        tools: The tools of the request; calls of those that are not functions stay as they are.
     """
-    if protocol == "chat_completions":
-        return _patch_chat(document, reading, is_legacy=is_legacy)
-    return _PATCHES[protocol](document, reading)
+    return _PATCHES[protocol](document, reading, tools)
 
 
 def settle_text(document: dict[str, Any], reading: Reading) -> dict[str, Any] | None:
@@ -120,10 +120,10 @@ def _note_finish(before: Any, after: str, place: str) -> tuple[Receipt, ...]:
 # Chat completions
 
 
-def _patch_chat(document: dict[str, Any], reading: Reading, *, is_legacy: bool) -> Patched:
+def _patch_chat(document: dict[str, Any], reading: Reading, tools: CompiledTools) -> Patched:
     choice = as_fields(as_list(document.get("choices"))[0])
     message = dict(as_fields(choice.get("message")))
-    if is_legacy:
+    if tools.is_legacy:
         call = reading.calls[0]
         message.pop("tool_calls", None)
         message["function_call"] = {"name": call.name, "arguments": _arguments_text(call)}
@@ -150,9 +150,16 @@ def _chat_calls(message: dict[str, Any], reading: Reading) -> list[Any]:
     entries = [as_fields(entry) for entry in listed if isinstance(entry, dict)]
     own = [entry for entry in entries if is_function(entry)]
     if is_from_text(reading) or len(own) < len(reading.calls):
-        own = [dict[str, Any]() for _ in reading.calls]
-    calls = [_chat_call(entry, call) for entry, call in zip(own, reading.calls, strict=False)]
-    return calls + [entry for entry in entries if not is_function(entry)]
+        calls = [_chat_call({}, call) for call in reading.calls]
+        return calls + [entry for entry in entries if not is_function(entry)]
+    left = list(reading.calls)
+    patched: list[Any] = []
+    for entry in entries:
+        if not is_function(entry):
+            patched.append(entry)
+        elif left:
+            patched.append(_chat_call(entry, left.pop(0)))
+    return patched
 
 
 def is_function(entry: Mapping[str, Any]) -> bool:
@@ -173,26 +180,31 @@ def _chat_call(entry: dict[str, Any], call: ToolCall) -> dict[str, Any]:
 # Messages
 
 
-def _patch_messages(document: dict[str, Any], reading: Reading) -> Patched:
+def _patch_messages(document: dict[str, Any], reading: Reading, tools: CompiledTools) -> Patched:
     content = document.get("content")
     blocks = as_list(content) if isinstance(content, list) else []
     calls = list(reading.calls)
     patched: list[Any] = []
     if is_from_text(reading) or not isinstance(content, list):
         kept = [block for block in blocks if as_fields(block).get("type") != "text"]
-        patched = [block for block in kept if as_fields(block).get("type") != "tool_use"]
+        patched = [block for block in kept if not _is_own(as_fields(block), "tool_use", tools)]
         if reading.content.strip():
             patched.append({"type": "text", "text": reading.content})
         patched += [_messages_call({}, call) for call in calls]
     else:
         for block in blocks:
             fields = as_fields(block)
-            if fields.get("type") != "tool_use":
+            if not _is_own(fields, "tool_use", tools):
                 patched.append(block)
             elif calls:
                 patched.append(_messages_call(fields, calls.pop(0)))
     receipts = _note_finish(document.get("stop_reason"), "tool_use", "/stop_reason")
     return Patched({**document, "content": patched, "stop_reason": "tool_use"}, receipts)
+
+
+def _is_own(item: dict[str, Any], kind: str, tools: CompiledTools) -> bool:
+    """Tell whether an item is the call of a function."""
+    return item.get("type") == kind and not tools.is_other(item.get("name"), item)
 
 
 def _messages_call(block: dict[str, Any], call: ToolCall) -> dict[str, Any]:
@@ -203,7 +215,7 @@ def _messages_call(block: dict[str, Any], call: ToolCall) -> dict[str, Any]:
 # Responses
 
 
-def _patch_responses(document: dict[str, Any], reading: Reading) -> Patched:
+def _patch_responses(document: dict[str, Any], reading: Reading, tools: CompiledTools) -> Patched:
     calls = list(reading.calls)
     patched: list[Any] = []
     from_text = is_from_text(reading)
@@ -211,7 +223,7 @@ def _patch_responses(document: dict[str, Any], reading: Reading) -> Patched:
     for item in as_list(document.get("output")):
         fields = as_fields(item)
         kind = fields.get("type")
-        if kind == "function_call":
+        if _is_own(fields, "function_call", tools):
             if calls and not from_text:
                 patched.append(_responses_call(fields, calls.pop(0)))
         elif kind == "message" and from_text:
@@ -244,7 +256,7 @@ def _responses_call(item: dict[str, Any], call: ToolCall) -> dict[str, Any]:
 # Gemini
 
 
-def _patch_gemini(document: dict[str, Any], reading: Reading) -> Patched:
+def _patch_gemini(document: dict[str, Any], reading: Reading, tools: CompiledTools) -> Patched:
     candidate = as_fields(as_list(document.get("candidates"))[0])
     content = as_fields(candidate.get("content"))
     calls = list(reading.calls)
@@ -277,7 +289,8 @@ def _gemini_call(part: dict[str, Any], given: dict[str, Any], call: ToolCall) ->
     return {**rest, "functionCall": {**kept, **own}}
 
 
-_PATCHES: Final[Mapping[str, Callable[[dict[str, Any], Reading], Patched]]] = {
+_PATCHES: Final[Mapping[str, Callable[[dict[str, Any], Reading, CompiledTools], Patched]]] = {
+    "chat_completions": _patch_chat,
     "gemini": _patch_gemini,
     "messages": _patch_messages,
     "responses": _patch_responses,

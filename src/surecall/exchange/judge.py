@@ -59,6 +59,7 @@ from .readings import (
     decode_or_none,
     describe_error,
     is_likely_text,
+    leave_others,
     take_one,
     with_receipts,
     without_notes,
@@ -212,6 +213,8 @@ class Judge:
         """
         raw, others = without_others(raw)
         reply = restore_names(self._route.protocol.parse_message(raw), asked.renamed)
+        reply, has_more = leave_others(reply, self._request.tools)
+        others = others or has_more
         text = "" if reply.is_refusal else reply.content or ""
         if self.moves_thoughts and asked.mode == "native" and begins_thought(text):
             return self._judge_thought(reply, asked, document, has_others=others)
@@ -316,9 +319,8 @@ class Judge:
         if document is None:
             written = self._render(reply_with(reply, reading))
         else:
-            is_legacy = self._request.is_legacy
             patched = patch_reply(
-                document, self._request.protocol.name, reading, is_legacy=is_legacy
+                document, self._request.protocol.name, reading, self._request.tools
             )
             if patched.document == document:
                 return replace(verdict, body=body)

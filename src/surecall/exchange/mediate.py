@@ -246,7 +246,11 @@ class _Exchange:
             plan = partial(self._tries.plan, "taught", verdict, first, "native", ())
             asked = await self._aside(plan)
             return verdict if asked is None else await self._take("taught", asked, verdict)
-        is_no_reply = isinstance(error, ProviderReplyError) and error.retryable
+        is_no_reply = (
+            isinstance(error, ProviderReplyError)
+            and error.retryable
+            and (error.status is None or error.status < 400)
+        )
         if is_no_reply and error.attempts == 1 and policy.allows("reask"):
             return await self._take("retry", first, verdict)
         return verdict

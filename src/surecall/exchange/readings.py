@@ -13,6 +13,7 @@ from surecall.records import ErrorDetail, Reading, Receipt, Reply, clip
 from .documents import is_from_text, is_function
 from .policy import ParseError
 from .prepare import Asked
+from .request import CompiledTools
 
 DROP_RULE: Final = "drop_parallel_calls"
 SNIPPET: Final = 200
@@ -47,6 +48,14 @@ def without_others(raw: RawReply) -> tuple[RawReply, bool]:
     if len(own) == len(as_list(entries)):
         return raw, False
     return replace(raw, message={**raw.message, "tool_calls": own}), True
+
+
+def leave_others(reply: Reply, tools: CompiledTools) -> tuple[Reply, bool]:
+    """Do the same where such calls look like those of functions."""
+    own = tuple(call for call in reply.calls if not tools.is_other(call.name, call.extra))
+    if len(own) == len(reply.calls):
+        return reply, False
+    return replace(reply, calls=own), True
 
 
 def without_notes(reading: Reading, names: tuple[str, ...]) -> Reading:

@@ -35,6 +35,8 @@ _CALL_MARKS: Final[Mapping[str, tuple[bytes, ...]]] = {
 
 
 _CONVERSATIONS: Final = frozenset({"contents", "input", "messages"})
+_LOADED: Final = "tool_search"
+"""The kind of a tool that finds functions which the request does not name."""
 
 
 class CompiledTools(Struct, frozen=True, kw_only=True):
@@ -46,7 +48,26 @@ class CompiledTools(Struct, frozen=True, kw_only=True):
     is_legacy: bool = False
     """Whether they came in the older field `functions`, so that calls belong into another field."""
     others: tuple[str, ...] = ()
-    """Kinds of tools that the endpoint runs, or whose calls are not JSON: they are left alone."""
+    """Kinds of tools that the endpoint runs or defines, or whose calls are not JSON: their calls
+    are left alone."""
+    other_names: frozenset[str] = frozenset()
+    """The names of such tools, as far as they have any of their own."""
+
+    def is_other(self, name: Any, fields: Mapping[str, Any]) -> bool:
+        """Tell whether what looks like the call of a function is one of another tool.
+
+        Args:
+            name: What is called.
+            fields: What else the call has.
+        """
+        if not self.others:
+            return False
+        group = fields.get("namespace") or fields.get("toolset_name")
+        if group:
+            return group != name  # a function that is loaded late is its own namespace
+        if name is None:
+            return "custom" in fields
+        return name not in self.names and (name in self.other_names or _LOADED in self.others)
 
 
 NO_TOOLS: Final = CompiledTools(names=ToolNames())
@@ -124,7 +145,9 @@ class ClientRequest:
         self.choice = FREE
         """What the choice of a tool demands of the reply."""
         if choice and tools.specs:
-            self.choice = read_choice(choice, has_others=bool(tools.others))
+            self.choice = read_choice(
+                choice, has_others=bool(tools.others), others=tools.other_names
+            )
         self.offers_tools = bool(tools.specs) and self.choice.wanted != "none"
         """Whether the model may call a function."""
         self.choices = choices
@@ -348,9 +371,12 @@ def compile_tools(wire: WireProtocol, written: bytes, key: str = "tools") -> Com
 def _compile(wire: WireProtocol, written: bytes, key: str) -> CompiledTools:
     specs: list[ToolSpec] = []
     others: list[str] = []
+    other_names: set[str] = set()
     for entry in as_list(decode(written, surrogates="replace")):
         if (kind := _other_kind(wire.name, as_fields(entry))) is not None:
             others.append(kind)
+            if wire.name == "messages" and (name := text_or_none(as_fields(entry).get("name"))):
+                other_names.add(name)
         if wire.name == "gemini" and not _declares(as_fields(entry)):
             continue
         if wire.name != "gemini" and kind is not None:
@@ -362,7 +388,13 @@ def _compile(wire: WireProtocol, written: bytes, key: str) -> CompiledTools:
     if len(written) > MAX_INLINE_CHARACTERS:  # then this is a thread, which may take its time
         openers_of(names, FORMATS)
     is_legacy = key == "functions"
-    return CompiledTools(specs=tuple(specs), names=names, is_legacy=is_legacy, others=tuple(others))
+    return CompiledTools(
+        specs=tuple(specs),
+        names=names,
+        is_legacy=is_legacy,
+        others=tuple(others),
+        other_names=frozenset(other_names),
+    )
 
 
 def _declares(entry: dict[str, Any]) -> bool:

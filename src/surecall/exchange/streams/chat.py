@@ -43,9 +43,11 @@ _PLAIN_ENDS: Final = frozenset({"stop", "function_call", "end_turn", "eos"})
 
 
 class _Partial:
-    __slots__ = ("arguments", "id", "name")
+    __slots__ = ("arguments", "id", "is_other", "name")
 
     def __init__(self) -> None:
+        self.is_other = False
+        """Whether it is of a tool that is not a function."""
         self.id: str | None = None
         self.name: str | None = None
         self.arguments: list[str] = []
@@ -111,7 +113,9 @@ class ChatWire(Wire):
         if self.is_odd:
             return None
         return [
-            RawCall(call.id, call.name, "".join(call.arguments)) for call in self._partial.values()
+            RawCall(call.id, call.name, "".join(call.arguments))
+            for call in self._partial.values()
+            if not call.is_other
         ]
 
     def take(self, data: bytes, name: bytes) -> int:
@@ -310,11 +314,12 @@ class ChatWire(Wire):
                 if piece.index != len(self._partial) - 1:
                     self.is_odd = True
                 call.id = piece.id
+                call.is_other = piece.type == "custom" and piece.function is None
             elif piece.id:
                 self.is_odd = True
             function = piece.function
             if function is None:
-                self.is_odd = self.is_odd or piece.type != "custom"
+                self.is_odd = self.is_odd or not call.is_other
                 continue
             if function.name:
                 if call.name is not None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from surecall.exchange.documents import is_function
 from surecall.jsontext import encode_text
 from surecall.narrow import as_fields, as_list
 from surecall.records import ToolCall
@@ -47,6 +48,12 @@ class ChatRewriting:
         named = (delta["role"] for _, (_, _, delta) in self._chunks if "role" in delta)
         self._role: Any = next(named, None) if lacks_role else None
         """The role, as long as the client has not read it; clients join what comes twice."""
+        self._others: dict[Any, int] = {}
+        """The calls of tools that are not functions, numbered anew; the others follow them."""
+        for _, (_, _, delta) in self._chunks:
+            for entry in as_list(delta.get("tool_calls")):
+                if not is_function(as_fields(entry)):
+                    self._others.setdefault(as_fields(entry).get("index"), len(self._others))
         self._written: list[bytes] = []
 
     def write(self) -> bytes:
@@ -72,6 +79,11 @@ class ChatRewriting:
             dropped += [key for key in TEXT_KEYS if delta.get(key)]
         if "role" in delta and self._role is None:
             dropped.append("role")
+        others = [
+            {**as_fields(entry), "index": self._others[number]}
+            for entry in as_list(delta.get("tool_calls"))
+            if (number := as_fields(entry).get("index")) in self._others
+        ]
         finish = choice.get("finish_reason")
         ended = self._field if self._calls else "stop" if self._is_again else finish
         if finish is not None and finish != ended:
@@ -81,6 +93,8 @@ class ChatRewriting:
             self._written.append(same_event(data))
             return
         kept = {key: value for key, value in delta.items() if key not in ("role", *dropped)}
+        if others:
+            kept["tool_calls"] = others
         if finish is None and not any(kept.values()):
             return
         shown = {key: value for key, value in choice.items() if key != "message"}
@@ -91,7 +105,7 @@ class ChatRewriting:
         place = {"index": self._index, "logprobs": None, "finish_reason": None}
         if self._text:
             self._send(head, place, {"content": self._text})
-        for number, call in enumerate(self._calls):
+        for number, call in enumerate(self._calls, len(self._others)):
             function = {"name": call.name, "arguments": encode_text(call.arguments)}
             if self._field == "function_call":
                 self._send(head, place, {self._field: function})

@@ -9,6 +9,7 @@ from surecall.exchange.judge import Judge
 from surecall.exchange.own_words import is_in_background
 from surecall.exchange.policy import Policy
 from surecall.exchange.prepare import Asked
+from surecall.exchange.readings import leave_others
 from surecall.exchange.request import ClientRequest
 from surecall.limits import MIB
 from surecall.records import Reading, Receipt, Reply, ToolCall, Usage
@@ -68,6 +69,7 @@ class Holding(Side):
         if is_in_background(request):
             options["in_background"] = True
         self._wire: Wire = _WIRES[name](request.protocol, headers, **options)
+        self._wire.tools = request.tools
         self._is_relayed = several
         self._cutter = EventCutter()
         self._form = EventForm(name)
@@ -270,7 +272,8 @@ class Holding(Side):
         return Found(reading=self._judge.read(reply, _OWN), reply=reply, data=data)
 
     def _fold(self, data: bytes) -> Reply:
-        return self._kept.fold(self._wire.protocol, self._headers, data)
+        reply = self._kept.fold(self._wire.protocol, self._headers, data)
+        return leave_others(reply, self._request.tools)[0]
 
     @property
     def has_sent_text(self) -> bool:

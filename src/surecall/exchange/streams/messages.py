@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from msgspec import Raw, Struct
 
+from surecall.exchange.request import CompiledTools
 from surecall.jsontext import decoder_of, encode_text
 from surecall.narrow import as_fields, text_or_none
 from surecall.protocols.messages.replies import parse_usage
@@ -45,6 +46,7 @@ class _Block(Struct, gc=False):
     name: str | None = None
     text: str | None = None
     input: Raw = NOTHING
+    toolset_name: str | None = None
 
 
 class _Event(Struct, gc=False):
@@ -58,9 +60,10 @@ class _Event(Struct, gc=False):
 
 
 class _Partial:
-    __slots__ = ("id", "name", "pieces", "stopped")
+    __slots__ = ("id", "is_other", "name", "pieces", "stopped")
 
-    def __init__(self, block: _Block) -> None:
+    def __init__(self, block: _Block, *, is_other: bool) -> None:
+        self.is_other = is_other
         self.id = block.id
         self.name = block.name
         self.pieces: list[str] = []
@@ -94,7 +97,11 @@ class MessagesWire(Wire):
             return None
         if not all(call.stopped for call in self._calls.values()):
             return None
-        return [RawCall(call.id, call.name, "".join(call.pieces)) for call in self._calls.values()]
+        return [
+            RawCall(call.id, call.name, "".join(call.pieces))
+            for call in self._calls.values()
+            if not call.is_other
+        ]
 
     def take(self, data: bytes, name: bytes) -> int:
         """Take the data of the next event, and return what it brought."""
@@ -161,7 +168,8 @@ class MessagesWire(Wire):
             self.has_calls = True
             if bytes(block.input) not in _EMPTY or self._last_index in self._calls:
                 self.is_odd = True
-            self._calls[self._last_index] = _Partial(block)
+            is_other = self.tools.is_other(block.name, {"toolset_name": block.toolset_name})
+            self._calls[self._last_index] = _Partial(block, is_other=is_other)
             return CALL
         if block.type != "text":
             return PASS
@@ -214,7 +222,7 @@ class MessagesWire(Wire):
     ) -> bytes:
         """Return the held events with these calls before the end; blocks are numbered anew."""
         written: list[bytes] = []
-        places = _Places(self._last_index, held)
+        places = _Places(self._last_index, held, self.tools)
         is_written = False
         for data in held:
             fields = fields_of(data)
@@ -244,7 +252,8 @@ class MessagesWire(Wire):
 class _Places:
     """The numbers of the blocks behind those that were passed on."""
 
-    def __init__(self, last: int, held: Sequence[bytes]) -> None:
+    def __init__(self, last: int, held: Sequence[bytes], tools: CompiledTools) -> None:
+        self._tools = tools
         events = [fields_of(data) for data in held]
         starts = [item.get("index") for item in events if item.get("type") == "content_block_start"]
         before = last - len(starts)
@@ -270,8 +279,10 @@ class _Places:
             is_text = as_fields(fields.get("delta")).get("type") == "text_delta"
             return None if is_text and drops_text else self.open
         if fields.get("type") == "content_block_start":
-            kind = as_fields(fields.get("content_block")).get("type")
-            if kind == _TOOL_USE or (kind == "text" and drops_text):
+            block = as_fields(fields.get("content_block"))
+            kind = block.get("type")
+            is_call = kind == _TOOL_USE and not self._tools.is_other(block.get("name"), block)
+            if is_call or (kind == "text" and drops_text):
                 self._numbers[index] = None
             else:
                 self._numbers[index] = self.take()

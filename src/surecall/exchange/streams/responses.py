@@ -42,6 +42,7 @@ class _Item(Struct, gc=False):
     name: str | None = None
     arguments: str | None = None
     status: str | None = None
+    namespace: str | None = None
 
 
 class _Event(Struct, gc=False):
@@ -104,6 +105,7 @@ class ResponsesWire(Wire):
             RawCall(call.item.call_id, call.item.name, call.item.arguments)
             for call in self._calls.values()
             if call.item.type == CALL_TYPE
+            and not self.tools.is_other(call.item.name, {"namespace": call.item.namespace})
         ]
 
     def take(self, data: bytes, name: bytes) -> int:
@@ -317,7 +319,7 @@ class ResponsesWire(Wire):
         is_again: bool = False,
     ) -> bytes:
         """Return the held events with these calls before the end, all of them numbered anew."""
-        return ResponsesRewriting(held, calls, text, is_again=is_again).write()
+        return ResponsesRewriting(held, calls, text, self.tools, is_again=is_again).write()
 
 
 def _write_event(kind: str, number: int, fields: dict[str, Any]) -> bytes:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from surecall.exchange.request import CompiledTools
 from surecall.jsontext import encode_text
 from surecall.narrow import as_fields, as_list, text_or_none
 from surecall.records import ToolCall
@@ -21,6 +22,7 @@ class ResponsesRewriting:
         held: The data of the events.
         calls: The calls that the client gets.
         text: What comes in the place of the held text; `None` leaves it as it is.
+        tools: The tools of the request; calls of those that are not functions stay.
         is_again: Whether all of it is from another reply, which came to its end.
     """
 
@@ -29,10 +31,12 @@ class ResponsesRewriting:
         held: Sequence[bytes],
         calls: Sequence[ToolCall],
         text: str | None,
+        tools: CompiledTools,
         *,
         is_again: bool,
     ) -> None:
         self._is_again = is_again
+        self._tools = tools
         self._events = [fields_of(data) for data in held]
         self._calls = calls
         self._text = text
@@ -41,10 +45,14 @@ class ResponsesRewriting:
         self._places: dict[Any, int | None] = {}
         self._items: dict[Any, dict[str, Any]] = {}
         """Items of calls, by their places: their ids are used again."""
+        self._others: set[Any] = set()
+        """The places of calls of tools that are not functions."""
         for event in self._events:
             item = as_fields(event.get("item"))
-            if item.get("type") == CALL_TYPE:
+            if self._is_own(item):
                 self._items[event.get("output_index")] = item
+            elif item.get("type") == CALL_TYPE:
+                self._others.add(event.get("output_index"))
         places = [event["output_index"] for event in self._events if _has_place(event)]
         self._next = min(places, default=0)
         self._texts: dict[Any, str] = {}
@@ -64,7 +72,14 @@ class ResponsesRewriting:
         return b"".join(self._written)
 
     def _is_call(self, event: dict[str, Any], kind: str) -> bool:
-        return kind.startswith(ARGUMENTS) or as_fields(event.get("item")).get("type") == CALL_TYPE
+        if kind.startswith(ARGUMENTS):
+            return event.get("output_index") not in self._others
+        return self._is_own(as_fields(event.get("item")))
+
+    def _is_own(self, item: dict[str, Any]) -> bool:
+        """Tell whether an item is the call of a function."""
+        is_call = item.get("type") == CALL_TYPE
+        return is_call and not self._tools.is_other(item.get("name"), item)
 
     def _settle_texts(self) -> None:
         """Find what the parts of the text are without the calls that were in it."""
@@ -167,7 +182,7 @@ class ResponsesRewriting:
         response = as_fields(event.get("response"))
         output: list[Any] = []
         for index, item in enumerate(as_list(response.get("output"))):
-            if as_fields(item).get("type") != CALL_TYPE:
+            if not self._is_own(as_fields(item)):
                 output.append(self._mend_item(as_fields(item), index))
         response = {**response, "output": [*output, *calls]}
         if self._is_again and kind != ENDS[0]:

@@ -14,6 +14,7 @@ from surecall.errors import (
     ProviderReplyError,
     SurecallError,
 )
+from surecall.exchange.request import NO_TOOLS
 from surecall.exchange.thoughts import Split
 from surecall.jsontext import decode, decoder_of, encode
 from surecall.narrow import as_fields, text_or_none
@@ -103,6 +104,8 @@ class Wire(ABC):
         self.model: str | None = None
         self.stated: Stated | None = None
         """Why there is no answer, where the endpoint says so in a form that clients know."""
+        self.tools = NO_TOOLS
+        """The tools of the request; calls of those that are not functions stay as they are."""
 
     def take_text(self, event: bytes) -> str:
         """Take an event if it brings nothing but text, and return that.
