@@ -48,11 +48,11 @@ class ResponsesRewriting:
         self._others: set[Any] = set()
         """The places of calls of tools that are not functions."""
         for event in self._events:
-            item = as_fields(event.get("item"))
+            item, place = as_fields(event.get("item")), event.get("output_index")
             if self._is_own(item):
-                self._items[event.get("output_index")] = item
+                self._items[place] = item
             elif item.get("type") == CALL_TYPE:
-                self._others.add(event.get("output_index"))
+                self._others.add(place)
         places = [event["output_index"] for event in self._events if _has_place(event)]
         self._next = min(places, default=0)
         self._texts: dict[Any, str] = {}
