@@ -107,6 +107,14 @@ CASES = (
         states=("unreadable",),
     ),
     TextCase(
+        "a string that lost its end",
+        "<start_function_call>call:save_note{title:<escape>a escape>,body:<escape>b<escape>,tags:[]}"
+        "<end_function_call>",
+        (("save_note", "{title:<escape>a escape>,body:<escape>b<escape>,tags:[]}"),),
+        rules=("keep_damaged",),
+        states=("unreadable",),
+    ),
+    TextCase(
         "a key twice",
         "<|tool_call>call:dim_lamp{level:1,level:2}<tool_call|>",
         (("dim_lamp", "{level:1,level:2}"),),

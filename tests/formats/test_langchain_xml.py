@@ -24,6 +24,11 @@ ACCEPTED = (
         ("only_parameter",),
     ),
     FormatCase(
+        "an_object_behind_a_stray_tag",
+        '<tool>dim_lamp</tool><tool_input><tool_input>{"room": "hall"}</tool_input>',
+        (("dim_lamp", '<tool_input>{"room": "hall"}'),),
+    ),
+    FormatCase(
         "text_for_no_parameter",
         "<tool>ping</tool><tool_input>hall</tool_input>",
         (("ping", "hall"),),

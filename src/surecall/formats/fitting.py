@@ -108,7 +108,9 @@ _TYPES: Final = frozenset({"function", "function_call", "tool_call", "tool_use",
 _FINAL: Final = "final answer"
 _MAX_CALLS: Final = 128
 
-_NOT_PLAIN: Final = re.compile(r"\s*+(?:\Z|\{|\[\s*+[\[\]{\"'\d-]|(?i:null|none)\s*+\Z)")
+_NOT_PLAIN: Final = re.compile(
+    r"(?:\s|<[^<>]{1,40}+>|[>=:])*+(?:\Z|\{|\[\s*+[\[\]{\"'\d-]|(?i:null|none)\s*+\Z)"
+)
 _NAMED_VALUE: Final = re.compile(r"[\s\"'*`-]*+([^\W\d][\w-]{0,60}+)[\"'*`]*+\s*+[=:]")
 
 _FILL_IN: Final = re.compile(

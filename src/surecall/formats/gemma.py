@@ -33,6 +33,7 @@ _WORDS: Final = {
     "None": None,
 }
 _MAX_KEY: Final = 256
+_OPENS_VALUE: Final = re.compile(r"[,{]\s*+[\w.\"'-]++\s*+:\s*+\Z")
 
 
 class GemmaObject(NamedTuple):
@@ -202,6 +203,8 @@ class _Reader:
                 return self._text[start:found]
             if self._text.find(self._closers[0], look, found) >= 0:
                 return self._read_undelimited(start, found, depth)
+            if _OPENS_VALUE.search(self._text[max(start, found - _MAX_KEY) : found]):
+                raise _Unreadable  # it opens the next string: this one lost its own
             look = found + len(self._delimiter)
 
     def _read_undelimited(self, start: int, before: int, depth: int) -> str:
