@@ -108,9 +108,9 @@ CASES = (
     ),
     TextCase(
         "a string that lost its end",
-        "<start_function_call>call:save_note{title:<escape>a escape>,body:<escape>b<escape>,tags:[]}"
+        "<start_function_call>call:save_note{title:<escape>a escape>,body:<escape>b<escape>}"
         "<end_function_call>",
-        (("save_note", "{title:<escape>a escape>,body:<escape>b<escape>,tags:[]}"),),
+        (("save_note", "{title:<escape>a escape>,body:<escape>b<escape>}"),),
         rules=("keep_damaged",),
         states=("unreadable",),
     ),
