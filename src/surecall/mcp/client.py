@@ -11,7 +11,7 @@ from typing import Any, Final
 from surecall.errors import Code, ConfigError, ToolDefinitionError, ToolServerError, did_you_mean
 from surecall.limits import MAX_SERVER_TOOLS, TOOL_SERVER_CONNECT_S, TOOL_SERVER_TIMEOUT_S
 from surecall.records import Envelope, ToolSpec, clip
-from surecall.redaction import open_log
+from surecall.redaction import mask_known, open_log
 from surecall.tools import ApprovalRule, Tool, ToolFailed
 
 from . import wording
@@ -258,14 +258,14 @@ class McpTools:
         if answer.get("isError") is True:
             raise self._failure(spec, read_data(answer))
         # An envelope of our own: an answer that looks like one is not taken for one.
-        return Envelope(ok=True, tool_name=spec.name, data=read_data(answer))
+        return Envelope(ok=True, tool_name=spec.name, data=mask_known(read_data(answer)))
 
     def _failure(self, spec: ToolSpec, said: dict[str, Any]) -> ToolFailed:
         return ToolFailed(
             Code.TOOL_SERVER_ERROR,
             wording.explain_error(self.name),
             wording.hint_after_error(spec.effect),
-            {"server_said": said},
+            {"server_said": mask_known(said)},
         )
 
     async def _list_again_if_changed(self) -> None:

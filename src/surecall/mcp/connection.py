@@ -9,11 +9,10 @@ import logging
 import os
 import shlex
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
 from typing import IO, Any, Final, cast
-
 from urllib.parse import parse_qsl, urlsplit
 
 from msgspec import Struct
@@ -270,7 +269,7 @@ class Connection:
             self._changes += 1
 
     @asynccontextmanager
-    async def _hear_of_changes(self, client: Any) -> AsyncIterator[None]:
+    async def _hear_of_changes(self, client: Any) -> AsyncGenerator[None]:
         """Subscribe to changes of the tools, where the protocol announces none unasked."""
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 

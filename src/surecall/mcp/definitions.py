@@ -12,7 +12,7 @@ from surecall.jsontext import canonical_hash
 from surecall.limits import MAX_TOOL_DESCRIPTION_CHARACTERS
 from surecall.narrow import as_fields, pick_fields, text_or_none
 from surecall.records import Effect, ToolSpec, clip
-from surecall.schema import SchemaChecker, clean_parameters
+from surecall.schema import clean_parameters, compile_foreign
 
 _PINNED_FIELDS: Final = (
     *("name", "title", "description", "inputSchema", "outputSchema", "annotations"),
@@ -56,7 +56,7 @@ class Definition(Struct, frozen=True):
             raise ToolDefinitionError(
                 Code.INVALID_SCHEMA, f"Its arguments are of type {parameters['type']!r:.80}."
             )
-        SchemaChecker(parameters).compile()
+        parameters = compile_foreign(parameters)
         text = text_or_none(self.fields.get("description")) or self.fields.get("title")
         return ToolSpec(
             name=name,

@@ -9,7 +9,7 @@ from .http import ErrorParser, HttpStream, HttpTransport, check_headers
 from .limits import Deadlines, WireLimits
 from .retry import RetryPolicy, parse_retry_after
 from .scripted import ScriptedReply, ScriptedTransport, assistant, tool_call
-from .urls import join_url
+from .urls import join_url, split_base_url
 from .weights import LocalWeights, WeightsState, locate_weights, survey_weights, weights_folder
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "load_embedded",
     "locate_weights",
     "parse_retry_after",
+    "split_base_url",
     "survey_weights",
     "tool_call",
     "weights_folder",
