@@ -66,6 +66,17 @@ async def test_the_official_client_can_use_every_tool_over_stdio() -> None:
         assert reading["calls"][0]["receipts"]
 
 
+async def test_text_that_is_nothing_but_json_is_read_as_text() -> None:
+    """A bare call is a call; whole messages are still taken as text and as objects."""
+    call = {"name": "add", "arguments": {"a": 1}}
+    function = {"name": "add", "arguments": '{"a": 1}'}
+    message = {"role": "assistant", "tool_calls": [{"type": "function", "function": function}]}
+    async with Client(make_server()) as client:
+        for reply in (json.dumps(call), json.dumps([call]), json.dumps(message), message):
+            reading = await ask(client, "read_reply", reply=reply, tools=[TOOL])
+            assert reading["calls"][0]["arguments"] == {"a": 1}
+
+
 async def test_what_cannot_be_done_is_an_answer_with_a_code() -> None:
     """An agent reads the code and what to do; nothing is raised inside the server."""
     async with Client(make_server()) as client:

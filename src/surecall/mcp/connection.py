@@ -259,7 +259,7 @@ class Connection:
                 encoding_error_handler="replace",
             )
             transport = stdio_client(parameters, errlog=log)  # pyright: ignore[reportArgumentType] - a file
-        return Client(transport, message_handler=self._note_message)
+        return Client(transport, message_handler=self._note_message, cache=None)
 
     async def _note_status(self, response: Any) -> None:
         self._status = response.status_code
