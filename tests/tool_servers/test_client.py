@@ -198,7 +198,7 @@ async def test_every_page_of_tools_is_read(plain: list[str]) -> None:
     [
         ({"hang": True}, "no answer within 1 s"),
         ({"pages": [named("a")], "endless": True}, "more than 100 pages"),
-        ({"pages": [[{"name": "a", "inputSchema": {}}]]}, "tools.0.inputSchema.type"),
+        ({"pages": [[{"name": "a", "inputSchema": {"x": 1}}]]}, "tools.0.inputSchema.type"),
         ({"pages": [named(*map(str, range(1001)))]}, "more than 1000 tools"),
     ],
 )

@@ -199,7 +199,7 @@ def test_what_cannot_be_used_is_left_out_or_refused(tmp_path: Path) -> None:
     file.write_text(json.dumps(DOCUMENT))
     tools = surecall.openapi_tools(file, base_url="https://api.example/", allow=["getPet"])
     assert [tool.name for tool in tools] == ["getPet"]
-    for wrong in (
+    refused: list[dict[str, Any]] = [
         {"document": DOCUMENT, "base_url": "https://h/", "allow": ["getpet"]},
         {"document": {"swagger": "2.0"}, "base_url": "https://h/"},
         {"document": DOCUMENT, "base_url": "ftp://h/"},
@@ -209,7 +209,8 @@ def test_what_cannot_be_used_is_left_out_or_refused(tmp_path: Path) -> None:
         {"document": DOCUMENT, "base_url": "https://h/", "prefix": "a b"},
         {"document": {**DOCUMENT, "x": object()}, "base_url": "https://h/"},
         {"document": tmp_path / "none.json", "base_url": "https://h/"},
-    ):
+    ]
+    for wrong in refused:
         with pytest.raises(ConfigError):
             surecall.openapi_tools(**wrong)
 
@@ -271,7 +272,7 @@ LIST, OBJECT = ["a,b", "c d"], {"k": "v/w", "m": 1}
 )
 def test_a_query_has_the_style_of_the_document(style: Any, value: Any, query: str) -> None:
     """What separates values is never what is inside one."""
-    schema = {} if "content" in style else {"schema": {}}
+    schema: dict[str, Any] = {} if "content" in style else {"schema": {}}
     operation = operation_of(take({"name": "q", "in": "query", **schema, **style}))
     assert operation.make_request({"q": value}).query == query
 
@@ -297,7 +298,7 @@ def test_a_query_has_the_style_of_the_document(style: Any, value: Any, query: st
 )
 def test_a_path_has_the_style_of_the_document(style: Any, value: Any, path: str | None) -> None:
     """What would leave a part empty or lead elsewhere is refused."""
-    given = {"name": "p", "in": "path", "required": True, "schema": {}, **style}
+    given: dict[str, Any] = {"name": "p", "in": "path", "required": True, "schema": {}, **style}
     operation = operation_of(take(given, path="/{p}/x"))
     if path is None:
         with pytest.raises(ToolFailed) as caught:
@@ -327,7 +328,7 @@ def test_a_header_has_the_style_of_the_document_and_one_line() -> None:
 )
 def test_a_body_is_sent_as_the_kind_of_json_it_is(contents: list[str], kind: str) -> None:
     """A server may refuse one kind of JSON for another."""
-    content = {name: {"schema": {}} for name in contents}
+    content: dict[str, Any] = {name: {"schema": {}} for name in contents}
     path = {"patch": {"operationId": "send", "requestBody": {"content": content}}}
     request = operation_of(describe({"/a": path})).make_request({"body": {"a": 1}})
     assert (request.content_type, request.body) == (kind, b'{"a":1}')

@@ -102,7 +102,9 @@ def test_tools_of_a_server_are_listed_and_pinned(plain: list[str], tmp_path: Pat
     pins, target = str(tmp_path / "pins.json"), shlex.join(plain)
     invoke = CliRunner().invoke
     words = ["mcp", "tools", target, "--name", "s", "--pins", pins, "--json"]
-    before = json.loads(invoke(cli, words).stdout)
+    looked = invoke(cli, words)
+    assert f"{pins} has no pins of s" in looked.stderr
+    before = json.loads(looked.stdout)
     assert (before["tools"][0]["server_name"], before["tools"][0]["pinned"]) == ("say", None)
     assert list(before["left_out"]) == ["bad"]
     pinned = invoke(cli, ["mcp", "pin", target, "--name", "s", "--pins", pins])
