@@ -46,6 +46,7 @@ class McpTools:
         self._approval: ApprovalRule | None = approval
         self._timeout_s = timeout_s
         self._connect_timeout_s = connect_timeout_s
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
         self._listing = asyncio.Lock()
         self._uses = 0
@@ -92,11 +93,19 @@ class McpTools:
             ToolServerError: `TOOL_SERVER_UNREACHABLE`.
             ConfigError: `EXTRA_MISSING`, or `allow` names a tool that the server does not have.
         """
+        self._enter_loop()
         async with self._opening:
             if self._tools is None or self._connection.is_lost:
                 await self._connect()
             self._uses += 1
             return self._tools or ()
+
+    def _enter_loop(self) -> None:
+        """Begin anew in another event loop: locks belong to theirs, as does whoever uses this."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._uses = loop, 0
+            self._opening, self._listing = asyncio.Lock(), asyncio.Lock()
 
     async def _connect(self) -> None:
         await self._connection.aclose()
@@ -111,6 +120,7 @@ class McpTools:
 
     async def aclose(self) -> None:
         """Disconnect, and end the server if it was started for this and nobody else uses it."""
+        self._enter_loop()
         async with self._opening:
             self._uses = max(self._uses - 1, 0)
             if not self._uses:

@@ -205,7 +205,7 @@ class Connection:
     async def aclose(self) -> None:
         """End the connection, and the server if it was started for it."""
         task, self._task = self._task, None
-        if task is None:
+        if task is None or task.done():
             return
         if self._closing is not None:
             self._closing.set()
