@@ -4,10 +4,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 SAMPLE = Path(__file__).with_name("sample_server.py")
 
@@ -41,6 +43,18 @@ def url() -> Iterator[str]:
     finally:
         process.kill()
         process.wait()
+
+
+@asynccontextmanager
+async def serve(app: web.Application) -> AsyncGenerator[str]:
+    """Serve an application on this machine, and give its address."""
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
 
 
 def _wait_until_open(process: "subprocess.Popen[bytes]", port: int) -> None:

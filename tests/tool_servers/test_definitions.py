@@ -23,6 +23,7 @@ from surecall.mcp.results import read_data
         ("https://mcp.example.com/v1", "example"),
         ("http://127.0.0.1:8000/mcp", "127"),
         ("python", "mcp"),
+        ("env API_KEY=secret npx server-files", "server-files"),
     ],
 )
 def test_a_server_is_named_after_its_program_or_host(target: Any, name: str) -> None:
@@ -95,6 +96,30 @@ def test_a_schema_that_cannot_be_used_is_refused(schema: dict[str, Any]) -> None
     [
         ({"structuredContent": {"ok": True}, "content": []}, {"ok": True}),
         ({"structuredContent": [1]}, {"value": [1]}),
+        (
+            {
+                "structuredContent": {"result": ["a", {"b": 1}]},
+                "content": [{"type": "text", "text": "a"}, {"type": "text", "text": '{"b": 1}'}],
+            },
+            {"result": ["a", {"b": 1}]},
+        ),
+        (
+            {"structuredContent": {}, "content": [{"type": "text", "text": "Ask again at noon."}]},
+            {"structured": {}, "content": [{"text": "Ask again at noon."}]},
+        ),
+        (
+            {
+                "structuredContent": {"n": 1},
+                "content": [
+                    {"type": "text", "text": '{"n": 1}'},
+                    {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+                ],
+            },
+            {
+                "structured": {"n": 1},
+                "content": [{"type": "image", "mime_type": "image/png", "bytes_left_out": 3}],
+            },
+        ),
         (
             {"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
             {"text": "a\nb"},

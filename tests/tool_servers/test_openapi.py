@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -12,9 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surecall
-from surecall.errors import ConfigError
+from surecall.errors import ConfigError, ToolDefinitionError
 from surecall.openapi.operations import Operation, read_operations
+from surecall.tools import ToolFailed
 from surecall.transport import assistant, tool_call
+
+from .conftest import serve
 
 PET = {
     "type": "object",
@@ -97,17 +101,18 @@ async def server() -> AsyncIterator[str]:
     async def broken(_: web.Request) -> web.Response:
         return web.json_response({"ok": True, "detail": "obey"}, status=500)
 
+    async def latin(_: web.Request) -> web.Response:
+        body = "Grüße".encode("latin-1")
+        return web.Response(body=body, headers={"Content-Type": "text/plain; charset=latin-1"})
+
     app = web.Application()
     app.router.add_get("/v1/large", large)
     app.router.add_get("/v1/away", away)
+    app.router.add_get("/v1/latin", latin)
     app.router.add_delete("/v1/broken", broken)
     app.router.add_route("*", "/{rest:.*}", echo)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    await runner.cleanup()
+    async with serve(app) as base:
+        yield f"{base}/v1"
 
 
 async def call(tools: Any, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
@@ -161,6 +166,8 @@ async def test_calls_become_requests_to_the_host_of_the_caller(server: str) -> N
     assert dots.error_codes == ("ARGUMENT_ERROR",)
     assert large.error_codes == ("TOOL_OUTPUT_TOO_LARGE",)
     assert (away.error_codes, away.data["status"]) == (("TOOL_SERVER_ERROR",), 302)
+    assert away.data["location"] == "https://evil.example/"
+    assert "not followed" in (away.errors[0].hint or "")
     assert (broken.error_codes, broken.data["status"]) == (("TOOL_SERVER_ERROR",), 500)
     assert "may have taken effect" in (broken.errors[0].hint or "")
 
@@ -192,13 +199,18 @@ def test_what_cannot_be_used_is_left_out_or_refused(tmp_path: Path) -> None:
     file.write_text(json.dumps(DOCUMENT))
     tools = surecall.openapi_tools(file, base_url="https://api.example/", allow=["getPet"])
     assert [tool.name for tool in tools] == ["getPet"]
-    for wrong in (
+    refused: list[dict[str, Any]] = [
         {"document": DOCUMENT, "base_url": "https://h/", "allow": ["getpet"]},
         {"document": {"swagger": "2.0"}, "base_url": "https://h/"},
         {"document": DOCUMENT, "base_url": "ftp://h/"},
         {"document": DOCUMENT, "base_url": "https://user@h/"},
+        {"document": DOCUMENT, "base_url": "https://:password@h/"},
+        {"document": DOCUMENT, "base_url": "https://h:99999/"},
+        {"document": DOCUMENT, "base_url": "https://h/", "prefix": "a b"},
+        {"document": {**DOCUMENT, "x": object()}, "base_url": "https://h/"},
         {"document": tmp_path / "none.json", "base_url": "https://h/"},
-    ):
+    ]
+    for wrong in refused:
         with pytest.raises(ConfigError):
             surecall.openapi_tools(**wrong)
 
@@ -208,6 +220,223 @@ async def test_a_server_that_is_gone_is_said_to_be() -> None:
     tools = surecall.openapi_tools(DOCUMENT, base_url="http://127.0.0.1:9", allow=["large"])
     (gone,) = await call(tools, ("large", {}))
     assert gone.error_codes == ("TOOL_SERVER_LOST",)
+
+
+def describe(paths: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return a document with these paths."""
+    return {"openapi": "3.1.0", "paths": paths, **more}
+
+
+def take(*parameters: dict[str, Any], path: str = "/things") -> dict[str, Any]:
+    """Return a document with one operation that has these parameters."""
+    return describe({path: {"get": {"operationId": "take", "parameters": list(parameters)}}})
+
+
+def body_of(schema: Any, kind: str = "application/json", **more: Any) -> dict[str, Any]:
+    """Return a path whose one operation takes a body."""
+    content = {kind: {"schema": schema}}
+    return {"post": {"operationId": "send", "requestBody": {"content": content}, **more}}
+
+
+def operation_of(document: dict[str, Any]) -> Operation:
+    """Return the one operation of a document."""
+    (found,) = read_operations(document)
+    assert isinstance(found, Operation)
+    return found
+
+
+LIST, OBJECT = ["a,b", "c d"], {"k": "v/w", "m": 1}
+
+
+@pytest.mark.parametrize(
+    ("style", "value", "query"),
+    [
+        ({}, LIST, "q=a%2Cb&q=c%20d"),
+        ({"explode": False}, LIST, "q=a%2Cb,c%20d"),
+        ({}, OBJECT, "k=v%2Fw&m=1"),
+        ({"explode": False}, OBJECT, "q=k,v%2Fw,m,1"),
+        ({"style": "spaceDelimited"}, LIST, "q=a%2Cb%20c%20d"),
+        ({"style": "pipeDelimited"}, LIST, "q=a%2Cb%7Cc%20d"),
+        ({"style": "pipeDelimited", "explode": True}, LIST, "q=a%2Cb&q=c%20d"),
+        ({"style": "deepObject"}, {"a": {"b": [1, True]}}, "q[a][b]=1&q[a][b]=true"),
+        (
+            {"content": {"application/json": {}}},
+            OBJECT,
+            "q=%7B%22k%22%3A%22v%2Fw%22%2C%22m%22%3A1%7D",
+        ),
+        ({"content": {"application/json": {}}}, "x", "q=%22x%22"),
+        ({}, "a&b=c+d", "q=a%26b%3Dc%2Bd"),
+        ({}, True, "q=true"),
+        ({}, None, ""),
+    ],
+)
+def test_a_query_has_the_style_of_the_document(style: Any, value: Any, query: str) -> None:
+    """What separates values is never what is inside one."""
+    schema: dict[str, Any] = {} if "content" in style else {"schema": {}}
+    operation = operation_of(take({"name": "q", "in": "query", **schema, **style}))
+    assert operation.make_request({"q": value}).query == query
+
+
+@pytest.mark.parametrize(
+    ("style", "value", "path"),
+    [
+        ({}, LIST, "/a%2Cb,c%20d/x"),
+        ({}, OBJECT, "/k,v%2Fw,m,1/x"),
+        ({"explode": True}, OBJECT, "/k=v%2Fw,m=1/x"),
+        ({"style": "label"}, LIST, "/.a%2Cb,c%20d/x"),
+        ({"style": "label", "explode": True}, LIST, "/.a%2Cb.c%20d/x"),
+        ({"style": "matrix"}, 5, "/;p=5/x"),
+        ({"style": "matrix"}, LIST, "/;p=a%2Cb,c%20d/x"),
+        ({"style": "matrix", "explode": True}, LIST, "/;p=a%2Cb;p=c%20d/x"),
+        ({"style": "matrix", "explode": True}, OBJECT, "/;k=v%2Fw;m=1/x"),
+        ({}, None, None),
+        ({}, [], None),
+        ({}, {}, None),
+        ({"style": "label"}, ".", None),
+        ({"style": "matrix"}, "", None),
+    ],
+)
+def test_a_path_has_the_style_of_the_document(style: Any, value: Any, path: str | None) -> None:
+    """What would leave a part empty or lead elsewhere is refused."""
+    given: dict[str, Any] = {"name": "p", "in": "path", "required": True, "schema": {}, **style}
+    operation = operation_of(take(given, path="/{p}/x"))
+    if path is None:
+        with pytest.raises(ToolFailed) as caught:
+            operation.make_request({"p": value})
+        assert caught.value.code == "ARGUMENT_ERROR"
+    else:
+        assert operation.make_request({"p": value}).path == path
+
+
+def test_a_header_has_the_style_of_the_document_and_one_line() -> None:
+    """No value adds a header of its own."""
+    operation = operation_of(take({"name": "X-A", "in": "header", "schema": {}}))
+    assert operation.make_request({"X-A": ["a", 1]}).headers == {"X-A": "a,1"}
+    assert operation.make_request({"X-A": {"k": "v"}}).headers == {"X-A": "k,v"}
+    with pytest.raises(ToolFailed):
+        operation.make_request({"X-A": "a\r\nX-B: c"})
+
+
+@pytest.mark.parametrize(
+    ("contents", "kind"),
+    [
+        (["text/xml", "application/json"], "application/json"),
+        (["application/vnd.api+json"], "application/vnd.api+json"),
+        (["application/merge-patch+json", "application/json"], "application/json"),
+        (["*/*"], "application/json"),
+    ],
+)
+def test_a_body_is_sent_as_the_kind_of_json_it_is(contents: list[str], kind: str) -> None:
+    """A server may refuse one kind of JSON for another."""
+    content: dict[str, Any] = {name: {"schema": {}} for name in contents}
+    path = {"patch": {"operationId": "send", "requestBody": {"content": content}}}
+    request = operation_of(describe({"/a": path})).make_request({"body": {"a": 1}})
+    assert (request.content_type, request.body) == (kind, b'{"a":1}')
+
+
+async def test_what_is_sent_with_every_request_is_offered_to_no_model(server: str) -> None:
+    """Neither a header in other letters, nor a cookie, nor what a server says of it."""
+    parameters = [
+        {"name": "X-API-Key", "in": "header", "required": True, "schema": {"type": "string"}},
+        {"name": "session", "in": "cookie", "required": True, "schema": {"type": "string"}},
+        {"name": "Content-Length", "in": "header", "schema": {"type": "string"}},
+    ]
+    document = take(*parameters)
+    auth = {"x-api-key": "k", "Cookie": "session=1", "Authorization": "Bearer hunter2hunter2"}
+    (tool,) = surecall.openapi_tools(document, base_url=server, auth=auth)
+    assert tool.spec.parameters["properties"] == {}
+    (seen,) = await call([tool], ("take", {}))
+    assert seen.data["body"]["headers"]["Authorization"] == "Bearer [redacted]"
+    for wrong in ("hunter2\r\nX: y", {"A b": "c"}):
+        with pytest.raises(ConfigError) as caught:
+            surecall.openapi_tools(document, base_url=server, auth=wrong)
+        assert "hunter2" not in str(caught.value)
+
+
+async def test_an_answer_is_read_in_its_own_characters(server: str) -> None:
+    """And a path that is not ASCII reaches the server."""
+    document = describe({"/latin": {"get": {"operationId": "latin"}}, "/é b": {"get": {}}})
+    tools = surecall.openapi_tools(document, base_url=server)
+    latin, other = await call(tools, ("latin", {}), (tools[1].name, {}))
+    assert latin.data["body"] == "Grüße"
+    assert other.data["body"]["path"] == "/v1/%C3%A9%20b"
+
+
+def chain(length: int) -> dict[str, Any]:
+    """Return components of which each refers to the next."""
+    links = {f"A{n}": {"items": {"$ref": f"#/components/schemas/A{n + 1}"}} for n in range(length)}
+    return {"schemas": {**links, f"A{length}": {}}}
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        (body_of({"type": "wat"}), "POST /bad: The schema is not valid"),
+        (body_of({}, "application/x-www-form-urlencoded"), "its body is not JSON"),
+        (body_of({"$ref": "#/components/schemas/A0"}), "POST /bad: The schema has more than"),
+        (body_of({"$ref": "#/components/schemas/None"}), "leads nowhere"),
+        ({"$ref": "other.yaml#/bad"}, "leads out of the document"),
+        ({"get": {"parameters": [{"name": "a b", "in": "header"}]}}, "the name of a header"),
+        ({"get": {"parameters": [{"name": "a", "in": "query", "style": "x"}]}}, "the style 'x'"),
+    ],
+)
+def test_one_operation_that_cannot_be_used_leaves_the_others(
+    path: dict[str, Any], words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is said which and why; to name it is an error."""
+    paths = {"/bad": path, "/good": {"get": {"operationId": "good"}}}
+    document = describe(paths, components=chain(3000))
+    tools = surecall.openapi_tools(document, base_url="https://h")
+    assert [tool.name for tool in tools] == ["good"]
+    assert words in caplog.text
+    if "post" in path:
+        with pytest.raises(ToolDefinitionError, match=words):
+            surecall.openapi_tools(document, base_url="https://h", allow="send")
+
+
+def test_every_operation_has_a_name_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
+    """Two of one id go by their paths, and no name that was cleaned is that of another."""
+    paths = {f"/{n}": {"get": {"operationId": "same"}} for n in range(2)}
+    paths |= {f"/{n}": {"get": {"operationId": n}} for n in ("a.b", "a_b_2e7336dc")}
+    tools = surecall.openapi_tools(describe(paths), base_url="https://h")
+    assert len({tool.name for tool in tools}) == 4
+    assert "2 operations have the id same" in caplog.text
+    surecall.openapi_tools(describe(paths), base_url="https://h", allow=["get/0"])
+    many = describe({f"/{n}": {"get": {"operationId": f"o{n}"}} for n in range(1001)})
+    (last,) = surecall.openapi_tools(many, base_url="https://h", allow=["o1000"])
+    assert last.name == "o1000"
+    with pytest.raises(ConfigError, match="more than 1000"):
+        surecall.openapi_tools(many, base_url="https://h")
+
+
+def test_a_document_as_readers_of_yaml_return_it() -> None:
+    """Dates are text again, and a reference may be encoded."""
+    when = {"type": "string", "default": date(2020, 1, 1)}
+    document: dict[Any, Any] = {
+        **describe({"/a": {**body_of({"$ref": "#/components/schemas/A%20B"}), 5: {}}}),
+        "components": {"schemas": {"A B": {"properties": {"when": when}, "x-of": {"$ref": "x"}}}},
+    }
+    (tool,) = surecall.openapi_tools(document, base_url="https://h")
+    (found,) = tool.spec.parameters["$defs"].values()
+    assert found == {"properties": {"when": {"type": "string", "default": "2020-01-01"}}}
+
+
+def test_what_only_a_server_sets_is_gone_where_schemas_are_combined() -> None:
+    """Also from what another part requires; what stands next to a reference counts since 3.1."""
+    base = {"properties": {"id": {"type": "integer", "readOnly": True}, "name": {}}}
+    schema = {
+        "allOf": [{"$ref": "#/components/schemas/Base"}, {"required": ["id", "name"]}],
+        "properties": {"kind": {"$ref": "#/components/schemas/Kind", "default": "a"}},
+    }
+    components = {"schemas": {"Base": base, "Kind": {"enum": ["a"], "nullable": True}}}
+    new = operation_of(describe({"/a": body_of(schema)}, components=components)).schema
+    body = new["properties"]["body"]
+    assert body["allOf"][1] == {"required": ["name"]}
+    assert body["properties"]["kind"]["default"] == "a"
+    assert all("id" not in item.get("properties", {}) for item in new["$defs"].values())
+    old = {**describe({"/a": body_of(schema)}, components=components), "openapi": "3.0.0"}
+    kind = operation_of(old).schema["properties"]["body"]["properties"]["kind"]
+    assert list(kind) == ["$ref"]
 
 
 @given(st.text(min_size=1).filter(lambda text: text not in (".", "..")))

@@ -66,6 +66,17 @@ async def test_the_official_client_can_use_every_tool_over_stdio() -> None:
         assert reading["calls"][0]["receipts"]
 
 
+async def test_text_that_is_nothing_but_json_is_read_as_text() -> None:
+    """A bare call is a call; whole messages are still taken as text and as objects."""
+    call = {"name": "add", "arguments": {"a": 1}}
+    function = {"name": "add", "arguments": '{"a": 1}'}
+    message = {"role": "assistant", "tool_calls": [{"type": "function", "function": function}]}
+    async with Client(make_server()) as client:
+        for reply in (json.dumps(call), json.dumps([call]), json.dumps(message), message):
+            reading = await ask(client, "read_reply", reply=reply, tools=[TOOL])
+            assert reading["calls"][0]["arguments"] == {"a": 1}
+
+
 async def test_what_cannot_be_done_is_an_answer_with_a_code() -> None:
     """An agent reads the code and what to do; nothing is raised inside the server."""
     async with Client(make_server()) as client:
@@ -91,7 +102,9 @@ def test_tools_of_a_server_are_listed_and_pinned(plain: list[str], tmp_path: Pat
     pins, target = str(tmp_path / "pins.json"), shlex.join(plain)
     invoke = CliRunner().invoke
     words = ["mcp", "tools", target, "--name", "s", "--pins", pins, "--json"]
-    before = json.loads(invoke(cli, words).stdout)
+    looked = invoke(cli, words)
+    assert f"{pins} has no pins of s" in looked.stderr
+    before = json.loads(looked.stdout)
     assert (before["tools"][0]["server_name"], before["tools"][0]["pinned"]) == ("say", None)
     assert list(before["left_out"]) == ["bad"]
     pinned = invoke(cli, ["mcp", "pin", target, "--name", "s", "--pins", pins])

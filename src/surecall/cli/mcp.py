@@ -46,7 +46,10 @@ def mcp(context: click.Context, port: int | None) -> None:
 def list_tools(output: Output, target: str, name: str | None, pins: Path | None) -> None:
     """List the tools of TARGET, a command in quotes or a URL, as the server defines them."""
     _quiet(output)
-    _show(output, asyncio.run(_look(target, name, pins)))
+    found = asyncio.run(_look(target, name, pins))
+    _show(output, found)
+    if pins is not None and all(row["pinned"] is None for row in found["tools"]):
+        output.note(f"{pins} has no pins of {found['server']}")
 
 
 @mcp.command("pin", short_help="Approve the tools of another server as they are now.")

@@ -396,11 +396,15 @@ class Session(Closing):
 
     async def _open_providers(self) -> None:
         async with self._opening:
+            for provider in self._opened:
+                if not provider.is_open:  # lost since the last run
+                    await provider.open()
+                    await provider.aclose()  # this session has opened it once, not twice
             while self._providers:
                 provider = self._providers[0]
-                if not provider.is_open:
-                    self._opened.append(provider)
-                for tool in await provider.open():
+                tools = await provider.open()
+                self._opened.append(provider)
+                for tool in tools:
                     self._registry.add(tool)
                 self._providers = self._providers[1:]
 

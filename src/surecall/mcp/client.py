@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from surecall.errors import Code, ConfigError, ToolDefinitionError, ToolServerError, did_you_mean
-from surecall.limits import TOOL_SERVER_CONNECT_S, TOOL_SERVER_TIMEOUT_S
+from surecall.limits import MAX_SERVER_TOOLS, TOOL_SERVER_CONNECT_S, TOOL_SERVER_TIMEOUT_S
 from surecall.records import Envelope, ToolSpec, clip
-from surecall.redaction import open_log
+from surecall.redaction import mask_known, open_log
 from surecall.tools import ApprovalRule, Tool, ToolFailed
 
 from . import wording
@@ -46,7 +46,10 @@ class McpTools:
         self._approval: ApprovalRule | None = approval
         self._timeout_s = timeout_s
         self._connect_timeout_s = connect_timeout_s
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
+        self._listing = asyncio.Lock()
+        self._uses = 0
         self._reset()
 
     def _reset(self) -> None:
@@ -59,7 +62,7 @@ class McpTools:
     @property
     def is_open(self) -> bool:
         """Whether the server is connected and its tools are known."""
-        return self._tools is not None
+        return self._tools is not None and not self._connection.is_lost
 
     @property
     def server_names(self) -> Mapping[str, str]:
@@ -82,27 +85,48 @@ class McpTools:
         return {name: item.digest for name, item in self._definitions.items()}
 
     async def open(self) -> tuple[Tool[..., Any], ...]:
-        """Connect to the server and return its tools.
+        """Connect to the server and return its tools; connect again if it was lost.
+
+        Whoever opens it closes it: the connection ends with the last `aclose`.
 
         Raises:
             ToolServerError: `TOOL_SERVER_UNREACHABLE`.
             ConfigError: `EXTRA_MISSING`, or `allow` names a tool that the server does not have.
         """
+        self._enter_loop()
         async with self._opening:
-            if self._tools is not None:
-                return self._tools
-            await self._connection.open(self._connect_timeout_s)
-            try:
-                await self._read_definitions()
-                self._approved = self._find_pins()
-                self._tools = self._make_tools()
-            except BaseException:
-                await self.aclose()
-                raise
-            return self._tools
+            if self._tools is None or self._connection.is_lost:
+                await self._connect()
+            self._uses += 1
+            return self._tools or ()
+
+    def _enter_loop(self) -> None:
+        """Begin anew in another event loop: locks belong to theirs, as does whoever uses this."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._uses = loop, 0
+            self._opening, self._listing = asyncio.Lock(), asyncio.Lock()
+
+    async def _connect(self) -> None:
+        await self._connection.aclose()
+        await self._connection.open(self._connect_timeout_s)
+        try:
+            await self._read_definitions()
+            self._approved = self._find_pins()
+            self._tools = self._make_tools()
+        except BaseException:
+            await self._disconnect()
+            raise
 
     async def aclose(self) -> None:
-        """Disconnect, and end the server if it was started for this."""
+        """Disconnect, and end the server if it was started for this and nobody else uses it."""
+        self._enter_loop()
+        async with self._opening:
+            self._uses = max(self._uses - 1, 0)
+            if not self._uses:
+                await self._disconnect()
+
+    async def _disconnect(self) -> None:
         self._reset()
         await self._connection.aclose()
 
@@ -128,23 +152,40 @@ class McpTools:
 
     async def _read_definitions(self) -> None:
         try:
-            self._definitions = await self._list_definitions()
+            async with asyncio.timeout(self._connect_timeout_s):
+                self._definitions = await self._list_definitions()
+        except TimeoutError as error:
+            reason = f"no answer within {self._connect_timeout_s:g} s"
+            raise self._unlisted(reason) from error
         except (ServerLost, ServerRefusal) as error:
-            raise ToolServerError(
-                Code.TOOL_SERVER_UNREACHABLE,
-                f"The server {self.name!r} did not list its tools: {str(error) or 'it is gone'}.",
-                hint="Check that it is an MCP server and offers tools.",
-            ) from error
-        if self._allow is None:
-            return
-        for name in self._allow:
+            raise self._unlisted(str(error) or "it is gone") from error
+        for name in self._allow or ():
             if name not in self._definitions:
                 raise ConfigError(
                     Code.INVALID_OPTION,
                     f"allow names {name!r}, which the server {self.name!r} does not have.",
-                    hint=did_you_mean(name, self._definitions),
+                    hint=self._left_out.get(name) or did_you_mean(name, self._definitions),
                 )
-        self._definitions = {name: self._definitions[name] for name in self._allow}
+        self._definitions = self._allowed(self._definitions)
+        if len(self._definitions) > MAX_SERVER_TOOLS:
+            raise ToolServerError(
+                Code.TOOL_SERVER_UNREACHABLE,
+                f"The server {self.name!r} offers more than {MAX_SERVER_TOOLS} tools.",
+                hint="Name those you need with allow=[...].",
+            )
+
+    def _unlisted(self, reason: str) -> ToolServerError:
+        reason = clip(reason, _MAX_SAID).rstrip(".")
+        return ToolServerError(
+            Code.TOOL_SERVER_UNREACHABLE,
+            f"The server {self.name!r} did not list its tools: {reason}.",
+            hint="Check that it is an MCP server and offers tools.",
+        )
+
+    def _allowed(self, found: dict[str, Definition]) -> dict[str, Definition]:
+        if self._allow is None:
+            return found
+        return {name: found[name] for name in self._allow if name in found}
 
     def _find_pins(self) -> dict[str, str]:
         """Return the approved digests; what was never looked at is approved by its first use."""
@@ -212,9 +253,8 @@ class McpTools:
     async def _call(
         self, spec: ToolSpec, definition: Definition, arguments: dict[str, Any]
     ) -> Envelope:
+        await self._list_again_if_changed()
         try:
-            if self._connection.is_stale:
-                self._definitions = await self._list_definitions()
             if self._approved.get(definition.name) != definition.digest or (
                 not self._is_approved(definition.name)
             ):
@@ -228,19 +268,45 @@ class McpTools:
         if answer.get("isError") is True:
             raise self._failure(spec, read_data(answer))
         # An envelope of our own: an answer that looks like one is not taken for one.
-        return Envelope(ok=True, tool_name=spec.name, data=read_data(answer))
+        return Envelope(ok=True, tool_name=spec.name, data=mask_known(read_data(answer)))
 
     def _failure(self, spec: ToolSpec, said: dict[str, Any]) -> ToolFailed:
         return ToolFailed(
             Code.TOOL_SERVER_ERROR,
             wording.explain_error(self.name),
             wording.hint_after_error(spec.effect),
-            {"server_said": said},
+            {"server_said": mask_known(said)},
         )
 
+    async def _list_again_if_changed(self) -> None:
+        """Know the definitions of now before a call is made, or refuse it."""
+        # Calls that run side by side wait for the list that the first of them asks for.
+        async with self._listing:
+            try:
+                if self._tools is None:
+                    raise ServerLost
+                if self._connection.is_stale:
+                    self._definitions = self._allowed(await self._list_definitions())
+            except ServerLost:
+                message, hint = wording.explain_lost(self.name), wording.hint_after_loss("read")
+                raise ToolFailed(Code.TOOL_SERVER_LOST, message, hint) from None
+            except ServerRefusal:
+                raise ToolFailed(Code.TOOL_NOT_PINNED, wording.NOT_LISTED, wording.GO_ON) from None
+
     async def _list_definitions(self) -> dict[str, Definition]:
-        found = [read_definition(fields) for fields in await self._connection.list_tools()]
-        return {item.name: item for item in found if item is not None}
+        found: dict[str, Definition] = {}
+        left_out: dict[str, str] = {}
+        for fields in await self._connection.list_tools():
+            name = str(fields.get("name", ""))
+            definition = read_definition(fields)
+            if definition is None:
+                left_out[name] = wording.UNREADABLE if name else wording.NAMELESS
+            elif found.setdefault(name, definition).digest != definition.digest:
+                left_out[name] = wording.DEFINED_TWICE
+        for name, reason in left_out.items():
+            _log.warning("%s: %s is left out: %s", self.name, name, reason)
+        self._left_out = left_out
+        return {name: item for name, item in found.items() if name not in left_out}
 
 
 def mcp_tools(
@@ -259,7 +325,8 @@ def mcp_tools(
     """Take the tools of an MCP server into a run; needs `surecall[mcp]`.
 
     Give what this returns to a run, alone or in a list with other tools: it is opened when the
-    run begins and closed with its session. `async with` it to keep it open for several runs.
+    run begins and closed with the last session that uses it. `async with` it to keep it open for
+    several runs.
 
     Args:
         target: A command that starts a server (stdio), or the URL of one (streamable HTTP).
@@ -282,7 +349,7 @@ def mcp_tools(
         clean_name(name) if name else name_server(target),
         Connection(parse_address(target, env or {}, cwd, headers or {})),
         pins=PinFile(pins) if isinstance(pins, str | Path) else pins,
-        allow=None if allow is None else tuple(allow),
+        allow=(allow,) if isinstance(allow, str) else None if allow is None else tuple(allow),
         approval=approval,
         timeout_s=timeout_s,
         connect_timeout_s=connect_timeout_s,

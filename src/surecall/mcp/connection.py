@@ -9,23 +9,31 @@ import logging
 import os
 import shlex
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
 from typing import IO, Any, Final, cast
+from urllib.parse import parse_qsl, urlsplit
 
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, ToolServerError, invalid_config
-from surecall.limits import MAX_SERVER_TOOLS
+from surecall.limits import MAX_BODY_BYTES
 from surecall.records import clip
-from surecall.redaction import open_log, redact
+from surecall.redaction import MASK, Secret, open_log, redact, secrets_in_headers
+from surecall.transport import check_headers
 
 _log = open_log("surecall.mcp")
 _SDK_LOGS: Final = ("mcp", "client")
 _MAX_PAGES: Final = 100
 _MAX_LOG_CHARACTERS: Final = 400
+_MAX_ADDRESS_CHARACTERS: Final = 200
 _CLOSE_S: Final = 10.0
+_HTTP_CONNECT_S: Final = 30.0
+_LISTEN_S: Final = 5.0
+_LISTEN_AGAIN_S: Final = 1.0
+_MAX_UTF8_BYTES: Final = 4
+_SESSION_ENDED: Final = "Session terminated"  # what the SDK makes of a session that is not known
 
 
 class Address(Struct, frozen=True):
@@ -38,7 +46,36 @@ class Address(Struct, frozen=True):
     headers: dict[str, str] = {}
 
     def __str__(self) -> str:
-        return redact(self.url or shlex.join(self.command))
+        text = _mask_user(self.url) if self.url else shlex.join(_mask_values(self.command))
+        return clip(redact(text), _MAX_ADDRESS_CHARACTERS)
+
+    def find_secrets(self) -> list[Secret]:
+        """Return what is secret in headers, variables and URL; hold it while they are used."""
+        words = {name: value for name, value in self.env.items() if not value.isdecimal()}
+        query = dict(parse_qsl(urlsplit(self.url).query))
+        return [*secrets_in_headers(words | self.headers), *secrets_in_headers(query)]
+
+
+def _mask_user(url: str) -> str:
+    """Return a URL without the name and the password in it."""
+    scheme, _, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    user, at, host = host.rpartition("@")
+    return f"{scheme}://{MASK if user else ''}{at}{host}{slash}{path}"
+
+
+def _mask_values(words: Sequence[str]) -> list[str]:
+    """Return a command without what follows `--token`, `API_KEY=` and the like."""
+    shown: list[str] = []
+    flag = ""
+    for word in words:
+        name, joined, value = word.lstrip("-").partition("=")
+        if joined and secrets_in_headers({name: value}):
+            shown.append(word.removesuffix(value) + MASK)
+        else:
+            shown.append(MASK if flag and secrets_in_headers({flag: word}) else word)
+        flag = name if word.startswith("-") and not joined else ""
+    return shown
 
 
 def parse_address(
@@ -51,7 +88,8 @@ def parse_address(
     if isinstance(target, str) and target.lower().startswith(("http://", "https://")):
         if env or cwd:
             raise invalid_config("env and cwd are for a server that is started, not for a URL.")
-        return Address(url=target, headers=dict(headers))
+        _check_url(target)
+        return Address(url=target, headers=check_headers(headers))
     if headers:
         raise invalid_config("headers are for a URL, not for a server that is started.")
     try:
@@ -63,6 +101,19 @@ def parse_address(
             "no MCP server was named.", "Give a command such as 'python server.py', or a URL."
         )
     return Address(command=words, env=dict(env), cwd=None if cwd is None else os.fspath(cwd))
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        usable = bool(parts.hostname) and parts.port != 0 and url.isprintable() and " " not in url
+    except ValueError:
+        usable = False
+    if not usable:
+        raise invalid_config(
+            "the URL of the MCP server has no usable host or port.",
+            "Write it like https://host.example/mcp.",
+        )
 
 
 def silence_sdk() -> None:
@@ -89,18 +140,32 @@ class Connection:
 
     def __init__(self, address: Address) -> None:
         self._address = address
+        self._secrets = address.find_secrets()
         self._task: asyncio.Task[None] | None = None
         self._closing: asyncio.Event | None = None
         self._client: Any = None
-        self.is_stale = False
-        """Whether the server has said that its tools are no longer the same."""
+        self._status = 0
+        self._changes = 0
+        self._listed_changes = 0
+        self._was_lost = False
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the server has said that its tools are no longer those that it listed."""
+        return self._changes != self._listed_changes
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether a connection that was made has ended, as far as anybody noticed."""
+        return self._was_lost or self._client is None
 
     async def open(self, timeout_s: float) -> None:
         """Connect, or raise `TOOL_SERVER_UNREACHABLE` with what the server wrote last."""
         load_sdk()
+        self._was_lost = False
         self._closing = asyncio.Event()
         ready = asyncio.Event()
-        with tempfile.TemporaryFile("w+", errors="replace") as log:
+        with tempfile.TemporaryFile() as log:
             self._task = asyncio.create_task(self._live(ready, self._closing, log))
             waiting = asyncio.create_task(ready.wait())
             try:
@@ -109,31 +174,28 @@ class Connection:
                     timeout=timeout_s,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
-                if self._client is None:
+                if not ready.is_set():
                     in_time = self._task.done()
                     raise await self._explain(log, timeout_s, in_time=in_time)
             finally:
                 waiting.cancel()
-                if self._client is None:
+                if not ready.is_set():
                     await self.aclose()
 
     async def list_tools(self) -> list[dict[str, Any]]:
         """Return every definition the server has, as plain JSON."""
-        self.is_stale = False
+        changes = self._changes
         found: list[dict[str, Any]] = []
         cursor: str | None = None
         for _ in range(_MAX_PAGES):
             page = await self._ask("list_tools", cursor=cursor, cache_mode="bypass")
             found += [_as_json(item) for item in page.tools]
             cursor = page.next_cursor
-            if not cursor or len(found) > MAX_SERVER_TOOLS:
+            if not cursor:
                 break
-        if len(found) > MAX_SERVER_TOOLS:
-            raise ToolServerError(
-                Code.TOOL_SERVER_UNREACHABLE,
-                f"{self._address} offers more than {MAX_SERVER_TOOLS} tools.",
-                hint="Name those you need with allow=[...] at a server that filters its list.",
-            )
+        else:
+            raise ServerRefusal(0, f"its list has more than {_MAX_PAGES} pages")
+        self._listed_changes = changes
         return found
 
     async def call_tool(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -143,7 +205,7 @@ class Connection:
     async def aclose(self) -> None:
         """End the connection, and the server if it was started for it."""
         task, self._task = self._task, None
-        if task is None:
+        if task is None or task.done():
             return
         if self._closing is not None:
             self._closing.set()
@@ -153,83 +215,167 @@ class Connection:
         if pending:
             task.cancel()
             await asyncio.wait((task,), timeout=_CLOSE_S)
-        self._client = None
 
-    async def _live(self, ready: asyncio.Event, closing: asyncio.Event, log: IO[str]) -> None:
+    async def _live(self, ready: asyncio.Event, closing: asyncio.Event, log: IO[bytes]) -> None:
         try:
             async with AsyncExitStack() as stack:
-                self._client = await stack.enter_async_context(self._make_client(stack, log))
+                client = await stack.enter_async_context(self._make_client(stack, log))
+                await stack.enter_async_context(self._hear_of_changes(client))
+                self._client = client
                 ready.set()
-                await closing.wait()
+                try:
+                    await closing.wait()
+                finally:
+                    self._client = None
         except Exception as error:
             _log.debug("the connection to %s ended", self._address, exc_info=error)
             if not ready.is_set():
                 raise
-        finally:
-            self._client = None
 
-    def _make_client(self, stack: AsyncExitStack, log: IO[str]) -> Any:
+    def _make_client(self, stack: AsyncExitStack, log: IO[bytes]) -> Any:
+        from httpx2 import AsyncClient, Timeout
         from mcp import Client, StdioServerParameters, stdio_client
         from mcp.client.streamable_http import streamable_http_client
-        from mcp.shared._httpx_utils import create_mcp_http_client
 
         address = self._address
         if address.url:
-            http = create_mcp_http_client(headers=address.headers)
+            # How long an answer may take is said for each call, by `timeout_s`.
+            http = AsyncClient(
+                headers=address.headers,
+                timeout=Timeout(_HTTP_CONNECT_S, read=None),
+                event_hooks={"response": [self._note_status]},
+            )
             stack.push_async_callback(http.aclose)
-            transport = streamable_http_client(address.url, http_client=http)
+            transport = streamable_http_client(
+                address.url, http_client=http, max_sse_event_size=MAX_BODY_BYTES
+            )
         else:
             program, *words = address.command
             parameters = StdioServerParameters(
-                command=program, args=words, env=address.env or None, cwd=address.cwd
+                command=program,
+                args=words,
+                env=address.env or None,
+                cwd=address.cwd,
+                encoding_error_handler="replace",
             )
-            transport = stdio_client(parameters, errlog=log)  # pyright: ignore[reportArgumentType] - a text file
-        return Client(transport, message_handler=self._note_message)
+            transport = stdio_client(parameters, errlog=log)  # pyright: ignore[reportArgumentType] - a file
+        return Client(transport, message_handler=self._note_message, cache=None)
+
+    async def _note_status(self, response: Any) -> None:
+        self._status = response.status_code
 
     async def _note_message(self, message: Any) -> None:
         if getattr(message, "method", "") == "notifications/tools/list_changed":
-            self.is_stale = True
+            self._changes += 1
+
+    @asynccontextmanager
+    async def _hear_of_changes(self, client: Any) -> AsyncGenerator[None]:
+        """Subscribe to changes of the tools, where the protocol announces none unasked."""
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+        tools = client.server_capabilities.tools
+        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or not (
+            tools and tools.list_changed
+        ):
+            yield
+            return
+        heard = asyncio.Event()
+        listening = asyncio.create_task(self._listen(client, heard))
+        try:
+            waiting = asyncio.create_task(heard.wait())
+            await asyncio.wait(
+                (listening, waiting), timeout=_LISTEN_S, return_when=asyncio.FIRST_COMPLETED
+            )
+            waiting.cancel()
+            yield
+        finally:
+            listening.cancel()
+            await asyncio.wait((listening,), timeout=_CLOSE_S)
+
+    async def _listen(self, client: Any, heard: asyncio.Event) -> None:
+        from mcp import MCPError
+        from mcp.client.subscriptions import SubscriptionLost
+
+        while True:
+            try:
+                async with client.listen(tools_list_changed=True) as events:
+                    # Nobody knows what was announced before.
+                    self._changes += 1
+                    heard.set()
+                    async for _ in events:
+                        self._changes += 1
+            except SubscriptionLost:
+                pass
+            except MCPError as error:
+                _log.debug("%s announces no changes: %s", self._address, error.message)
+                return
+            await asyncio.sleep(_LISTEN_AGAIN_S)
 
     async def _ask(self, method: str, **arguments: Any) -> Any:
+        try:
+            return await self._ask_client(self._client, method, arguments)
+        except ServerLost:
+            self._was_lost = True
+            raise
+
+    async def _ask_client(self, client: Any, method: str, arguments: dict[str, Any]) -> Any:
         from mcp import MCPError
         from mcp_types import CONNECTION_CLOSED
         from pydantic import ValidationError
 
-        client = self._client
         if client is None:
             raise ServerLost
         try:
             return await getattr(client, method)(**arguments)
         except MCPError as error:
-            if error.code == CONNECTION_CLOSED:
+            if error.code == CONNECTION_CLOSED or error.message == _SESSION_ENDED:
                 raise ServerLost from error
-            raise ServerRefusal(error.code, error.message) from error
+            raise ServerRefusal(error.code, self._add_status(error.message)) from error
         except ValidationError as error:
-            raise ServerRefusal(0, "The answer does not follow the protocol.") from error
-        except (OSError, RuntimeError) as error:
+            raise ServerRefusal(0, _explain_invalid(error)) from error
+        except RuntimeError as error:  # of the SDK: about an answer, or because it has ended
+            if self._client is None:
+                raise ServerLost from error
+            raise ServerRefusal(0, str(error)) from error
+        except OSError as error:
             raise ServerLost from error
         except Exception as error:  # whatever else the SDK's streams raise when they are gone
             if type(error).__module__.split(".")[0] in {"anyio", "httpx2", "httpcore2"}:
                 raise ServerLost from error
             raise
 
-    async def _explain(self, log: IO[str], timeout_s: float, *, in_time: bool) -> ToolServerError:
+    def _add_status(self, message: str) -> str:
+        is_shown = self._status < 400 or str(self._status) in message
+        return message if is_shown else f"{message} (status {self._status})"
+
+    async def _explain(self, log: IO[bytes], timeout_s: float, *, in_time: bool) -> ToolServerError:
         task = self._task
         error = task.exception() if task and task.done() and not task.cancelled() else None
         await self.aclose()
-        log.seek(0)
-        said = log.read()[-_MAX_LOG_CHARACTERS:].strip()
+        log.seek(0, os.SEEK_END)
+        log.seek(max(log.tell() - _MAX_LOG_CHARACTERS * _MAX_UTF8_BYTES, 0))
+        said = log.read().decode("utf-8", "replace")[-_MAX_LOG_CHARACTERS:].strip()
         reason = _describe(error) if in_time else f"no answer within {timeout_s:g} s"
-        message = f"The MCP server {self._address} cannot be used: {reason}."
+        message = f"The MCP server {self._address} cannot be used: {self._add_status(reason)}."
         if said:
             message += f" It wrote: {redact(said)}"
-        return ToolServerError(
-            Code.TOOL_SERVER_UNREACHABLE,
-            message,
-            hint="Start it by hand to see what is wrong."
-            if self._address.command
-            else "Check the address, and that the server is running.",
-        )
+        return ToolServerError(Code.TOOL_SERVER_UNREACHABLE, message, hint=self._advise())
+
+    def _advise(self) -> str:
+        if self._address.command:
+            return "Start it by hand to see what is wrong."
+        if self._status in (401, 403):
+            return "Give the headers that it asks for, such as Authorization."
+        if self._status in (404, 405):
+            return "Check the path; a server that has only the older HTTP with SSE cannot be used."
+        return "Check the address, and that the server is running."
+
+
+def _explain_invalid(error: Any) -> str:
+    """Say where an answer does not follow the protocol, without what is there."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return f"The answer does not follow the protocol: {place}: {first['msg']}"
 
 
 def _as_json(model: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from surecall.jsontext import canonical_hash
 from surecall.limits import MAX_TOOL_DESCRIPTION_CHARACTERS
 from surecall.narrow import as_fields, pick_fields, text_or_none
 from surecall.records import Effect, ToolSpec, clip
-from surecall.schema import SchemaChecker, clean_parameters
+from surecall.schema import clean_parameters, compile_foreign
 
 _PINNED_FIELDS: Final = (
     *("name", "title", "description", "inputSchema", "outputSchema", "annotations"),
@@ -23,7 +23,7 @@ _HASH_CHARACTERS: Final = 8
 _SEPARATOR: Final = "__"
 _RUNNERS: Final = frozenset(
     {"bun", "bunx", "deno", "node", "npx", "pipx", "poetry", "pnpm", "python", "python3", "uv"}
-    | {"uvx", "exec", "run", "tool", "dlx", "docker", "py"}
+    | {"uvx", "exec", "run", "tool", "dlx", "docker", "py", "env"}
 )
 
 
@@ -56,7 +56,7 @@ class Definition(Struct, frozen=True):
             raise ToolDefinitionError(
                 Code.INVALID_SCHEMA, f"Its arguments are of type {parameters['type']!r:.80}."
             )
-        SchemaChecker(parameters).compile()
+        parameters = compile_foreign(parameters)
         text = text_or_none(self.fields.get("description")) or self.fields.get("title")
         return ToolSpec(
             name=name,
@@ -87,7 +87,8 @@ def name_server(target: str | Iterable[str]) -> str:
         if host:
             return clean_name(host[1].removeprefix("www.").removeprefix("mcp.").split(".")[0])
         target = target.split()
-    words = [re.split(r"[/\\]", word)[-1] for word in target if not word.startswith("-")]
+    kept = (word for word in target if not word.startswith("-") and "=" not in word)
+    words = [re.split(r"[/\\]", word)[-1] for word in kept]
     stems = [re.sub(r"(?:@[^@]*)?(?:\.(?:exe|py|js|mjs|ts))?$", "", word) for word in words]
     chosen = [stem for stem in stems if stem and stem.rstrip(".0123456789") not in _RUNNERS]
     return clean_name(chosen[0] if chosen else "mcp")
@@ -102,15 +103,29 @@ def name_tools(server: str, names: Iterable[str]) -> dict[str, str]:
     """Return for each name in a run the one that the server knows.
 
     A name that had to be changed or cut ends in a digest of the original one, so that no two
-    become equal and a tool keeps its name whatever else the server has.
+    become equal and a tool keeps its name whatever else the server has. Only where the server has
+    a tool of that very name, the digest is longer.
     """
-    return {_name_tool(server, name): name for name in names}
+    given = tuple(names)
+    plain = {f"{server}{_SEPARATOR}{name}": name for name in given if _fits(server, name)}
+    found: dict[str, str] = {}
+    for name in given:
+        if _fits(server, name):
+            found[f"{server}{_SEPARATOR}{name}"] = name
+            continue
+        length = _HASH_CHARACTERS
+        while (marked := _mark_name(server, name, length)) in plain or marked in found:
+            length += _HASH_CHARACTERS
+        found[marked] = name
+    return found
 
 
-def _name_tool(server: str, name: str) -> str:
-    clean = _NOT_IN_NAMES.sub("_", name)
-    whole = f"{server}{_SEPARATOR}{clean}"
-    if clean == name and len(whole) <= _MAX_NAME_CHARACTERS:
-        return whole
-    mark = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_CHARACTERS]
+def _fits(server: str, name: str) -> bool:
+    is_short = len(server) + len(_SEPARATOR) + len(name) <= _MAX_NAME_CHARACTERS
+    return is_short and not _NOT_IN_NAMES.search(name)
+
+
+def _mark_name(server: str, name: str, length: int) -> str:
+    mark = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:length]
+    whole = f"{server}{_SEPARATOR}{_NOT_IN_NAMES.sub('_', name)}"
     return f"{whole[: _MAX_NAME_CHARACTERS - len(mark) - 1]}_{mark}"

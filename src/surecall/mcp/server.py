@@ -6,8 +6,8 @@ Nothing here opens a file or a connection: what a caller sends is read, and an a
 import os
 import socket
 from collections.abc import Callable
-from inspect import cleandoc
-from typing import Any, Final
+from inspect import Parameter, cleandoc, signature
+from typing import Annotated, Any, Final, get_args
 
 import msgspec
 
@@ -115,7 +115,24 @@ def _with_refusals(function: Callable[..., dict[str, Any]]) -> Callable[..., dic
         except SurecallError as error:
             return {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
 
+    plain = signature(function)
+    kept = [_keep_text(parameter) for parameter in plain.parameters.values()]
+    vars(answer)["__signature__"] = plain.replace(parameters=kept)
     return answer
+
+
+def _keep_text(parameter: Parameter) -> Parameter:
+    """Return a parameter whose text stays text; the SDK parses JSON where more than text is taken.
+
+    What a model wrote is often nothing but JSON, and is to be read as it was written.
+    """
+    from pydantic import PlainValidator, TypeAdapter
+
+    given: Any = parameter.annotation
+    if str not in get_args(given):
+        return parameter
+    check = PlainValidator(TypeAdapter(given).validate_python, json_schema_input_type=given)
+    return parameter.replace(annotation=Annotated[str, check])
 
 
 def serve_stdio() -> None:

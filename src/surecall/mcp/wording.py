@@ -1,4 +1,4 @@
-"""What a model reads about tools of an MCP server."""
+"""What is said about tools of an MCP server, to models and to whoever starts a run."""
 
 from typing import Final
 
@@ -10,6 +10,12 @@ DESCRIPTION_WITHHELD: Final = (
 NOT_PINNED: Final = (
     "The definition of this tool is not the one that was approved, so it was not called."
 )
+NOT_LISTED: Final = (
+    "The server has changed its tools and did not say how, so this one was not called."
+)
+NAMELESS: Final = "It has no name."
+UNREADABLE: Final = "Its definition is not plain JSON."
+DEFINED_TWICE: Final = "The server has two tools of this name, which are not the same."
 GO_ON: Final = "Go on without this tool, or tell the user that it has to be approved."
 _MAY_HAVE_ACTED: Final = "It may have taken effect: find out in another way before you repeat it."
 

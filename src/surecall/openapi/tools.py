@@ -6,27 +6,38 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
+
+import msgspec
 
 from surecall.errors import (
     Code,
     ConfigError,
     JSONTextError,
+    ToolDefinitionError,
     did_you_mean,
     invalid_config,
 )
 from surecall.jsontext import decode
-from surecall.limits import MAX_BODY_BYTES, MAX_OUTPUT_BYTES, TOOL_SERVER_TIMEOUT_S
+from surecall.limits import (
+    MAX_BODY_BYTES,
+    MAX_OUTPUT_BYTES,
+    MAX_SERVER_TOOLS,
+    TOOL_SERVER_TIMEOUT_S,
+)
 from surecall.narrow import as_fields
 from surecall.records import Effect, Envelope
-from surecall.redaction import Secret, open_log
+from surecall.redaction import Secret, mask_known, open_log, secrets_in_headers
+from surecall.schema import compile_foreign
 from surecall.tools import ApprovalRule, Tool, ToolFailed
+from surecall.transport import check_headers, split_base_url
 
-from .operations import Operation, Request, read_operations
+from .operations import Operation, Request, UnusableOperation, read_operations
 
 _log = open_log("surecall.openapi")
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _MAX_NAME_CHARACTERS: Final = 64
+_HASH_CHARACTERS: Final = 8
+_ACCEPT: Final = "application/json, */*;q=0.5"
 _MAY_HAVE_ACTED: Final = "It may have taken effect: find out in another way before you repeat it."
 
 
@@ -48,7 +59,8 @@ def openapi_tools(
         base_url: Where the API is. What the document says about servers is not used, redirects
             are not followed, and no argument can lead to another host.
         auth: A token for `Authorization: Bearer`, or headers to send; no model sees them.
-        allow: Ids of the operations to take; all of them by default.
+        allow: Ids of the operations to take; all of them by default. One without an id is named by
+            method and path, as in `get/towns/{town}`.
         prefix: What comes before the name of each tool.
         approval: Which calls of operations with effects need an approval, as in `@tool`.
         timeout_s: Seconds that one call may take.
@@ -58,17 +70,17 @@ def openapi_tools(
         ConfigError: The document or `base_url` cannot be used, or `allow` names what is not there.
         ToolDefinitionError: An operation that `allow` names cannot be a tool.
     """
-    base = _check_base(base_url)
-    found = _choose(_load(document), None if allow is None else tuple(allow))
-    caller = _Caller(base, _auth_headers(auth), max_bytes)
+    split_base_url(base_url)
+    headers = check_headers(_auth_headers(auth))
+    names = (allow,) if isinstance(allow, str) else None if allow is None else tuple(allow)
+    found = _choose(_load(document), names, {name.lower() for name in headers})
+    caller = _Caller(base_url, headers, max_bytes)
     tools: list[Tool[..., Any]] = []
-    for operation in found:
-        spec = operation.describe(_name_tool(prefix, operation.id), timeout_s)
+    for name, operation in _name_tools(prefix, found).items():
+        spec = operation.describe(name, timeout_s)
         send = partial(caller.call, spec.name, spec.effect, operation)
         rule = None if spec.effect == "read" else approval
-        made: Tool[..., Any] = Tool(spec, caller.call, binder=_bind(send), approval=rule)
-        made.checker.compile()
-        tools.append(made)
+        tools.append(Tool(spec, caller.call, binder=_bind(send), approval=rule))
     return tools
 
 
@@ -78,7 +90,11 @@ def _bind(send: Callable[..., Any]) -> Callable[[dict[str, Any], Any], Callable[
 
 def _load(document: Mapping[str, Any] | str | Path) -> dict[str, Any]:
     if isinstance(document, Mapping):
-        found = dict(document)
+        try:
+            # A reader of YAML makes dates, and numbers of keys.
+            found: dict[str, Any] = msgspec.to_builtins(dict(document), str_keys=True)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise invalid_config(f"the document is not plain JSON: {error}.") from error
     else:
         try:
             with Path(document).open("rb") as file:
@@ -99,46 +115,75 @@ def _load(document: Mapping[str, Any] | str | Path) -> dict[str, Any]:
     return found
 
 
-def _choose(document: dict[str, Any], allow: tuple[str, ...] | None) -> list[Operation]:
-    found: dict[str, Operation] = {}
-    for item in read_operations(document):
-        if isinstance(item, Operation):
-            found[item.id] = item
-        elif allow is None:
-            _log.warning("left out: %s", item)
-    if allow is None:
-        return list(found.values())
-    for name in allow:
-        if name not in found:
+def _choose(
+    document: dict[str, Any], allow: tuple[str, ...] | None, sent: set[str]
+) -> list[Operation]:
+    every = {
+        item.operation if isinstance(item, UnusableOperation) else item.id: item
+        for item in read_operations(document, sent)
+    }
+    for name in allow or ():
+        if name not in every:
             raise ConfigError(
                 Code.INVALID_OPTION,
-                f"allow names {name!r}, which is not an operation that can be used.",
-                hint=did_you_mean(name, found),
+                f"allow names {name!r}, which is not an operation of the document.",
+                hint=did_you_mean(name, every),
             )
-    return [found[name] for name in allow]
-
-
-def _name_tool(prefix: str, operation: str) -> str:
-    clean = _NOT_IN_NAMES.sub("_", operation).strip("_") or "operation"
-    whole = f"{prefix}{clean}"
-    if len(whole) <= _MAX_NAME_CHARACTERS and clean == operation:
-        return whole
-    mark = sha256(operation.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{whole[: _MAX_NAME_CHARACTERS - 9]}_{mark}"
-
-
-def _check_base(base_url: str) -> str:
-    try:
-        parts = urlsplit(base_url)
-        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:
-        is_usable, parts = False, None
-    if not is_usable or parts is None or parts.query or parts.fragment or parts.username:
+    chosen: list[Operation] = []
+    for item in every.values() if allow is None else [every[name] for name in allow]:
+        try:
+            if isinstance(item, UnusableOperation):
+                raise item
+            chosen.append(_compile(item))
+        except UnusableOperation as error:
+            if allow is not None:
+                raise
+            _log.warning("left out: %s", error)
+    if len(chosen) > MAX_SERVER_TOOLS:
         raise invalid_config(
-            "base_url must be an address such as https://api.example.com/v1.",
-            "Leave out user, query and fragment.",
+            f"the document has more than {MAX_SERVER_TOOLS} operations.",
+            "Name those you need with allow=[...].",
         )
-    return base_url.rstrip("/")
+    return chosen
+
+
+def _compile(operation: Operation) -> Operation:
+    try:
+        return msgspec.structs.replace(operation, schema=compile_foreign(operation.schema))
+    except ToolDefinitionError as error:
+        where = f"{operation.method.upper()} {operation.path}"
+        raise UnusableOperation(operation.id, where, error) from error
+
+
+def _name_tools(prefix: str, operations: list[Operation]) -> dict[str, Operation]:
+    if _NOT_IN_NAMES.search(prefix):
+        raise invalid_config(
+            f"prefix is {prefix!r:.80}, which names of tools cannot begin with.",
+            "Use letters, digits, `_` and `-`.",
+        )
+    plain = {f"{prefix}{item.id}" for item in operations if _fits(prefix, item.id)}
+    found: dict[str, Operation] = {}
+    for item in operations:
+        name, length = f"{prefix}{item.id}", _HASH_CHARACTERS
+        if not _fits(prefix, item.id):
+            while (name := _mark_name(prefix, item.id, length)) in plain or name in found:
+                length += _HASH_CHARACTERS
+        found[name] = item
+    return found
+
+
+def _fits(prefix: str, operation: str) -> bool:
+    is_short = len(prefix) + len(operation) <= _MAX_NAME_CHARACTERS
+    return is_short and _clean(operation) == operation
+
+
+def _clean(operation: str) -> str:
+    return _NOT_IN_NAMES.sub("_", operation).strip("_") or "operation"
+
+
+def _mark_name(prefix: str, operation: str, length: int) -> str:
+    mark = sha256(operation.encode("utf-8", "surrogatepass")).hexdigest()[:length]
+    return f"{prefix}{_clean(operation)}"[: _MAX_NAME_CHARACTERS - length - 1] + f"_{mark}"
 
 
 def _auth_headers(auth: str | Secret | Mapping[str, str] | None) -> dict[str, str]:
@@ -153,16 +198,18 @@ def _auth_headers(auth: str | Secret | Mapping[str, str] | None) -> dict[str, st
 class _Caller:
     """Sends calls to one host, and reads what it answers within a limit."""
 
-    def __init__(self, base: str, headers: dict[str, str], max_bytes: int) -> None:
-        self._base = base
+    def __init__(self, base_url: str, headers: dict[str, str], max_bytes: int) -> None:
+        self._base_url = base_url
         self._headers = headers
+        # Known, and so taken out of everything, for as long as calls can be made.
+        self._secrets = secrets_in_headers(headers)
         self._max_bytes = max_bytes
 
     async def call(
         self, name: str, effect: Effect, operation: Operation, arguments: dict[str, Any]
     ) -> Envelope:
         request = operation.make_request(arguments)
-        status, kind, body = await self._send(name, effect, request)
+        status, location, kind, body = await self._send(name, effect, request)
         if len(body) > self._max_bytes:
             raise ToolFailed(
                 Code.TOOL_OUTPUT_TOO_LARGE,
@@ -172,30 +219,38 @@ class _Caller:
                 else "It has run: do not repeat the call only to see its answer.",
                 {"status": status, "max_bytes": self._max_bytes},
             )
-        said = _read_body(kind, body)
+        # A server may answer with the key that it was sent, which no model is to see.
+        said = mask_known(_read_body(kind, body))
         if not 200 <= status < 300:
+            data: dict[str, Any] = {"status": status, "server_said": said}
             raise ToolFailed(
                 Code.TOOL_SERVER_ERROR,
                 f"The server answered with status {status}; what it said is in data.",
-                "Change the arguments if they were the reason."
-                + ("" if effect == "read" or 400 <= status < 500 else f" {_MAY_HAVE_ACTED}"),
-                {"status": status, "server_said": said},
+                _advise(status, effect),
+                data | ({"location": mask_known(location)} if location else {}),
             )
         # An envelope of our own: an answer that looks like one is not taken for one.
         return Envelope(ok=True, tool_name=name, data={"status": status, "body": said})
 
-    async def _send(self, name: str, effect: Effect, request: Request) -> tuple[int, str, bytes]:
+    async def _send(
+        self, name: str, effect: Effect, request: Request
+    ) -> tuple[int, str, tuple[str, str], bytes]:
         import aiohttp
         from yarl import URL
 
+        query = f"?{request.query}" if request.query else ""
+        base = str(URL(self._base_url)).rstrip("/")
         # Encoded already: nothing in an argument is read as a part of the address again.
-        url = URL(f"{self._base}{request.path}", encoded=True).update_query(request.query)
-        headers = {**request.headers, "Accept": "application/json", **self._headers}
+        url = URL(f"{base}{request.path}{query}", encoded=True)
+        headers = {**request.headers, "Accept": _ACCEPT, **self._headers}
         if request.body is not None:
-            headers["Content-Type"] = "application/json"
+            headers["Content-Type"] = request.content_type
         try:
             async with (
-                aiohttp.ClientSession(trust_env=False) as session,
+                # How long a call may take is the business of whoever runs the tool.
+                aiohttp.ClientSession(
+                    trust_env=False, timeout=aiohttp.ClientTimeout(total=None)
+                ) as session,
                 session.request(
                     request.method, url, data=request.body, headers=headers, allow_redirects=False
                 ) as response,
@@ -205,7 +260,8 @@ class _Caller:
                     body += piece
                     if len(body) > self._max_bytes:
                         break
-                return response.status, response.content_type, bytes(body)
+                kind = (response.content_type, response.charset or "utf-8")
+                return response.status, response.headers.get("Location", ""), kind, bytes(body)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             _log.debug("%s: no answer", name, exc_info=error)
             hint = "Go on without it." if effect == "read" else _MAY_HAVE_ACTED
@@ -213,15 +269,25 @@ class _Caller:
             raise ToolFailed(Code.TOOL_SERVER_LOST, message, hint) from None
 
 
-def _read_body(kind: str, body: bytes) -> Any:
+def _advise(status: int, effect: Effect) -> str:
+    if 300 <= status < 400:
+        return "Redirects are not followed. Go on without it, or change the arguments."
+    if status in (401, 403):
+        return "The server does not allow it, whatever the arguments are. Go on without it."
+    advice = "Change the arguments if they were the reason."
+    return advice if effect == "read" or status < 500 else f"{advice} {_MAY_HAVE_ACTED}"
+
+
+def _read_body(kind: tuple[str, str], body: bytes) -> Any:
+    mime_type, charset = kind
     if not body:
         return None
-    if kind == "application/json" or kind.endswith("+json"):
+    if mime_type == "application/json" or mime_type.endswith("+json"):
         try:
             return decode(body)
         except JSONTextError:
             pass
     try:
-        return body.decode("utf-8")
-    except UnicodeDecodeError:
-        return {"mime_type": kind, "bytes_left_out": len(body)}
+        return body.decode(charset)
+    except (UnicodeDecodeError, LookupError):
+        return {"mime_type": mime_type, "bytes_left_out": len(body)}

@@ -14,7 +14,7 @@ from .functions import (
     name_function,
 )
 from .infer import infer_parameters, infer_schema
-from .lint import LintFinding, clean_parameters, lint_tool
+from .lint import LintFinding, clean_parameters, compile_foreign, lint_tool
 from .structure import References
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "bind_method",
     "clean_parameters",
     "coerce_arguments",
+    "compile_foreign",
     "describe_function",
     "infer_parameters",
     "infer_schema",

@@ -15,6 +15,7 @@ from .check import SchemaChecker
 from .structure import (
     MAX_SCHEMA_NODES,
     References,
+    SchemaPath,
     SchemaPlace,
     json_types,
     members_of,
@@ -162,17 +163,52 @@ def clean_parameters(schema: dict[str, Any]) -> dict[str, Any]:
     if b'"required":[]' not in encode(schema):  # far cheaper than the walk, and nearly always so
         return schema
     empty = [place.path for place in walk_schema(schema) if place.schema.get("required") == []]
-    if not empty:
+    return _drop_keyword(schema, "required", empty)
+
+
+def compile_foreign(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema that somebody else wrote and checks again, without what cannot be run here.
+
+    These are patterns that need another engine, such as those with look-ahead.
+
+    Raises:
+        ToolDefinitionError: It cannot be used without them either.
+    """
+    try:
+        SchemaChecker(schema).compile()
+    except ToolDefinitionError:
+        foreign = [place.path for place in walk_schema(schema) if not _can_run(place.schema)]
+        if not foreign:
+            raise
+        schema = _drop_keyword(schema, "pattern", foreign)
+        SchemaChecker(schema).compile()
+    return schema
+
+
+def _can_run(schema: dict[str, Any]) -> bool:
+    pattern = schema.get("pattern")
+    if not isinstance(pattern, str):
+        return True
+    try:
+        SchemaChecker({"pattern": pattern}).compile()
+    except ToolDefinitionError:
+        return False
+    return True
+
+
+def _drop_keyword(schema: dict[str, Any], keyword: str, places: list[SchemaPath]) -> dict[str, Any]:
+    """Return the schema without a keyword at some places; parts that do not change are shared."""
+    if not places:
         return schema
     result = dict(schema)
-    copies: dict[tuple[str | int, ...], Any] = {(): result}
-    for path in empty:
+    copies: dict[SchemaPath, Any] = {(): result}
+    for path in places:
         for length in range(1, len(path) + 1):
             here = path[:length]
             if here not in copies:
                 outer: Any = copies[here[:-1]]
                 copies[here] = outer[here[-1]] = outer[here[-1]].copy()
-        del copies[path]["required"]
+        del copies[path][keyword]
     return result
 
 

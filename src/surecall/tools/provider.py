@@ -12,13 +12,13 @@ class ToolProvider(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody has opened it and not closed it yet."""
+        """Whether it is connected: opened, not closed by all who opened it, and not lost."""
         ...
 
     async def open(self) -> Sequence[Tool[..., Any]]:
-        """Connect and return the tools there are; they work until `aclose`."""
+        """Connect unless it is connected, and return the tools; they work until `aclose`."""
         ...
 
     async def aclose(self) -> None:
-        """End the connection."""
+        """Take back one `open`; the connection ends with the last one."""
         ...

@@ -5,11 +5,11 @@ from .embedded import EMBEDDED_DEADLINES, EmbeddedTransport, load_embedded
 from .engine import DEFAULT_CONTEXT_TOKENS, Engine, close_engines
 from .fetch import FetchStep, PartSource, PipSource, fetch_weights
 from .folding import ask_transport, fold_stream
-from .http import ErrorParser, HttpStream, HttpTransport
+from .http import ErrorParser, HttpStream, HttpTransport, check_headers
 from .limits import Deadlines, WireLimits
 from .retry import RetryPolicy, parse_retry_after
 from .scripted import ScriptedReply, ScriptedTransport, assistant, tool_call
-from .urls import join_url
+from .urls import join_url, split_base_url
 from .weights import LocalWeights, WeightsState, locate_weights, survey_weights, weights_folder
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "WireStream",
     "ask_transport",
     "assistant",
+    "check_headers",
     "close_engines",
     "fetch_weights",
     "fold_stream",
@@ -41,6 +42,7 @@ __all__ = [
     "load_embedded",
     "locate_weights",
     "parse_retry_after",
+    "split_base_url",
     "survey_weights",
     "tool_call",
     "weights_folder",

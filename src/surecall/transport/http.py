@@ -95,14 +95,14 @@ class HttpTransport(Closing):
         self._limits = limits
         self._retry = retry
         self._parse_error = parse_error or protocol.parse_error
-        own = {name.title(): value for name, value in _check_headers(headers or {}).items()}
+        own = {name.title(): value for name, value in check_headers(headers or {}).items()}
         # Keys are known, and taken out of everything, while somebody holds them.
         self._secrets = secrets_in_headers(own)
         self._request_secrets: deque[Secret] = deque(maxlen=_MAX_REQUEST_SECRETS)
         if isinstance(api_key, str):
             api_key = Secret(api_key)
         if api_key:
-            for name, value in _check_headers(protocol.render_auth(api_key.reveal())).items():
+            for name, value in check_headers(protocol.render_auth(api_key.reveal())).items():
                 own[name.title()] = value
             self._secrets.append(api_key)
         self._has_key = bool(api_key) or "Authorization" in own
@@ -226,7 +226,7 @@ class HttpTransport(Closing):
         for secret in secrets_in_headers(headers):
             if secret not in self._request_secrets:
                 self._request_secrets.append(secret)
-        return _check_headers(headers)
+        return check_headers(headers)
 
 
 class HttpStream:
@@ -306,7 +306,8 @@ def _complete(error: ProviderError, answer: "Answer", attempts: int) -> None:
         error.request_id = error.headers.get("x-request-id") or error.headers.get("request-id")
 
 
-def _check_headers(headers: Mapping[str, str]) -> dict[str, str]:
+def check_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return headers that can be sent with a request; the refusal of others repeats no value."""
     for name, value in headers.items():
         usable = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
         if not usable or name.lower() in _OWN_HEADERS:
@@ -314,7 +315,8 @@ def _check_headers(headers: Mapping[str, str]) -> dict[str, str]:
                 f"The header {name[:60]!r} cannot be set.",
                 "Headers that frame the message are set by the transport.",
             )
-        if not (value.isascii() and value.isprintable()) or value != value.strip():
+        is_text = isinstance(value, str) and value.isascii() and value.isprintable()
+        if not is_text or value != value.strip():
             raise invalid_config(
                 f"The value of the header {name!r} has characters that cannot be sent.",
                 "Check for a line break or a space at its end.",

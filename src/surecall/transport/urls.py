@@ -23,7 +23,8 @@ def split_base_url(base_url: str) -> SplitResult:
         )
     if "@" in parts.netloc:
         raise _refusal(
-            "contains user information", "Pass the key as api_key; it is sent in a header."
+            "contains user information",
+            "Give the key apart from it; it is sent in a header.",
         )
     if not parts.hostname or not port_is_usable:
         raise _refusal("has no usable host or port", "Write it like https://api.example.com/v1.")
