@@ -145,6 +145,31 @@ def test_misuse_is_exit_code_4_with_a_suggestion(
     assert suggestion in as_json["message"]
 
 
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (("run", "--model"), "run"),
+        (("runs", "--store"), "runs"),
+        (("faults", "serve", "--port"), "faults serve"),
+        (("eval", "--models"), "eval"),
+        (("eval", "--modles", "x"), "eval"),
+        (("eval", "--trials", "many"), "eval"),
+        (("--color",), ""),
+    ],
+)
+def test_misuse_names_the_help_of_the_command_that_was_typed(
+    words: tuple[str, ...], command: str
+) -> None:
+    """Also where an option has no value, and where a group runs a command by itself."""
+    hint = document(invoke("--json", *words))["hint"]
+    assert hint == f"See `{f'surecall {command}'.strip()} --help`."
+
+
+def test_words_that_belong_together_are_advised_to_be_in_quotes() -> None:
+    """A question without quotes is more than one argument."""
+    assert "in quotes" in document(invoke("run", "is", "it", "raining", "--json"))["hint"]
+
+
 def _fail(*_: object) -> CodeText:
     raise ZeroDivisionError("the key is sk-abcdefghijklmnop123456")
 
@@ -223,4 +248,33 @@ def test_no_command_shows_help() -> None:
 
 def test_version_as_json() -> None:
     """The version is a document too."""
-    assert document(invoke("--json", "--version")) == {"schema_version": 1, "version": "0.1.0"}
+    told = {"schema_version": 1, "type": "version", "version": "0.1.0"}
+    assert document(invoke("--json", "--version")) == told
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("completion", "bash"),
+        ("docs",),
+        ("docs", "codes"),
+        ("env",),
+        ("explain", "--list"),
+        ("explain", "--list", "--kind", "rule"),
+        ("explain", "AUTH"),
+        ("explain", "strip_code_fence"),
+        ("faults", "list"),
+        ("faults", "models"),
+        ("faults", "show", "reset"),
+        ("models",),
+        ("models", "local"),
+        ("presets", "list"),
+        ("presets", "show", "gpt-5"),
+        ("probe", "--facts"),
+        ("probe", "--list"),
+    ],
+    ids=" ".join,
+)
+def test_every_document_says_what_it_is(words: tuple[str, ...]) -> None:
+    """A program tells by its type what it reads, and never takes it for an error."""
+    assert document(invoke(*words, "--json"))["type"] != "error"

@@ -61,7 +61,7 @@ def check_settings(config: Config) -> Iterator[Check]:
     yield Check("settings", "file", file)
     missing = {
         "model": "Pass --model, set SURECALL_MODEL, or put `model` into surecall.toml.",
-        "base_url": "Pass --base-url, set SURECALL_BASE_URL, or put `base_url` into surecall.toml.",
+        "base_url": "Pass --base-url or --provider, or set base_url or provider in surecall.toml.",
         "api_key": "Set SURECALL_API_KEY, or name a variable with api_key_env, if one is needed.",
     }
     if embedded_name(config.model or "") is not None:
@@ -175,7 +175,7 @@ _MARKS: Final = {"ok": ("✓ ok", "green"), "warn": ("! warn", "yellow"), "fail"
 
 
 @click.command
-@settings_flags("model", "base_url")
+@settings_flags("model", "base_url", "provider", "protocol")
 @click.option("--offline", is_flag=True, help="Do not ask the provider.")
 @pass_output
 def doctor(output: Output, offline: bool, **settings: str | None) -> ExitCode:

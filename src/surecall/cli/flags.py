@@ -1,5 +1,6 @@
 """What commands share: flags, values of options, and the command as it was typed."""
 
+import os
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, TypeVar
@@ -50,6 +51,12 @@ def pass_to_commands(context: click.Context, name: str) -> None:
 def invalid_option(message: str, hint: str | None = None) -> ConfigError:
     """Build the error for a value that a command cannot use."""
     return ConfigError(Code.INVALID_OPTION, message, hint=hint)
+
+
+def reason_of(error: OSError) -> str:
+    """Return what the system says about an error; asyncio repeats the address before it."""
+    number = error.errno or 0
+    return os.strerror(number) if number > 0 else error.strerror or str(error)
 
 
 def count_flag(

@@ -24,7 +24,7 @@ from surecall.transport import (
     survey_weights,
 )
 
-from .flags import invalid_option, pass_output
+from .flags import invalid_option, pass_output, reason_of
 from .output import ExitCode, Output, select_fields
 from .progress import Progress
 from .terminal import line_of, make_table
@@ -137,7 +137,7 @@ def local(output: Output) -> None:
             }
             for weights, found in rows
         ]
-        output.data({"models": listed, "cache_dir": str(cache_dir)})
+        output.data({"type": "local_models", "models": listed, "cache_dir": str(cache_dir)})
         return
     console = output.page()
     columns = dict.fromkeys(("model", "weights", "size", "licence"), "whole") | {"what": ""}
@@ -218,7 +218,7 @@ async def serve_model(
             await site.start()
         except OSError as error:
             raise invalid_option(
-                f"Port {port} cannot be used: {error.strerror or error}.",
+                f"Port {port} cannot be used: {reason_of(error)}.",
                 "Choose another with --port; 0 picks a free one.",
             ) from error
         on_ready(f"http://{_HOST}:{runner.addresses[0][1]}")

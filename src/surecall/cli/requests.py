@@ -162,6 +162,8 @@ def list_requests(
             line_of(" ".join(_codes(record)), 80),
         )
     console.print(table)
+    if not page.records:
+        output.note("no request is recorded here, or none matches")
     if page.next is not None:
         console.print(f"… more: --before {page.next}", style="dim", soft_wrap=True)
 

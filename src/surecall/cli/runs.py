@@ -10,7 +10,7 @@ from surecall.evals.experiments import open_run_store
 from surecall.evals.export import FORMATS, Exported, export_run, parse_formats
 from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.original import add_old_names
-from surecall.evals.store import RightCounts, RunInfo
+from surecall.evals.store import FIRST_EVAL, RightCounts, RunInfo
 from surecall.evals.wording import label_simulated
 
 from .across import case_replies, trend
@@ -72,6 +72,8 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> None:
             line_of(info.manifest.command, _MAX_COMMAND),
         )
     console.print(table)
+    if not found:
+        output.note(f"there are no runs yet: {FIRST_EVAL}")
     if len(found) > limit:
         console.print(f"… {len(found) - limit} more: --limit {len(found)}", style="dim")
 

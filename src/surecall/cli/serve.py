@@ -179,6 +179,6 @@ def env(output: Output, host: str, port: int, key: str | None) -> None:
 
     url, shown = _url(host, port), key or PLACEHOLDER_KEY
     if output.json:
-        output.data({"exports": dict(list_exports(url, shown))})
+        output.data({"type": "exports", "exports": dict(list_exports(url, shown))})
         return
     output.text(render_exports(url, shown))

@@ -52,9 +52,18 @@ def read_toml(path: Path, shown: str) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_bytes().decode("utf-8"))
     except OSError as error:
-        raise invalid_config(f"{shown} cannot be read: {error.strerror or error}.") from error
+        raise invalid_config(
+            f"{shown} cannot be read: {error.strerror or error}.", "Name a file that can be read."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise invalid_config(
+            f"{shown} is not UTF-8 at byte {error.start}.", "Save it as text in UTF-8."
+        ) from error
     except (ValueError, RecursionError) as error:
-        raise invalid_config(f"{shown} is not valid TOML: {error}.") from error
+        raise invalid_config(
+            f"{shown} is not valid TOML: {error}.",
+            'Write KEY = VALUE, with text in quotes, as in model = "gpt-5", and [TABLE] above a table.',
+        ) from error
 
 
 def read_file(path: Path) -> FileSource:
