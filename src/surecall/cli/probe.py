@@ -152,8 +152,8 @@ class _Asking:
             self._output.data({**who, "questions": names, **cost})
             return True
         words = (
-            f"{len(questions)} questions for {self._model} at {self._address}: at most {requests} "
-            f"requests, about {tokens} tokens; more for reasoning models."
+            f"{count_of(len(questions), 'question')} for {self._model} at {self._address}: "
+            f"at most {count_of(requests, 'request')}, about {tokens} tokens; more for reasoning models."
         )
         self._output.people().print(words, soft_wrap=True)
         if yes or not self._output.is_attended:

@@ -226,6 +226,8 @@ def export_requests(
 
     In CSV, a text that a spreadsheet could run as a formula gets an apostrophe in front.
     """
+    if output.json and form == "csv" and out == "-":
+        raise click.UsageError("--json has no place for CSV here; name a file with --out.")
     write = _write_csv if form == "csv" else _write_lines
 
     async def export(store: RecordStore) -> int:

@@ -62,7 +62,7 @@ def read_toml(path: Path, shown: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise invalid_config(
             f"{shown} is not valid TOML: {error}.",
-            'Write KEY = VALUE, with text in quotes, as in model = "gpt-5", and [TABLE] above a table.',
+            'Write KEY = VALUE with text in quotes, as in model = "gpt-5", and [TABLE] above keys.',
         ) from error
 
 
