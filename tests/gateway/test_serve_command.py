@@ -171,11 +171,10 @@ def test_env_prints_exports_alone(tmp_path: Path) -> None:
 def test_a_shell_takes_every_export_as_it_is(tmp_path: Path) -> None:
     """Whatever a key or a host has in it, nothing of it is run."""
     key = "a b'$(touch made)"
-    words = (
-        f'eval "$("$0" -m surecall env --host ::1 --key "$1")"; printf "%s %s" "$OPENAI_API_KEY"'
-    )
+    words = 'eval "$("$0" -m surecall env --host ::1 --key "$1")"; '
+    words += 'printf "%s %s" "$OPENAI_API_KEY" "$OPENAI_BASE_URL"'
     done = subprocess.run(
-        ["sh", "-c", f'{words} "$OPENAI_BASE_URL"', sys.executable, key],
+        ["sh", "-c", words, sys.executable, key],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -21,6 +21,7 @@ from .terminal import bounded, escape_json, line_of, make_table, shown_value
 
 T = TypeVar("T")
 
+_EXAMPLE: Final = "For example --edit '{\"amount\": 5}'."
 STORE_FILE: Final = ".surecall/approvals.db"
 _STATUSES: Final = (*get_args(ApprovalStatus), "all")
 _PAYLOAD_CHARS: Final = 60
@@ -75,7 +76,7 @@ def list_approvals(output: Output, status: Any, run_id: str | None, limit: int, 
         (each.id, _time_text(each.created_at), each.status, line_of(each.name), _payload(each))
         for each in found
     )
-    output.page().print(make_table(columns, rows, optional=("asked", "status")))
+    output.page().print(make_table(columns, rows, optional=("asked", "status", "arguments")))
 
 
 @approvals.command("show", short_help="Show one approval.")
@@ -141,9 +142,9 @@ def _parse_edit(text: str) -> dict[str, Any]:
     try:
         value = decode(text)
     except JSONTextError as error:
-        raise invalid_option(f"--edit is not JSON: {error.message}") from error
+        raise invalid_option(f"--edit is not JSON: {error.message}", _EXAMPLE) from error
     if not isinstance(value, dict):
-        raise invalid_option("--edit is not an object.", "For example --edit '{\"amount\": 5}'.")
+        raise invalid_option("--edit is not an object.", _EXAMPLE)
     return value  # pyright: ignore[reportUnknownVariableType] - JSON
 
 

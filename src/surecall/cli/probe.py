@@ -151,9 +151,10 @@ class _Asking:
             cost = {"max_requests": requests, "rough_tokens": tokens}
             self._output.data({**who, "questions": names, **cost})
             return True
+        asked, sent = count_of(len(questions), "question"), count_of(requests, "request")
         words = (
-            f"{count_of(len(questions), 'question')} for {self._model} at {self._address}: "
-            f"at most {count_of(requests, 'request')}, about {tokens} tokens; more for reasoning models."
+            f"{asked} for {self._model} at {self._address}: at most {sent}, about {tokens} tokens; "
+            "more for reasoning models."
         )
         self._output.people().print(words, soft_wrap=True)
         if yes or not self._output.is_attended:
