@@ -1,5 +1,6 @@
 """Exit codes, colours, and errors as people and programs read them."""
 
+import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from click.testing import CliRunner
 
 from surecall.cli import ExitCode, cli
 from surecall.cli.main import COMMANDS
-from surecall.cli.output import exit_code_of
+from surecall.cli.output import Output, exit_code_of
 from surecall.errors import (
     Code,
     ConfigError,
@@ -278,3 +279,30 @@ def test_version_as_json() -> None:
 def test_every_document_says_what_it_is(words: tuple[str, ...]) -> None:
     """A program tells by its type what it reads, and never takes it for an error."""
     assert document(invoke(*words, "--json"))["type"] != "error"
+
+
+class _Terminal(io.StringIO):
+    """Standard error at a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_shown"), [({}, True), ({"quiet": True}, False), ({"json": True}, False)]
+)
+def test_a_wait_is_shown_at_a_terminal(settings: dict[str, bool], is_shown: bool) -> None:
+    """Whoever waits sees for what; programs and those who asked for silence do not."""
+    terminal = _Terminal()
+    output = Output(**settings, color="always", stderr=terminal)
+    with output.waiting("asking the provider"):
+        pass
+    assert ("asking the provider" in terminal.getvalue()) is is_shown
+
+
+def test_nobody_is_told_about_a_wait_where_nobody_watches() -> None:
+    """Nothing of it is in a log."""
+    log = io.StringIO()
+    with Output(stderr=log).waiting("asking the provider"):
+        pass
+    assert log.getvalue() == ""

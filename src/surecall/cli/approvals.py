@@ -17,6 +17,7 @@ from surecall.tools.approvals import Approval, ApprovalStatus, ApprovalStore
 
 from .flags import count_flag, invalid_option, output_flags, pass_output, pass_to_commands
 from .output import Output
+from .suggestions import complete_files
 from .terminal import bounded, escape_json, line_of, make_table, shown_value
 
 T = TypeVar("T")
@@ -32,6 +33,7 @@ _store_flag: Final = click.option(
     default=STORE_FILE,
     show_default=True,
     metavar="FILE|URL",
+    shell_complete=complete_files,
     help="File or PostgreSQL address that holds the approvals.",
 )
 _by_flag: Final = click.option("--by", metavar="NAME", help="Who decides; by default you.")

@@ -189,7 +189,8 @@ def doctor(output: Output, offline: bool, **settings: str | None) -> ExitCode:
     if config is not None:
         checks += [*check_settings(config), *check_options(config)]
         if not offline:
-            checks += check_provider(config)
+            with output.waiting("asking the provider"):
+                checks += check_provider(config)
     checks += [*check_disk(config), *check_system()]
     code = _verdict(checks)
     if output.json:

@@ -27,7 +27,7 @@ from surecall.protocols import PROTOCOLS
 from .flags import invalid_option, output_flags, pass_output, reason_of
 from .output import Output, select_fields
 from .progress import count_of
-from .suggestions import complete_fault_groups, complete_faults, complete_simulated
+from .suggestions import complete_fault_groups, complete_faults, complete_files, complete_simulated
 from .terminal import line_of, make_table, shown_value, styled
 
 _REACHES: Final = {
@@ -103,14 +103,25 @@ def show_fault(output: Output, name: str) -> None:
     shell_complete=complete_faults,
     help="Every reply has this fault.",
 )
-@click.option("--plan", "plan_file", metavar="FILE", help="A plan of faults, as TOML.")
+@click.option(
+    "--plan",
+    "plan_file",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="A plan of faults, as TOML.",
+)
 @click.option(
     "--model",
     metavar="NAME",
     shell_complete=complete_simulated,
     help="Answer as a simulated model: zoo:NAME, NAME or a TOML file.",
 )
-@click.option("--script", metavar="FILE", help="What would be right to do, as TOML.")
+@click.option(
+    "--script",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="What would be right to do, as TOML.",
+)
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="The same seed gives the same answers."
 )

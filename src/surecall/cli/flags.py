@@ -13,6 +13,7 @@ from surecall.errors import Code, ConfigError
 from .output import Output
 from .suggestions import (
     Completer,
+    complete_files,
     complete_models,
     complete_profiles,
     complete_protocols,
@@ -37,7 +38,11 @@ _COMPLETERS: Final[Mapping[str, Completer]] = {
 }
 
 store_flag: Final = click.option(
-    "--store", "store_file", metavar="FILE", help="File that holds the runs."
+    "--store",
+    "store_file",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="File that holds the runs.",
 )
 
 

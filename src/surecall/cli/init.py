@@ -126,7 +126,8 @@ def _ask_provider(output: Output) -> ExitCode:
             "there is no provider to ask.",
             "Name one with --provider or --base-url, or write --model PROVIDER:MODEL.",
         )
-    reached = asyncio.run(reach_provider(config))
+    with output.waiting("asking the provider"):
+        reached = asyncio.run(reach_provider(config))
     if reached.code:
         output.problem(reached.code, f"{config.base_url}: {reached.message}", reached.fix)
         return ExitCode.PROVIDER

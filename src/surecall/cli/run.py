@@ -21,7 +21,7 @@ from surecall.records import Event
 from .flags import check_options, invalid_option, parse_options, pass_output, settings_flags
 from .output import ExitCode, Output, select_fields
 from .progress import Progress
-from .suggestions import complete_presets
+from .suggestions import complete_files, complete_presets
 from .tool_files import load_tools
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def _choose_places(config: Config, journal: str | None, trace: str | None) -> _P
     "tool_files",
     multiple=True,
     metavar="FILE.py",
+    shell_complete=complete_files,
     help="File with tools; may be repeated.",
 )
 @click.option(
@@ -61,7 +62,12 @@ def _choose_places(config: Config, journal: str | None, trace: str | None) -> _P
     metavar="TARGET",
     help="MCP server with tools: a command in quotes, or a URL.",
 )
-@click.option("--mcp-pins", metavar="FILE", help="File of approved digests of MCP tools.")
+@click.option(
+    "--mcp-pins",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="File of approved digests of MCP tools.",
+)
 @settings_flags("model", "base_url", "provider", "protocol", "profile")
 @click.option("--system", help="System text.")
 @click.option(
@@ -96,8 +102,18 @@ def _choose_places(config: Config, journal: str | None, trace: str | None) -> _P
     metavar="SECONDS",
     help="How long one request may take.",
 )
-@click.option("--journal", metavar="FILE", help="Record the run, so that it can be resumed.")
-@click.option("--trace", metavar="FILE", help="Save a trace for `surecall replay`.")
+@click.option(
+    "--journal",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="Record the run, so that it can be resumed.",
+)
+@click.option(
+    "--trace",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="Save a trace for `surecall replay`.",
+)
 @pass_output
 def run(
     output: Output,

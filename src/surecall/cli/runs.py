@@ -18,7 +18,7 @@ from .eval.page import show_summary, summary_data
 from .flags import count_flag, output_flags, pass_output, pass_to_commands, store_flag
 from .output import ExitCode, Output, select_fields
 from .progress import count_of
-from .suggestions import complete_formats, complete_runs
+from .suggestions import complete_folders, complete_formats, complete_runs
 from .terminal import line_of, make_table, shown_value
 
 _MAX_COMMAND: Final = 200
@@ -223,7 +223,12 @@ def _time_text(seconds: float) -> str:
     help=f"What to write, separated by commas: {', '.join(FORMATS)} or all.",
 )
 @click.option(
-    "-o", "--out", "folder", metavar="DIR", help="Folder to write to. [default: surecall-RUN]"
+    "-o",
+    "--out",
+    "folder",
+    metavar="DIR",
+    shell_complete=complete_folders,
+    help="Folder to write to. [default: surecall-RUN]",
 )
 @store_flag
 @pass_output
@@ -240,7 +245,8 @@ def report(
     with open_run_store(store_file, must_exist=True) as store:
         info = store.info(store.resolve(run))
         out = Path(folder or f"surecall-{info.id}")
-        exported = export_run(store, info.id, out, chosen)
+        with output.waiting("writing the report"):
+            exported = export_run(store, info.id, out, chosen)
     if output.json:
         output.data(_render(info, out, exported))
     else:

@@ -5,7 +5,8 @@ from typing import Any, Final, Literal, cast
 
 from surecall.config import Config
 from surecall.errors import Code, ConfigError, did_you_mean
-from surecall.profiles import REQUEST_FIELDS, Catalog
+from surecall.profiles import Catalog
+from surecall.profiles.merge import REQUEST_FIELDS
 from surecall.protocols import WireProtocol
 from surecall.records import Message
 from surecall.redaction import Secret

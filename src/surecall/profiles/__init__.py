@@ -18,7 +18,7 @@ from .entries import (
     split_capabilities,
 )
 from .filters import Selectable, matches_glob, select
-from .merge import REQUEST_FIELDS, Merged, deep_merge, merge_presets
+from .merge import Merged, deep_merge, merge_presets
 from .resolve import (
     DEFAULT_PRESET,
     DEFAULT_PROFILE,
@@ -47,7 +47,6 @@ __all__ = [
     "LIST_FIELDS",
     "OBJECT_FIELDS",
     "PRESET_FIELDS",
-    "REQUEST_FIELDS",
     "RESERVED_REQUEST_KEYS",
     "STRATEGIES",
     "Capabilities",

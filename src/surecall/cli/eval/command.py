@@ -18,8 +18,10 @@ from surecall.cli.flags import (
 from surecall.cli.output import ExitCode, Output
 from surecall.cli.suggestions import (
     complete_contenders,
+    complete_folders,
     complete_formats,
     complete_profile_lists,
+    complete_runs,
     complete_strategies,
     complete_suites,
 )
@@ -150,6 +152,7 @@ def evaluate() -> None:
 @click.option(
     "--cache",
     metavar="DIR|off",
+    shell_complete=complete_folders,
     help="Keep replies there, and use those of the same requests. [default: off]",
 )
 @count_flag("--workers", "Processes. [default: one per core]")
@@ -162,6 +165,7 @@ def evaluate() -> None:
     is_flag=False,
     flag_value=LATEST_MATCH,
     metavar="[RUN]",
+    shell_complete=complete_runs,
     help="Resume this run; by default the latest unfinished run of this experiment.",
 )
 @click.option("--gate", "gates", multiple=True, metavar="EXPR", help="Exit with 1 unless it holds.")
@@ -177,7 +181,14 @@ def evaluate() -> None:
     shell_complete=complete_formats,
     help="Write files: html, md, junit, …",
 )
-@click.option("-o", "--out", "folder", metavar="DIR", help="Their folder. [default: surecall-RUN]")
+@click.option(
+    "-o",
+    "--out",
+    "folder",
+    metavar="DIR",
+    shell_complete=complete_folders,
+    help="Their folder. [default: surecall-RUN]",
+)
 @click.option("--tag", metavar="NAME", help="Give the run a name.")
 @store_flag
 @pass_output
