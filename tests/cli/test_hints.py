@@ -229,7 +229,7 @@ def test_a_group_takes_the_store_for_its_commands(
 @pytest.mark.parametrize(
     ("content", "message", "hint"),
     [
-        (None, "No such file", "can be read"),
+        (None, "No such file", "may read"),
         (b'model = "caf\xe9"', "not UTF-8 at byte 12", "UTF-8"),
         (b"model = gpt-5", "not valid TOML", "in quotes"),
         (b"[tool.surecall]", "no setting 'tool'", "pyproject.toml"),

@@ -46,7 +46,7 @@ def show_config(output: Output, with_origin: bool, show_all: bool) -> None:
 
 
 @config.command("check", short_help="Check a file, or the configuration in force.")
-@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.argument("file", required=False, type=click.Path(path_type=Path, readable=False))
 @pass_output
 def check_config(output: Output, file: Path | None) -> ExitCode:
     """Check FILE, or the configuration in force; options and presets are resolved as for a run."""

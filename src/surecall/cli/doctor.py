@@ -114,7 +114,11 @@ def check_provider(config: Config) -> Iterator[Check]:
 
 def check_disk(config: Config | None) -> Iterator[Check]:
     """Check that files can be written where runs leave them."""
-    places = [("current folder", Path.cwd())]
+    places: list[tuple[str, Path]] = []
+    try:
+        places.append(("current folder", Path.cwd()))
+    except OSError as error:
+        yield Check("disk", "current folder", str(error), "fail", "Change to another folder.")
     if config is not None:
         named = (("journal_dir", config.journal_dir), ("trace_dir", config.trace_dir))
         places += [(name, place) for name, place in named if place is not None]

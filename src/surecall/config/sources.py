@@ -38,9 +38,10 @@ def find_file(folder: Path) -> FileSource | None:
     """Read the configuration of the folder or of its nearest parent that has one."""
     start = folder.absolute()
     for place in (start, *start.parents):
-        if (place / FILE_NAME).is_file():
+        # os.path: what may not be looked at is not there
+        if os.path.isfile(place / FILE_NAME):
             return read_file(place / FILE_NAME)
-        if (place / "pyproject.toml").is_file():
+        if os.path.isfile(place / "pyproject.toml"):
             source = read_file(place / "pyproject.toml")
             if source.table:
                 return source
@@ -53,7 +54,7 @@ def read_toml(path: Path, shown: str) -> dict[str, Any]:
         return tomllib.loads(path.read_bytes().decode("utf-8"))
     except OSError as error:
         raise invalid_config(
-            f"{shown} cannot be read: {error.strerror or error}.", "Name a file that can be read."
+            f"{shown} cannot be read: {error.strerror or error}.", "Name a file that you may read."
         ) from error
     except UnicodeDecodeError as error:
         raise invalid_config(
