@@ -1,5 +1,7 @@
 """Settings: sources, their precedence, the origins they leave, and how they are shown."""
 
+import errno
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,6 +10,7 @@ import pytest
 
 from support.settings import CANARY, load, write
 from surecall.config import SETTINGS, Deadlines, Retry, load_config
+from surecall.errors import ConfigError
 from surecall.redaction import Secret
 
 # ---------------------------------------------------------------- files and flags
@@ -335,3 +338,28 @@ def test_a_change_of_the_environment_is_seen_at_once(
     monkeypatch.chdir(tmp_path / "below")
     assert look() == ("one", tmp_path / "below" / "here", "key-2")
     assert load_config(search=False).profile is None
+
+
+def test_a_folder_that_may_not_be_looked_at_has_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service may run where it can read nothing."""
+
+    def refuse(path: object, **_: object) -> os.stat_result:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "stat", refuse)
+    assert load_config(cwd=tmp_path, environ={}).path is None
+
+
+def test_a_folder_that_is_gone_is_named_as_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The current folder can be removed under a running shell."""
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    with pytest.raises(ConfigError, match="current folder is gone") as caught:
+        load_config(environ={})
+    assert caught.value.hint

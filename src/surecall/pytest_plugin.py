@@ -220,7 +220,7 @@ def scripted_model() -> "Callable[..., ScriptedTransport]":
 def faulty_model(trial_number: int) -> "Callable[..., SimulatedTransport]":
     """Return a function that makes a model with a fault, or a simulated one, for `transport=`.
 
-    It takes the name of a fault, or `zoo:NAME`; each trial has its own seed.
+    It takes the name of a fault, `faults:NAME` or `zoo:NAME`; each trial has its own seed.
     """
     from surecall.faults import FaultPlan, SimulatedTransport
 
@@ -228,6 +228,8 @@ def faulty_model(trial_number: int) -> "Callable[..., SimulatedTransport]":
         own_seed = seed + trial_number - 1
         if name.startswith("zoo:"):
             return SimulatedTransport(name.removeprefix("zoo:"), seed=own_seed, **settings)
-        return SimulatedTransport(plan=FaultPlan.of(name), seed=own_seed, **settings)
+        return SimulatedTransport(
+            plan=FaultPlan.of(name.removeprefix("faults:")), seed=own_seed, **settings
+        )
 
     return make

@@ -46,8 +46,16 @@ def explain_topic(name: str, kind: Kind | None = None) -> tuple[Topic, ...]:
         return found
     what = f"a {kind}" if kind else "a code, rule, format, fault, preset, option or setting"
     hint = did_you_mean(name, {topic.name for topic in list_topics(kind)})
-    if not hint.startswith("Did"):
-        hint = "List them all with: surecall explain --list"
+    inside = [
+        topic.name for topic in list_topics(kind) if _plain(topic.name).startswith(f"{wanted}.")
+    ]
+    if inside:
+        hint = f"There are {', '.join(inside)}."
+    elif not hint.startswith("Did"):
+        hint = f"List them all with: surecall explain --list --kind {kind}"
+        if kind is None:
+            hint = "List rules with --kind rule, other names alike, and codes with: "
+            hint += "surecall explain --list"
     raise ConfigError(Code.UNKNOWN_CODE, f"{name!r} is not {what} of surecall.", hint=hint)
 
 
@@ -124,6 +132,7 @@ def _presets() -> Iterator[Topic]:
 
 def _options() -> Iterator[Topic]:
     from surecall.loop import Options
+    from surecall.loop.options import CallerArguments
 
     default = Options()
     for name, words in describe_fields(Options).items():
@@ -132,6 +141,10 @@ def _options() -> Iterator[Topic]:
         where = f"--option {name}=…, or SURECALL_OPTIONS__{name.upper()}"
         details = {"default": shown, "set": where}
         yield Topic("option", name, words, details)
+    for name, words in describe_fields(CallerArguments).items():
+        where = f"--option {name}=…, or SURECALL_OPTIONS__{name.upper()}"
+        details = {"default": "up to the provider", "set": where}
+        yield Topic("option", name, words, details | {"same as": f"request_overrides.{name}"})
 
 
 def _settings() -> Iterator[Topic]:

@@ -14,13 +14,15 @@ STEADY = ("--models", "zoo:steady", "--scenarios", "happy_path")
 
 def invoke(*arguments: str, stdin: str | None = None, **variables: str) -> Result:
     """Run a command and return what it wrote and how it ended."""
-    return CliRunner().invoke(cli, list(arguments), input=stdin, env=variables)
+    return CliRunner().invoke(
+        cli, list(arguments), input=stdin, env=variables, prog_name="surecall"
+    )
 
 
 def documents(result: Result) -> list[dict[str, Any]]:
-    """Parse every line of standard output; each must be a document with its version."""
+    """Parse every line of standard output; each must be a document with its version and type."""
     parsed = [json.loads(line) for line in result.stdout.splitlines()]
-    assert all(item["schema_version"] == 1 for item in parsed)
+    assert all(item["schema_version"] == 1 and item["type"] for item in parsed)
     return parsed
 
 

@@ -89,6 +89,13 @@ def test_an_approval_is_shown(paused: RunResult) -> None:
     assert document(invoke("approvals", "show", approval.id, "--json"))["status"] == "pending"
 
 
+@pytest.mark.parametrize("width", [36, 40, 60])
+def test_a_narrow_terminal_shows_whole_approvals(paused: RunResult, width: int) -> None:
+    """An id is what the other commands take."""
+    (approval,) = paused.pending
+    assert approval.id in invoke("approvals", COLUMNS=str(width)).stdout
+
+
 def test_an_edited_call_runs_as_edited(paused: RunResult) -> None:
     """The decision is stored once, with who made it."""
     (approval,) = paused.pending
@@ -127,6 +134,7 @@ def test_an_edit_that_does_not_fit_decides_nothing(paused: RunResult, edit: str,
     """The approval still waits."""
     (approval,) = paused.pending
     refused = invoke("approvals", "approve", approval.id, "--edit", edit)
+    assert "  fix   " in refused.stderr
     assert refused.exit_code == ExitCode.USAGE
     assert code in refused.stderr
     assert document(invoke("approvals", "show", approval.id, "--json"))["status"] == "pending"

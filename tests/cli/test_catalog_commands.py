@@ -71,6 +71,29 @@ def test_the_provider_of_the_settings_is_used() -> None:
     assert found["known_model"] is False
 
 
+@pytest.mark.parametrize(
+    ("model", "provider", "name"),
+    [
+        ("openrouter:vendor/model", "openrouter", "vendor/model"),
+        ("m@https://openrouter.ai/api/v1", "openrouter", "m"),
+        ("embedded:smollm2-135m", "embedded", "embedded:smollm2-135m"),
+        ("gpt-5", "openai", "gpt-5"),
+    ],
+)
+def test_presets_are_those_of_a_run_with_this_name(model: str, provider: str, name: str) -> None:
+    """A model is named as everywhere else."""
+    found = document(invoke("--json", "presets", "show", model))
+    assert (found["provider"], found["model"]) == (provider, name)
+
+
+@pytest.mark.parametrize("name", ["temperature", "max_tokens", "seed", "stop"])
+def test_common_parameters_are_explained(name: str) -> None:
+    """They can be set like options, and say with what they are the same."""
+    found = document(invoke("--json", "explain", name))
+    assert (found["kind"], found["name"]) == ("option", name)
+    assert found["details"]["same as"] == f"request_overrides.{name}"
+
+
 def test_a_code_is_explained_in_any_case() -> None:
     """Title, cause, fix and reaction are there, as words and as JSON."""
     shown = invoke("explain", "arguments_truncated").stdout
@@ -78,7 +101,7 @@ def test_a_code_is_explained_in_any_case() -> None:
     assert shown.splitlines()[0] == "ARGUMENTS_TRUNCATED"
     assert found["title"] in shown
     told = {"code", "title", "seen", "why", "fix", "reaction", "page"}
-    assert set(found) == {"schema_version", *told}
+    assert set(found) == {"schema_version", "type", *told}
 
 
 def test_all_codes_are_listed() -> None:

@@ -57,6 +57,30 @@ def test_init_replaces_a_file_only_when_told(tmp_path: Path) -> None:
     assert invoke("init", "--force", "--model", "other").exit_code == ExitCode.OK
 
 
+def test_init_replaces_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    """The one that is to be replaced has no say in what replaces it."""
+    (tmp_path / "surecall.toml").write_text("model = [")
+    assert invoke("init", "--force", "--model", "gpt-5").exit_code == ExitCode.OK
+    assert tomllib.loads((tmp_path / "surecall.toml").read_text()) == {"model": "gpt-5"}
+
+
+@pytest.mark.parametrize(
+    ("words", "next_command"),
+    [
+        (("--model", "gpt-5"), 'surecall run "hi"'),
+        (("--model", "embedded:smollm2-135m"), 'surecall run "hi"'),
+        (("--model", "mine"), 'surecall run "hi" --base-url http://127.0.0.1:8000/v1'),
+        (("--provider", "openai"), 'surecall run "hi" --model MODEL'),
+        ((), 'surecall run "hi" --model MODEL@http://127.0.0.1:8000/v1'),
+    ],
+)
+def test_init_says_a_command_that_has_all_it_needs(
+    words: tuple[str, ...], next_command: str
+) -> None:
+    """A model whose place nobody knows needs an address."""
+    assert invoke("init", *words).stderr == f"next: {next_command}\n"
+
+
 def test_show_names_the_origin_of_every_value(tmp_path: Path) -> None:
     """A file, a variable and a key each say where they came from, and the key stays hidden."""
     (tmp_path / "surecall.toml").write_text('model = "from-file"\n')
@@ -105,6 +129,11 @@ def schema() -> dict[str, Any]:
         ({"modle": "m"}, False),
         ({"options": {"max_turn": 3}}, False),
         ({"probe": "sometimes"}, False),
+        ({"options": {"temperature": 0.5, "stop": ["a"]}}, True),
+        ({"options": {"temperature": "hot"}}, False),
+        ({"capabilities": {"streaming": False}}, True),
+        ({"capabilities": {"streeming": False}}, False),
+        ({"capabilities": {"streaming": "no"}}, False),
     ],
 )
 def test_the_schema_tells_right_from_wrong(settings: dict[str, Any], is_valid: bool) -> None:

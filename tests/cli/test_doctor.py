@@ -150,3 +150,16 @@ async def test_a_silent_provider_does_not_hold_it_up(monkeypatch: pytest.MonkeyP
     async with FaultyUpstream([HANG]) as upstream:
         found = await asyncio.to_thread(checks_of, "--base-url", upstream.url)
         assert found[f"provider/{upstream.url}"]["code"] == "CONNECT_TIMEOUT"
+
+
+def test_a_folder_that_is_gone_is_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be looked at does not end the look at everything else."""
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    result = invoke("doctor", "--offline", "--json")
+    failed = {check["name"] for check in document(result)["checks"] if check["status"] == "fail"}
+    assert (result.exit_code, failed) == (4, {"settings", "current folder"})

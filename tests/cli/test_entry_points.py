@@ -63,6 +63,24 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         assert process.wait(50) == 0
 
 
+@pytest.mark.skipif(os.name != "posix", reason="closes streams as a shell does")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+@pytest.mark.parametrize("words", ["models", "config schema", "env --json", "explain --list"])
+def test_a_closed_stream_is_no_error(words: str, closed: str) -> None:
+    """`surecall models >&-` writes nothing, and nothing is wrong with that."""
+    done = launch("sh", "-c", f'exec "$0" -m surecall {words} {closed}', sys.executable)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert bool(done.stdout) == (not closed.startswith(">"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes a stream as a shell does")
+def test_a_closed_input_has_nothing_to_read() -> None:
+    """It is as good as an empty one."""
+    done = launch("sh", "-c", 'exec "$0" -m surecall read - <&-', sys.executable)
+    assert done.returncode == 4
+    assert "Standard input is empty" in done.stderr
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
 @pytest.mark.parametrize(
     "words",

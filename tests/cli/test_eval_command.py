@@ -78,6 +78,7 @@ def test_the_word_run_may_be_left_out_or_not() -> None:
 def test_help_shows_the_options() -> None:
     """Those of the experiment, not only a list of commands."""
     text = invoke("eval", "--help").stdout
+    assert text.startswith("Usage: surecall eval [OPTIONS]\n")
     assert "--strategies" in text
     assert "vendors" in text
 
@@ -157,8 +158,15 @@ def test_what_is_wrong_is_said_before_anything_is_run(
     (problem,) = documents(result)
     assert (problem["code"], result.exit_code) == (code, exit_code)
     if Path(".surecall").exists():
+        assert "--gate" in words  # which is compared with earlier runs
         with RunStore(Path(".surecall/evals.db")) as store:
             assert store.runs() == []
+
+
+def test_common_parameters_are_options_of_an_experiment() -> None:
+    """As for a run."""
+    words = ("eval", *STEADY, "--option", "temperature=0.5", "--dry-run")
+    assert invoke(*words).exit_code == 0
 
 
 def test_strategies_and_options_reach_the_trials() -> None:

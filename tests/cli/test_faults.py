@@ -82,7 +82,8 @@ def test_simulated_models_are_listed() -> None:
         (["--model", "stuborn"], "stubborn"),
         (["--script", "none.toml"], "none.toml"),
         (["--fault", "reset", "--model", "steady"], "--plan"),
-        (["--host", "192.0.2.1"], "192.0.2.1"),
+        (["--host", "192.0.2.1"], "192.0.2.1:0: Cannot assign requested address"),
+        (["--host", "192.0.2.1"], "Choose a --host"),
     ],
 )
 def test_serving_does_not_begin_with_a_mistake(words: list[str], told: str) -> None:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
-from .harness import document, invoke
+from .harness import document, documents, invoke
 
 ENDPOINT = ("--model", "m", "--base-url", "http://127.0.0.1:9/v1")
 PLAN = ("eval", "--models", "zoo:steady", "--dry-run")
@@ -26,17 +26,88 @@ REFUSALS = [
     Refusal("runs", ("runs",), "RUN_NOT_FOUND", "no runs", "surecall eval --models 'zoo:*'"),
     Refusal(
         "simulated model",
-        ("run", "hi", "--model", "zoo:steady"),
-        "INVALID_CONFIG",
-        "no provider address",
-        "surecall faults serve --model steady",
+        ("run", "hi", "--model", "zoo:stedy"),
+        "UNKNOWN_MODEL",
+        "no simulated model 'stedy'",
+        "'steady'",
     ),
     Refusal(
         "simulated fault",
-        ("run", "hi", "--model", "faults:arguments_blank"),
+        ("run", "hi", "--model", "faults:arguments_blnk"),
+        "UNKNOWN_FAULT",
+        "no fault 'arguments_blnk'",
+        "'arguments_blank'",
+    ),
+    Refusal(
+        "address without scheme",
+        ("run", "hi", "--model", "m", "--base-url", "127.0.0.1:8000"),
+        "INVALID_CONFIG",
+        "base_url",
+        "http://",
+    ),
+    Refusal(
+        "address with a wrong port",
+        ("run", "hi", "--model", "m", "--base-url", "http://127.0.0.1:99999"),
+        "INVALID_CONFIG",
+        "base_url",
+        "65535",
+    ),
+    Refusal(
+        "model at an address without scheme",
+        ("run", "hi", "--model", "m@127.0.0.1:8000/v1"),
         "INVALID_CONFIG",
         "no provider address",
-        "surecall faults serve --fault arguments_blank",
+        "after @ begins with http:// or https://",
+    ),
+    Refusal(
+        "header",
+        ("run", "hi", *ENDPOINT, "--header", "a b=c"),
+        "INVALID_CONFIG",
+        "headers.a b",
+        "hyphens",
+    ),
+    Refusal(
+        "not a number",
+        ("run", "hi", *ENDPOINT, "--temperature", "nan"),
+        "INVALID_OPTION",
+        "temperature",
+        "finite",
+    ),
+    Refusal(
+        "nearly auto",
+        ("run", "hi", *ENDPOINT, "--preset", "autoo"),
+        "UNKNOWN_PRESET",
+        "'autoo'",
+        "'auto'",
+    ),
+    Refusal(
+        "folder of tools",
+        ("run", "hi", *ENDPOINT, "--tools", "."),
+        "INVALID_TOOL",
+        "folder",
+        "Python file",
+    ),
+    Refusal(
+        "provider of presets",
+        ("presets", "show", "m", "--provider", "opnai"),
+        "UNKNOWN_PROVIDER",
+        "'opnai'",
+        "'openai'",
+    ),
+    Refusal("part of a setting", ("explain", "retry"), "UNKNOWN_CODE", "'retry'", "retry.max_wait"),
+    Refusal(
+        "name of a kind",
+        ("explain", "zzz", "--kind", "rule"),
+        "UNKNOWN_CODE",
+        "not a rule",
+        "--kind rule",
+    ),
+    Refusal("probe of nobody", ("init", "--probe"), "INVALID_OPTION", "no provider", "--provider"),
+    Refusal(
+        "eval of a word", ("eval", "vendor"), "INVALID_OPTION", "Did you mean 'vendors'?", "--help"
+    ),
+    Refusal(
+        "eval of a model", ("eval", "zoo:steady"), "INVALID_OPTION", "--models names", "--help"
     ),
     Refusal(
         "profile",
@@ -96,7 +167,7 @@ def test_a_refusal_says_what_was_wrong_and_what_works(
     monkeypatch.chdir(tmp_path)
     Path("plan.toml").write_text("nothing = 1\n")
     result = invoke(*case.command, "--json")
-    found = document(result)
+    found = documents(result)[-1]
     assert (found["code"], result.exit_code) == (case.code, 5 if "NOTHING" in case.code else 4)
     assert case.message in found["message"]
     assert case.hint in found["hint"]
@@ -153,3 +224,51 @@ def test_a_group_takes_the_store_for_its_commands(
         found = document(invoke(*command, "--json"))
         assert "other.db does not exist" in found["message"]
         assert "--store" in found["hint"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message", "hint"),
+    [
+        (None, "No such file", "may read"),
+        (b'model = "caf\xe9"', "not UTF-8 at byte 12", "UTF-8"),
+        (b"model = gpt-5", "not valid TOML", "in quotes"),
+        (b"[tool.surecall]", "no setting 'tool'", "pyproject.toml"),
+        (b"deadlines = 3", "must be a table", "[deadlines]"),
+        (b"[retry]\nmax_retries = -1", "0 or more", "surecall explain retry.max_retries"),
+        (b"[options]\ntop_p = 1", "no option 'top_p'", "request_overrides.top_p"),
+        (b"[capabilities]\nstreeming = true", "'streeming'", "'streaming'"),
+        (b"[capabilities]\nstreaming = 3", "wrong type", "surecall docs capabilities"),
+    ],
+)
+def test_a_file_of_settings_is_advised_about(
+    content: bytes | None, message: str, hint: str, tmp_path: Path
+) -> None:
+    """Whatever is wrong with it, there is something to do."""
+    place = tmp_path / "my.toml"
+    if content is not None:
+        place.write_bytes(content)
+    result = invoke("config", "check", str(place), "--json")
+    found = document(result)
+    assert result.exit_code == 4
+    assert message in found["message"]
+    assert hint in found["hint"]
+
+
+@pytest.mark.parametrize(
+    "words", [("serve", "--config"), ("faults", "serve", "--plan"), ("faults", "serve", "--script")]
+)
+def test_every_toml_file_is_advised_about(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Also those of servers."""
+    (tmp_path / "bad.toml").write_bytes(b"\xff")
+    found = document(invoke(*words, str(tmp_path / "bad.toml"), "--json"))
+    assert "not UTF-8 at byte 0" in found["message"]
+    assert found["hint"] == "Save it as text in UTF-8."
+
+
+def test_broken_json_of_cases_is_told_as_to_people(tmp_path: Path) -> None:
+    """What a model would be told about its JSON is not repeated inside the message."""
+    (tmp_path / "cases.json").write_text('{"a": ')
+    place = f"custom:{tmp_path / 'cases.json'}"
+    message = document(invoke(*PLAN, "--suite", place, "--json"))["message"]
+    assert "the text ends where a value should be" in message
+    assert "INVALID_JSON" not in message

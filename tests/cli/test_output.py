@@ -1,5 +1,6 @@
 """Exit codes, colours, and errors as people and programs read them."""
 
+import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from click.testing import CliRunner
 
 from surecall.cli import ExitCode, cli
 from surecall.cli.main import COMMANDS
-from surecall.cli.output import exit_code_of
+from surecall.cli.output import Output, exit_code_of
 from surecall.errors import (
     Code,
     ConfigError,
@@ -145,6 +146,31 @@ def test_misuse_is_exit_code_4_with_a_suggestion(
     assert suggestion in as_json["message"]
 
 
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (("run", "--model"), "run"),
+        (("runs", "--store"), "runs"),
+        (("faults", "serve", "--port"), "faults serve"),
+        (("eval", "--models"), "eval"),
+        (("eval", "--modles", "x"), "eval"),
+        (("eval", "--trials", "many"), "eval"),
+        (("--color",), ""),
+    ],
+)
+def test_misuse_names_the_help_of_the_command_that_was_typed(
+    words: tuple[str, ...], command: str
+) -> None:
+    """Also where an option has no value, and where a group runs a command by itself."""
+    hint = document(invoke("--json", *words))["hint"]
+    assert hint == f"See `{f'surecall {command}'.strip()} --help`."
+
+
+def test_words_that_belong_together_are_advised_to_be_in_quotes() -> None:
+    """A question without quotes is more than one argument."""
+    assert "in quotes" in document(invoke("run", "is", "it", "raining", "--json"))["hint"]
+
+
 def _fail(*_: object) -> CodeText:
     raise ZeroDivisionError("the key is sk-abcdefghijklmnop123456")
 
@@ -223,4 +249,60 @@ def test_no_command_shows_help() -> None:
 
 def test_version_as_json() -> None:
     """The version is a document too."""
-    assert document(invoke("--json", "--version")) == {"schema_version": 1, "version": "0.1.0"}
+    told = {"schema_version": 1, "type": "version", "version": "0.1.0"}
+    assert document(invoke("--json", "--version")) == told
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("completion", "bash"),
+        ("docs",),
+        ("docs", "codes"),
+        ("env",),
+        ("explain", "--list"),
+        ("explain", "--list", "--kind", "rule"),
+        ("explain", "AUTH"),
+        ("explain", "strip_code_fence"),
+        ("faults", "list"),
+        ("faults", "models"),
+        ("faults", "show", "reset"),
+        ("models",),
+        ("models", "local"),
+        ("presets", "list"),
+        ("presets", "show", "gpt-5"),
+        ("probe", "--facts"),
+        ("probe", "--list"),
+    ],
+    ids=" ".join,
+)
+def test_every_document_says_what_it_is(words: tuple[str, ...]) -> None:
+    """A program tells by its type what it reads, and never takes it for an error."""
+    assert document(invoke(*words, "--json"))["type"] != "error"
+
+
+class _Terminal(io.StringIO):
+    """Standard error at a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_shown"), [({}, True), ({"quiet": True}, False), ({"json": True}, False)]
+)
+def test_a_wait_is_shown_at_a_terminal(settings: dict[str, bool], is_shown: bool) -> None:
+    """Whoever waits sees for what; programs and those who asked for silence do not."""
+    terminal = _Terminal()
+    output = Output(**settings, color="always", stderr=terminal)
+    with output.waiting("asking the provider"):
+        pass
+    assert ("asking the provider" in terminal.getvalue()) is is_shown
+
+
+def test_nobody_is_told_about_a_wait_where_nobody_watches() -> None:
+    """Nothing of it is in a log."""
+    log = io.StringIO()
+    with Output(stderr=log).waiting("asking the provider"):
+        pass
+    assert log.getvalue() == ""

@@ -184,6 +184,8 @@ def test_an_export_as_a_table(records: list[RequestRecord]) -> None:
     assert rows[1]["stream"] == "true"
     assert json.loads(rows[1]["receipts"])[0]["rule"] == "drop_trailing_comma"
     assert float(rows[0]["time"]) == START
+    told = document(invoke("requests", "export", "--format", "csv", "--json"))
+    assert (told["type"], "--out" in told["message"]) == ("error", True)
     nothing = invoke("requests", "export", "--format", "csv", "--key", "nobody").stdout
     assert nothing.startswith("id,time,key_id,")
     assert len(nothing.splitlines()) == 1

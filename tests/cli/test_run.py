@@ -280,6 +280,24 @@ def test_what_is_not_an_option_says_where_it_belongs(option: str, says: str) -> 
     assert "INTERNAL_ERROR" not in result.stderr
 
 
+@pytest.mark.parametrize("model", ["zoo:steady", "faults:text_hermes"])
+def test_simulated_models_answer_without_a_server(model: str, tools: str) -> None:
+    """They are named as in an eval."""
+    question = 'call weather with {"city": "Oslo"}'
+    found = documents(invoke("run", "--json", "--model", model, "--tools", tools, question))[-1]
+    assert (found["type"], [call["name"] for call in found["calls"]]) == ("result", ["weather"])
+
+
+async def test_common_parameters_are_options_of_a_file(tmp_path: Path) -> None:
+    """A file and a variable take the same names as flags."""
+    (tmp_path / "surecall.toml").write_text("[options]\ntemperature = 0.5\nseed = 3\n")
+    async with answering("Yes.") as upstream:
+        result = await ask(upstream, "Hi", SURECALL_OPTIONS__MAX_TOKENS="7")
+        assert result.exit_code == ExitCode.OK, result.stderr
+    body = json.loads(upstream.requests[0].body)
+    assert (body["temperature"], body["seed"], body["max_tokens"]) == (0.5, 3, 7)
+
+
 @pytest.mark.parametrize("missing", ["model", "base_url"])
 def test_what_is_not_set_is_named(missing: str) -> None:
     """Without a model or an address the error says how to give one."""

@@ -5,8 +5,10 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -46,6 +48,18 @@ def test_a_shell_completes_commands_models_runs_and_names() -> None:
     ("words", "typed", "suggested"),
     [
         ("docs", "gate-a", ["gate-a-build"]),
+        ("probe", "zoo:stea", ["zoo:steady"]),
+        ("probe --question", "grammar", ["grammar"]),
+        ("recommend --strategy", "gat", ["gated"]),
+        ("regrade", "@la", ["@latest"]),
+        ("recommend", "@la", ["@latest"]),
+        ("runs trend", "@la", ["@latest"]),
+        ("runs case", "@la", ["@latest"]),
+        ("eval --resume", "@la", ["@latest"]),
+        ("eval vendors --run", "@la", ["@latest"]),
+        ("eval vendors --reference", "zoo:stea", ["zoo:steady"]),
+        ("models fetch", "smol", ["smollm2-135m"]),
+        ("models serve", "smol", ["smollm2-135m"]),
         ("faults show", "arguments_bl", ["arguments_blank"]),
         ("faults list --group", "transp", ["transport"]),
         ("faults serve --model", "zoo:stea", ["zoo:steady"]),
@@ -64,6 +78,33 @@ def test_a_shell_completes_commands_models_runs_and_names() -> None:
 def test_a_shell_completes_what_a_flag_takes(words: str, typed: str, suggested: list[str]) -> None:
     """Also the last name of a list with commas."""
     assert complete(words, typed) == suggested
+
+
+def _list_parameters(
+    command: click.Command = cli, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Parameter]]:
+    """Return every parameter of every command, with the words that lead to it."""
+    yield from ((path, parameter) for parameter in command.params)
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from _list_parameters(inner, (*path, name))
+
+
+def test_a_shell_completes_files_wherever_one_is_taken() -> None:
+    """Options and arguments that are called so in the help let the shell list files or folders."""
+    kinds = {"FILE": "file", "FILE.py": "file", "FILE|URL": "file", "TRACE": "file"}
+    kinds |= {"PATH": "file", "DIR": "dir", "DIR|off": "dir"}
+    found = 0
+    for path, parameter in _list_parameters():
+        shown = parameter.make_metavar(click.Context(cli)).strip("[]")
+        if shown in kinds:
+            (item,) = parameter.shell_complete(click.Context(cli), "x")
+            assert (item.type, item.value) == (kinds[shown], "x"), (path, parameter.name)
+            found += 1
+    assert found > 30
 
 
 def document_of_run() -> str:

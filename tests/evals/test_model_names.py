@@ -71,6 +71,14 @@ def test_simulated_models_are_named_after_the_zoo() -> None:
     assert only("faults:arguments_python").model == "faults:arguments_python"
 
 
+@pytest.mark.parametrize("name", ["zoo:steady", "faults:arguments_python", "gpt-5", "a:b"])
+def test_an_address_behind_a_name_wins(name: str) -> None:
+    """`faults serve` knows simulated models by name, and is asked for them like any server."""
+    found = only(f"{name}@http://127.0.0.1:8099/v1")
+    assert (found.model, found.base_url) == (name, "http://127.0.0.1:8099/v1")
+    assert not found.simulated
+
+
 def test_the_whole_catalog_can_be_simulated() -> None:
     """Every model of the original experiment has a behaviour, and a label that says simulated."""
     found = find_contenders("zoo:catalog")

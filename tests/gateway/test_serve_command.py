@@ -166,3 +166,19 @@ def test_env_prints_exports_alone(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert "export OPENAI_BASE_URL=http://127.0.0.1:9000/v1" in lines
     assert all(line.startswith("export ") for line in lines)
+
+
+def test_a_shell_takes_every_export_as_it_is(tmp_path: Path) -> None:
+    """Whatever a key or a host has in it, nothing of it is run."""
+    key = "a b'$(touch made)"
+    words = 'eval "$("$0" -m surecall env --host ::1 --key "$1")"; '
+    words += 'printf "%s %s" "$OPENAI_API_KEY" "$OPENAI_BASE_URL"'
+    done = subprocess.run(
+        ["sh", "-c", words, sys.executable, key],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{key} http://[::1]:8787/v1"
+    assert list(tmp_path.iterdir()) == []

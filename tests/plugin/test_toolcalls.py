@@ -165,7 +165,7 @@ def test_scripted(scripted_model):
     assert result.text == "Three." and result.results[0].ok
 
 @pytest.mark.toolcalls(trials=4, min_rate=0.5)
-@pytest.mark.parametrize("fault", ["arguments_trailing_comma", "zoo:steady"])
+@pytest.mark.parametrize("fault", ["arguments_fenced", "faults:arguments_blank", "zoo:steady"])
 def test_faulty(faulty_model, fault):
     model = faulty_model(fault)
     result = surecall.run_sync("Call add.", model="m", tools=[add], transport=model)
@@ -183,13 +183,13 @@ def test_models_come_as_fixtures_in_one_process_or_several(
     result = pytester.runpytest_subprocess(
         "-p", "surecall.pytest_plugin", *ALONE, *workers, "--junitxml=junit.xml"
     )
-    result.assert_outcomes(passed=3)
+    result.assert_outcomes(passed=4)
     shown = result.stdout.str()
     assert shown.count(": 3/3 passed") == 1
-    assert shown.count(": 2/2 passed") == 2
+    assert shown.count(": 2/2 passed") == 3
     report = (pytester.path / "junit.xml").read_text()
-    assert report.count('name="toolcalls"') == 3
-    assert 'tests="3"' in report
+    assert report.count('name="toolcalls"') == 4
+    assert 'tests="4"' in report
 
 
 def test_a_failed_test_shows_a_trial_that_failed(pytester: pytest.Pytester) -> None:

@@ -33,6 +33,13 @@ def test_no_secret_is_needed() -> None:
     assert "secrets." not in (ROOT / "action.yml").read_text("utf-8")
 
 
+def test_jobs_of_a_matrix_keep_their_reports_apart() -> None:
+    """They have the same id, and two artifacts of one name are refused."""
+    (kept,) = (step for step in ACTION["runs"]["steps"] if "upload" in step.get("uses", ""))
+    assert "strategy.job-index" in kept["with"]["name"]
+    assert "inputs.artifact" in kept["with"]["name"]
+
+
 @pytest.mark.parametrize(("gate", "code"), [("strict>=0.5", 0), ("strict[model=zoo:*]>1", 1)])
 def test_the_eval_runs_and_gates(tmp_path: Path, gate: str, code: int) -> None:
     """Reports are written, the summary of the job has the comment, and the gate decides."""

@@ -11,13 +11,14 @@ from surecall.evals.wording import describe_cost, describe_rate, describe_reason
 
 from .flags import pass_output, store_flag
 from .output import Output
+from .suggestions import complete_runs
 from .terminal import line_of, make_table
 
 _MAX_TEXT: Final = 300
 
 
 @click.command("trend")
-@click.argument("run", default="@latest")
+@click.argument("run", default="@latest", shell_complete=complete_runs)
 @store_flag
 @pass_output
 def trend(output: Output, run: str, store_file: str | None) -> None:
@@ -62,7 +63,7 @@ def _point_data(point: TrendPoint | CaseReply) -> dict[str, object]:
 
 
 @click.command("case")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.argument("case")
 @store_flag
 @pass_output

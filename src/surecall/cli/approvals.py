@@ -17,10 +17,12 @@ from surecall.tools.approvals import Approval, ApprovalStatus, ApprovalStore
 
 from .flags import count_flag, invalid_option, output_flags, pass_output, pass_to_commands
 from .output import Output
+from .suggestions import complete_files
 from .terminal import bounded, escape_json, line_of, make_table, shown_value
 
 T = TypeVar("T")
 
+_EXAMPLE: Final = "For example --edit '{\"amount\": 5}'."
 STORE_FILE: Final = ".surecall/approvals.db"
 _STATUSES: Final = (*get_args(ApprovalStatus), "all")
 _PAYLOAD_CHARS: Final = 60
@@ -31,6 +33,7 @@ _store_flag: Final = click.option(
     default=STORE_FILE,
     show_default=True,
     metavar="FILE|URL",
+    shell_complete=complete_files,
     help="File or PostgreSQL address that holds the approvals.",
 )
 _by_flag: Final = click.option("--by", metavar="NAME", help="Who decides; by default you.")
@@ -75,7 +78,7 @@ def list_approvals(output: Output, status: Any, run_id: str | None, limit: int, 
         (each.id, _time_text(each.created_at), each.status, line_of(each.name), _payload(each))
         for each in found
     )
-    output.page().print(make_table(columns, rows, optional=("asked", "status")))
+    output.page().print(make_table(columns, rows, optional=("asked", "status", "arguments")))
 
 
 @approvals.command("show", short_help="Show one approval.")
@@ -141,9 +144,9 @@ def _parse_edit(text: str) -> dict[str, Any]:
     try:
         value = decode(text)
     except JSONTextError as error:
-        raise invalid_option(f"--edit is not JSON: {error.message}") from error
+        raise invalid_option(f"--edit is not JSON: {error.message}", _EXAMPLE) from error
     if not isinstance(value, dict):
-        raise invalid_option("--edit is not an object.", "For example --edit '{\"amount\": 5}'.")
+        raise invalid_option("--edit is not an object.", _EXAMPLE)
     return value  # pyright: ignore[reportUnknownVariableType] - JSON
 
 

@@ -16,4 +16,8 @@ def completion(output: Output, shell: str) -> None:
 
     made = get_completion_class(shell)
     assert made is not None
-    output.stdout.write(made(cli, {}, "surecall", "_SURECALL_COMPLETE").source() + "\n")
+    script = made(cli, {}, "surecall", "_SURECALL_COMPLETE").source()
+    if output.json:
+        output.data({"type": "completion", "shell": shell, "script": script})
+        return
+    output.stdout.write(script + "\n")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_type_hints
 
 import click
 
@@ -46,7 +46,7 @@ def show_config(output: Output, with_origin: bool, show_all: bool) -> None:
 
 
 @config.command("check", short_help="Check a file, or the configuration in force.")
-@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.argument("file", required=False, type=click.Path(path_type=Path, readable=False))
 @pass_output
 def check_config(output: Output, file: Path | None) -> ExitCode:
     """Check FILE, or the configuration in force; options and presets are resolved as for a run."""
@@ -60,8 +60,9 @@ def check_config(output: Output, file: Path | None) -> ExitCode:
     except SurecallError as error:
         output.problem(error.code, error.message, error.hint)
         return ExitCode.USAGE
-    where = str(settings.path) if settings.path else "the environment"
-    output.answer({"type": "config_check", "ok": True, "file": where}, f"✓ {where} is right")
+    path = str(settings.path) if settings.path else None
+    where = path or "there is no file, and the environment"
+    output.answer({"type": "config_check", "ok": True, "file": path}, f"✓ {where} is right")
     return ExitCode.OK
 
 
@@ -102,15 +103,19 @@ def describe_config() -> dict[str, Any]:
 
 
 def _describe_free_table(table: str, described: Mapping[str, Any]) -> dict[str, Any]:
-    if table != "options":
+    if table == "headers":
         return {"type": "object", "additionalProperties": dict(described)}
     from surecall.loop import Options
+    from surecall.loop.options import CallerArguments
+    from surecall.profiles import Capabilities, Findings
     from surecall.topics import describe_fields
 
-    schema = _describe_type(Options)
-    fields: dict[str, Any] = schema["properties"]
-    for name, words in describe_fields(Options).items():
-        fields[name] = {**fields[name], "description": words}
+    records = (Options, CallerArguments) if table == "options" else (Capabilities, Findings)
+    fields: dict[str, Any] = {}
+    for record in records:
+        kinds = get_type_hints(record)
+        for name, words in describe_fields(record).items():
+            fields[name] = _describe_type(kinds[name]) | {"description": words}
     return {"type": "object", "properties": fields, "additionalProperties": False}
 
 

@@ -16,6 +16,7 @@ from .flags import pass_output
 from .output import Output
 from .progress import Progress, count_of, duration_text
 from .run import render_result
+from .suggestions import complete_files
 from .terminal import save_svg, styled
 
 if TYPE_CHECKING:
@@ -117,8 +118,18 @@ class _Shop:
 
 
 @click.command
-@click.option("--trace", metavar="FILE", help="Save a trace for `surecall replay`.")
-@click.option("--svg", metavar="FILE", help="Save a picture of the terminal as SVG.")
+@click.option(
+    "--trace",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="Save a trace for `surecall replay`.",
+)
+@click.option(
+    "--svg",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="Save a picture of the terminal as SVG.",
+)
 @pass_output
 def demo(output: Output, trace: str | None, svg: str | None) -> None:
     """Show broken replies being repaired or refused: no key, no network.

@@ -25,7 +25,7 @@ from surecall.files import explain_write_errors, write_whole
 from .eval.page import show_gates
 from .flags import pass_output, store_flag
 from .output import ExitCode, Output, select_fields
-from .suggestions import complete_runs
+from .suggestions import complete_files, complete_runs
 from .terminal import bounded, line_of, make_table, styled
 
 if TYPE_CHECKING:
@@ -130,7 +130,13 @@ def _why(side: Side) -> str:
 @click.option(
     "--gate", "gates", multiple=True, metavar="EXPR", help="Exit with 1 unless this holds."
 )
-@click.option("--html", "html_file", metavar="FILE", help="Write a page with both transcripts.")
+@click.option(
+    "--html",
+    "html_file",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="Write a page with both transcripts.",
+)
 @click.option("--limit", type=click.IntRange(min=0), default=20, help="Trials listed of each kind.")
 @store_flag
 @pass_output

@@ -23,9 +23,8 @@ def docs(output: Output, topic: str | None) -> None:
 
 def _list_pages(output: Output) -> None:
     if output.json:
-        output.data(
-            {"pages": [select_fields(page, "topic", "kind", "title") for page in list_pages()]}
-        )
+        pages = [select_fields(page, "topic", "kind", "title") for page in list_pages()]
+        output.data({"type": "pages", "pages": pages})
         return
     rows = ((page.topic, page.kind, page.title) for page in list_pages())
     columns = {"topic": "whole", "kind": "dim whole", "title": ""}
@@ -34,7 +33,7 @@ def _list_pages(output: Output) -> None:
 
 def _print_page(output: Output, page: Page) -> None:
     if output.json:
-        output.data(page._asdict())
+        output.data({"type": "page", **page._asdict()})
         return
     console = output.page()
     if console.is_terminal:

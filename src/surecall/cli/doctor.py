@@ -61,7 +61,7 @@ def check_settings(config: Config) -> Iterator[Check]:
     yield Check("settings", "file", file)
     missing = {
         "model": "Pass --model, set SURECALL_MODEL, or put `model` into surecall.toml.",
-        "base_url": "Pass --base-url, set SURECALL_BASE_URL, or put `base_url` into surecall.toml.",
+        "base_url": "Pass --base-url or --provider, or set base_url or provider in surecall.toml.",
         "api_key": "Set SURECALL_API_KEY, or name a variable with api_key_env, if one is needed.",
     }
     if embedded_name(config.model or "") is not None:
@@ -114,7 +114,11 @@ def check_provider(config: Config) -> Iterator[Check]:
 
 def check_disk(config: Config | None) -> Iterator[Check]:
     """Check that files can be written where runs leave them."""
-    places = [("current folder", Path.cwd())]
+    places: list[tuple[str, Path]] = []
+    try:
+        places.append(("current folder", Path.cwd()))
+    except OSError as error:
+        yield Check("disk", "current folder", str(error), "fail", "Change to another folder.")
     if config is not None:
         named = (("journal_dir", config.journal_dir), ("trace_dir", config.trace_dir))
         places += [(name, place) for name, place in named if place is not None]
@@ -175,7 +179,7 @@ _MARKS: Final = {"ok": ("✓ ok", "green"), "warn": ("! warn", "yellow"), "fail"
 
 
 @click.command
-@settings_flags("model", "base_url")
+@settings_flags("model", "base_url", "provider", "protocol")
 @click.option("--offline", is_flag=True, help="Do not ask the provider.")
 @pass_output
 def doctor(output: Output, offline: bool, **settings: str | None) -> ExitCode:
@@ -189,7 +193,8 @@ def doctor(output: Output, offline: bool, **settings: str | None) -> ExitCode:
     if config is not None:
         checks += [*check_settings(config), *check_options(config)]
         if not offline:
-            checks += check_provider(config)
+            with output.waiting("asking the provider"):
+                checks += check_provider(config)
     checks += [*check_disk(config), *check_system()]
     code = _verdict(checks)
     if output.json:

@@ -32,12 +32,13 @@ def explain(output: Output, name: str | None, kind: Any, list_all: bool) -> None
     if list_all:
         _list_names(output, kind or "code")
     elif name is None:
-        raise click.UsageError("Name a code, or use --list to see them all.")
+        raise click.UsageError("Name a code or something else, or use --list.")
     else:
         found = _find(name, kind)
         if output.json:
             others = [_render(topic) for topic in found[1:]]
-            output.data(_render(found[0]) | ({"others": others} if others else {}))
+            more = {"others": others} if others else {}
+            output.data({"type": "explanation", **_render(found[0]), **more})
             return
         for number, topic in enumerate(found):
             _show(output, topic, is_first=number == 0)
@@ -59,7 +60,8 @@ def _list_names(output: Output, kind: Any) -> None:
         names = [(topic.name, topic.title) for topic in list_topics(kind)]
     if output.json:
         key = "code" if kind == "code" else "name"
-        output.data({f"{key}s": [{key: name, "title": title} for name, title in names]})
+        listed = [{key: name, "title": title} for name, title in names]
+        output.data({"type": f"{key}s", f"{key}s": listed})
         return
     output.page().print(make_table({"name": "", "title": ""}, names, headings=False))
 

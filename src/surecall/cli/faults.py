@@ -1,6 +1,7 @@
 """`surecall faults`: a provider that misbehaves on purpose."""
 
 import asyncio
+import errno
 from typing import Any, Final
 
 import click
@@ -23,9 +24,10 @@ from surecall.faults import (
 )
 from surecall.protocols import PROTOCOLS
 
-from .flags import invalid_option, output_flags, pass_output
+from .flags import invalid_option, output_flags, pass_output, reason_of
 from .output import Output, select_fields
-from .suggestions import complete_fault_groups, complete_faults, complete_simulated
+from .progress import count_of
+from .suggestions import complete_fault_groups, complete_faults, complete_files, complete_simulated
 from .terminal import line_of, make_table, shown_value, styled
 
 _REACHES: Final = {
@@ -52,7 +54,7 @@ def list_faults(output: Output, group: str | None) -> None:
     """List the faults, and what must come of each."""
     found = FAULTS if group is None else find_faults(group)
     if output.json:
-        output.data({"faults": [render_fault(fault) for fault in found]})
+        output.data({"type": "faults", "faults": [render_fault(fault) for fault in found]})
         return
     columns = {"fault": "whole", "group": "whole dim", "what it does": ""}
     columns |= {"formats": "dim", "a run": ""}
@@ -69,7 +71,7 @@ def list_faults(output: Output, group: str | None) -> None:
 def list_models(output: Output) -> None:
     """List the simulated models, and whose published description each follows."""
     if output.json:
-        output.data({"models": zoo()})
+        output.data({"type": "simulated_models", "models": zoo()})
         return
     columns = {"model": "whole", "what it does": "", "follows": "dim"}
     rows = ((model.name, model.describes, ", ".join(model.models) or "-") for model in zoo())
@@ -83,7 +85,7 @@ def show_fault(output: Output, name: str) -> None:
     """Explain one fault."""
     fault = find_fault(name)
     if output.json:
-        output.data(render_fault(fault))
+        output.data({"type": "fault", **render_fault(fault)})
         return
     console = output.page()
     console.print(styled((fault.name, "bold"), (f"  {fault.group}", "dim")))
@@ -101,14 +103,25 @@ def show_fault(output: Output, name: str) -> None:
     shell_complete=complete_faults,
     help="Every reply has this fault.",
 )
-@click.option("--plan", "plan_file", metavar="FILE", help="A plan of faults, as TOML.")
+@click.option(
+    "--plan",
+    "plan_file",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="A plan of faults, as TOML.",
+)
 @click.option(
     "--model",
     metavar="NAME",
     shell_complete=complete_simulated,
     help="Answer as a simulated model: zoo:NAME, NAME or a TOML file.",
 )
-@click.option("--script", metavar="FILE", help="What would be right to do, as TOML.")
+@click.option(
+    "--script",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="What would be right to do, as TOML.",
+)
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="The same seed gives the same answers."
 )
@@ -153,10 +166,11 @@ def serve_faults(
     try:
         asyncio.run(_serve(server, output))
     except OSError as error:
-        raise invalid_option(
-            f"cannot listen on {host}:{port}: {error.strerror or error}.",
-            "Choose another --port, or leave it out for a free one.",
-        ) from error
+        hint = "Choose a --host that is an address of this machine, such as 127.0.0.1."
+        if error.errno in {errno.EADDRINUSE, errno.EACCES}:
+            hint = "Choose another --port, or leave it out for a free one."
+        reason = f"cannot listen on {host}:{port}: {reason_of(error)}."
+        raise invalid_option(reason, hint) from error
 
 
 def render_fault(fault: Fault) -> dict[str, Any]:
@@ -182,7 +196,7 @@ async def _serve(server: FaultServer, output: Output) -> None:
         counts = select_fields(provider, "requests", "by_model", "by_fault")
         output.data({"type": "stopped", **counts})
     elif not output.quiet:
-        output.note(f"stopped after {provider.requests} requests")
+        output.note(f"stopped after {count_of(provider.requests, 'request')}")
 
 
 def _announce(server: FaultServer, output: Output) -> None:

@@ -1,5 +1,6 @@
 """What commands share: flags, values of options, and the command as it was typed."""
 
+import os
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, TypeVar
@@ -12,6 +13,7 @@ from surecall.errors import Code, ConfigError
 from .output import Output
 from .suggestions import (
     Completer,
+    complete_files,
     complete_models,
     complete_profiles,
     complete_protocols,
@@ -36,7 +38,11 @@ _COMPLETERS: Final[Mapping[str, Completer]] = {
 }
 
 store_flag: Final = click.option(
-    "--store", "store_file", metavar="FILE", help="File that holds the runs."
+    "--store",
+    "store_file",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="File that holds the runs.",
 )
 
 
@@ -50,6 +56,12 @@ def pass_to_commands(context: click.Context, name: str) -> None:
 def invalid_option(message: str, hint: str | None = None) -> ConfigError:
     """Build the error for a value that a command cannot use."""
     return ConfigError(Code.INVALID_OPTION, message, hint=hint)
+
+
+def reason_of(error: OSError) -> str:
+    """Return what the system says about an error; asyncio repeats the address before it."""
+    number = error.errno or 0
+    return os.strerror(number) if number > 0 else error.strerror or str(error)
 
 
 def count_flag(

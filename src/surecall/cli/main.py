@@ -1,5 +1,6 @@
 """The command `surecall`: finds the command asked for and loads nothing else."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -96,6 +97,7 @@ class LazyGroup(click.Group):
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **settings: Any) -> NoReturn:
         """Run the command line and exit with its code."""
+        _open_missing_streams()
         _accept_any_text()
         words = list(sys.argv[1:] if args is None else args)
         output = Output()
@@ -106,7 +108,7 @@ class LazyGroup(click.Group):
             code = returned if isinstance(returned, int) else ExitCode.OK
         except Exception as error:
             _read_json_flag(output, words)
-            code = _report_end(error, output)
+            code = _report_end(error, output, words)
         sys.exit(int(code))
 
 
@@ -116,7 +118,7 @@ def _read_json_flag(output: Output, words: Sequence[str]) -> None:
     output.json = output.json or "--json" in own_words
 
 
-def _report_end(error: Exception, output: Output) -> ExitCode:
+def _report_end(error: Exception, output: Output, words: Sequence[str]) -> ExitCode:
     """Tell why a command ended early, as far as anything can be written at all."""
     try:
         if isinstance(error, OSError) and output.is_lost_with(error):
@@ -124,7 +126,7 @@ def _report_end(error: Exception, output: Output) -> ExitCode:
         if isinstance(error, click.Abort):
             return _report_interrupt(output)
         if isinstance(error, click.ClickException):
-            return _report_misuse(error, output)
+            return _report_misuse(error, output, words)
         output.error(error)
         return exit_code_of(error)
     except OSError as loss:
@@ -132,19 +134,34 @@ def _report_end(error: Exception, output: Output) -> ExitCode:
         return ExitCode.USAGE
 
 
-def _report_misuse(error: click.ClickException, output: Output) -> ExitCode:
+def _report_misuse(error: click.ClickException, output: Output, words: Sequence[str]) -> ExitCode:
     unknown = isinstance(error, click.NoSuchOption)
     code = Code.UNKNOWN_OPTION if unknown else Code.INVALID_OPTION
     context = error.ctx if isinstance(error, click.UsageError) else None
-    command = context.command_path if context else "surecall"
+    command = context.command_path if context else _named_command(words)
     message = error.format_message()
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         if not output.json:
             output.text(message)
             return ExitCode.USAGE
         message = "No command was given."
-    output.problem(code, " ".join(message.split()), f"See `{command} --help`.")
+    hint = f"See `{command} --help`."
+    if message.startswith("Got unexpected extra argument"):
+        hint = f"Put words that belong together in quotes. {hint}"
+    output.problem(code, " ".join(message.split()), hint)
     return ExitCode.USAGE
+
+
+def _named_command(words: Sequence[str]) -> str:
+    """Return the command that the words name, for an error that does not know where it is from."""
+    command: click.Command = cli
+    context = click.Context(cli)
+    path = "surecall"
+    for word in words:
+        found = command.get_command(context, word) if isinstance(command, click.Group) else None
+        if found is not None:
+            command, path = found, f"{path} {word}"
+    return path
 
 
 def _report_interrupt(output: Output) -> ExitCode:
@@ -153,6 +170,16 @@ def _report_interrupt(output: Output) -> ExitCode:
     else:
         output.stderr.write("interrupted\n")
     return ExitCode.INTERRUPTED
+
+
+def _open_missing_streams() -> None:
+    """Read and write nothing where a shell closed a stream, as with `>&-`.
+
+    In this order each takes the place of the one that is missing, so that no file is opened there.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - kept
 
 
 def _accept_any_text() -> None:
@@ -168,7 +195,7 @@ def _show_version(context: click.Context, _parameter: click.Parameter, value: bo
         return
     output: Output = context.obj
     if output.json:
-        output.data({"version": VERSION})
+        output.data({"type": "version", "version": VERSION})
     else:
         click.echo(f"surecall {VERSION}")
     context.exit()

@@ -8,6 +8,8 @@ import click
 
 from .flags import output_flags, pass_output
 from .output import Output
+from .progress import count_of
+from .suggestions import complete_files
 from .terminal import line_of, make_table
 
 _PINS: Final = "mcp-pins.json"
@@ -41,12 +43,18 @@ def mcp(context: click.Context, port: int | None) -> None:
 @mcp.command("tools", short_help="List the tools of another server.")
 @_target
 @_name_flag
-@click.option("--pins", type=Path, help="File of approved digests to compare with.")
+@click.option(
+    "--pins",
+    type=Path,
+    shell_complete=complete_files,
+    help="File of approved digests to compare with.",
+)
 @pass_output
 def list_tools(output: Output, target: str, name: str | None, pins: Path | None) -> None:
     """List the tools of TARGET, a command in quotes or a URL, as the server defines them."""
     _quiet(output)
-    found = asyncio.run(_look(target, name, pins))
+    with output.waiting("asking the server for its tools"):
+        found = asyncio.run(_look(target, name, pins))
     _show(output, found)
     if pins is not None and all(row["pinned"] is None for row in found["tools"]):
         output.note(f"{pins} has no pins of {found['server']}")
@@ -55,7 +63,14 @@ def list_tools(output: Output, target: str, name: str | None, pins: Path | None)
 @mcp.command("pin", short_help="Approve the tools of another server as they are now.")
 @_target
 @_name_flag
-@click.option("--pins", type=Path, default=_PINS, show_default=True, help="File to write.")
+@click.option(
+    "--pins",
+    type=Path,
+    shell_complete=complete_files,
+    default=_PINS,
+    show_default=True,
+    help="File to write.",
+)
 @pass_output
 def pin_tools(output: Output, target: str, name: str | None, pins: Path) -> None:
     """Approve the tools of TARGET as they are defined now, and write their digests."""
@@ -68,11 +83,12 @@ def pin_tools(output: Output, target: str, name: str | None, pins: Path) -> None
         async with server:
             return server.name, server.digests
 
-    server_name, digests = asyncio.run(read_digests())
+    with output.waiting("asking the server for its tools"):
+        server_name, digests = asyncio.run(read_digests())
     PinFile(pins).write(server_name, digests)
     output.answer(
         {"type": "pins", "server": server_name, "file": str(pins), "digests": digests},
-        f"{len(digests)} tools of {server_name} are pinned in {pins}",
+        f"pinned {count_of(len(digests), 'tool')} of {server_name} in {pins}",
     )
 
 

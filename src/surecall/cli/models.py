@@ -53,7 +53,7 @@ def list_models(output: Output, filter: str) -> None:  # noqa: A002 - the word u
     """List the models in the catalog; `surecall models` without a command does the same."""
     chosen = select(Catalog.builtin().models, filter)
     if output.json:
-        output.data({"models": chosen})
+        output.data({"type": "models", "models": chosen})
         return
     console = output.page()
     sources = list(dict.fromkeys(entry.source for entry in chosen))
@@ -92,7 +92,7 @@ def list_presets(output: Output) -> None:
     """List all presets and what they set."""
     known = Catalog.builtin().presets
     if output.json:
-        output.data({"presets": known})
+        output.data({"type": "presets", "presets": known})
         return
     table = make_table({"preset": "whole", "sets": "", "date": "whole"}, optional=("date",))
     for preset in known:
@@ -111,8 +111,8 @@ def list_presets(output: Output) -> None:
 def show_presets(output: Output, model: str, provider: str | None) -> None:
     """Show the options MODEL gets from presets, and where each value comes from."""
     catalog = Catalog.builtin()
-    if provider is None:
-        provider = find_provider(load_config(), catalog)
+    config = load_config(overrides={"model": model, "provider": provider})
+    provider, model = find_provider(config, catalog), config.model or model
     used = presets_for(provider, model, catalog)
     merged = merge_presets(preset.layer for preset in used)
     is_known = catalog.find(model) is not None
@@ -120,7 +120,7 @@ def show_presets(output: Output, model: str, provider: str | None) -> None:
         known = {"model": model, "provider": provider, "known_model": is_known}
         names = [preset.name for preset in used]
         values = {"values": merged.values, "origins": merged.origins}
-        output.data({**known, "presets": names, **values})
+        output.data({"type": "model_presets", **known, "presets": names, **values})
         return
     console = output.page()
     where = f"  at {line_of(provider or 'any provider')}"

@@ -4,7 +4,7 @@ import contextlib
 import errno
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TextIO, cast
@@ -144,6 +144,15 @@ class Output:
         with contextlib.suppress(OSError):
             self.note(f"standard output cannot be written: {error.strerror or error}")
         self.drop_reader()
+
+    @contextlib.contextmanager
+    def waiting(self, words: str) -> Generator[None]:
+        """Show at a terminal what is being waited for; it is taken away afterwards."""
+        if self.json or self.quiet or not self.stderr.isatty():
+            yield
+            return
+        with self.people().status(styled((f"{line_of(words)} …", "dim")), spinner="dots"):
+            yield
 
     def note(self, words: str) -> None:
         """Write one line for people to standard error."""

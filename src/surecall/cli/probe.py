@@ -42,6 +42,7 @@ from .probe_page import (
     show_questions,
 )
 from .progress import count_of
+from .suggestions import complete_models, complete_questions
 
 _USUAL: Final = (
     "tools",
@@ -62,9 +63,16 @@ _USUAL: Final = (
 
 
 @click.command
-@click.argument("model", required=False)
+@click.argument("model", required=False, shell_complete=complete_models)
 @settings_flags("base_url", "protocol", "provider")
-@click.option("--question", "names", multiple=True, metavar="NAME", help="Ask only this.")
+@click.option(
+    "--question",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_questions,
+    help="Ask only this.",
+)
 @click.option("--all", "ask_all", is_flag=True, help="Ask everything, not only what runs use.")
 @click.option("--refresh", is_flag=True, help="Ask again what an earlier probe answered.")
 @count_flag("--max-requests", "Total number of requests allowed.", DEFAULT_MAX_REQUESTS)
@@ -151,9 +159,10 @@ class _Asking:
             cost = {"max_requests": requests, "rough_tokens": tokens}
             self._output.data({**who, "questions": names, **cost})
             return True
+        asked, sent = count_of(len(questions), "question"), count_of(requests, "request")
         words = (
-            f"{len(questions)} questions for {self._model} at {self._address}: at most {requests} "
-            f"requests, about {tokens} tokens; more for reasoning models."
+            f"{asked} for {self._model} at {self._address}: at most {sent}, about {tokens} tokens; "
+            "more for reasoning models."
         )
         self._output.people().print(words, soft_wrap=True)
         if yes or not self._output.is_attended:

@@ -167,7 +167,8 @@ def show_questions(output: Output, questions: tuple[Question, ...]) -> None:
     """List the questions with what they decide and cost."""
     if output.json:
         fields = ("name", "title", "decides", "max_requests", "rough_tokens")
-        output.data({"questions": [select_fields(question, *fields) for question in questions]})
+        listed = [select_fields(question, *fields) for question in questions]
+        output.data({"type": "questions", "questions": listed})
         return
     console = output.page()
     columns = {"question": "whole", "asks": "", "decides": "", "requests": "right whole"}
@@ -183,7 +184,8 @@ def show_facts(output: Output, store: FactStore, model: str | None, now: float) 
     """Show what earlier probes found, expired or not."""
     rows = [(key, fact) for key, fact in store.all() if model in (None, key.model)]
     if output.json:
-        output.data({"path": str(store.path), "facts": [_fact_row(*row, now) for row in rows]})
+        facts = [_fact_row(*row, now) for row in rows]
+        output.data({"type": "facts", "path": str(store.path), "facts": facts})
         return
     console = output.page()
     if not rows:

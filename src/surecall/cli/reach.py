@@ -13,7 +13,13 @@ from surecall.config import Config
 from surecall.errors import Code, JSONTextError, SurecallError
 from surecall.jsontext import decode
 from surecall.loop.options import ResolvedOptions
-from surecall.loop.resolve import AUTO_PRESET, choose_protocol, find_provider, merge_options
+from surecall.loop.resolve import (
+    AUTO_PRESET,
+    choose_protocol,
+    find_capabilities,
+    find_provider,
+    merge_options,
+)
 from surecall.narrow import as_fields, as_list
 from surecall.profiles import Catalog
 from surecall.protocols import WireProtocol
@@ -28,9 +34,15 @@ _REFUSALS: Final = {401: Code.AUTH, 402: Code.PAYMENT_REQUIRED, 403: Code.FORBID
 
 
 def resolve_configured(config: Config, catalog: Catalog) -> ResolvedOptions:
-    """Return the options of a run with these settings and nothing else."""
+    """Return the options of a run with these settings and nothing else; capabilities are checked.
+
+    Raises:
+        ConfigError: A run with these settings would be refused.
+    """
+    provider = find_provider(config, catalog)
+    find_capabilities(provider, config.model or "", config.capabilities, {}, {}, catalog)
     return merge_options(
-        provider=find_provider(config, catalog),
+        provider=provider,
         model=config.model or "",
         presets=config.preset or (AUTO_PRESET,),
         profile=config.profile,

@@ -23,7 +23,7 @@ from .recorded import (
     parse_arrival,
     read_input,
 )
-from .suggestions import complete_protocols
+from .suggestions import complete_files, complete_protocols
 from .terminal import save_svg
 from .tool_files import load_offered_tools
 
@@ -32,12 +32,13 @@ _MAX_EXCERPT_BYTES: Final = 2000
 
 
 @click.command
-@click.argument("file")
+@click.argument("file", shell_complete=complete_files)
 @click.option(
     "--tools",
     "tool_files",
     multiple=True,
     metavar="FILE",
+    shell_complete=complete_files,
     help="Tools that were offered: tool objects of any wire format in JSON, or a Python file.",
 )
 @click.option(
@@ -56,7 +57,12 @@ _MAX_EXCERPT_BYTES: Final = 2000
 @click.option("--finish-reason", help="Why the model stopped; overrides FILE.")
 @click.option("--generation-prompt", help="What the template already opened, such as `<think>`.")
 @click.option("--format-only", is_flag=True, help="Print only the format of the calls.")
-@click.option("--svg", metavar="FILE", help="Save a picture of the terminal as SVG.")
+@click.option(
+    "--svg",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="Save a picture of the terminal as SVG.",
+)
 @pass_output
 def read(
     output: Output,

@@ -23,12 +23,18 @@ from surecall.evals.store import RunInfo
 from .flags import pass_output, store_flag
 from .gains import gain_data, show_gain
 from .output import Output, select_fields
+from .suggestions import complete_runs, complete_strategies
 from .terminal import line_of, make_table
 
 
 @click.command("recommend")
-@click.argument("run", default="@latest")
-@click.option("--strategy", metavar="NAME", help="Strategy to look at. [default: production]")
+@click.argument("run", default="@latest", shell_complete=complete_runs)
+@click.option(
+    "--strategy",
+    metavar="NAME",
+    shell_complete=complete_strategies,
+    help="Strategy to look at. [default: production]",
+)
 @click.option(
     "--verdict",
     type=click.Choice(["strict", "original"]),

@@ -11,13 +11,14 @@ from surecall.evals.regrading import Regraded, VerdictChange, regrade_sync
 from .flags import pass_output, store_flag
 from .output import Output
 from .progress import count_of
+from .suggestions import complete_runs
 from .terminal import line_of, make_table
 
 _MAX_CHANGES: Final = 20
 
 
 @click.command
-@click.argument("run", default="@latest")
+@click.argument("run", default="@latest", shell_complete=complete_runs)
 @click.option("--dry-run", is_flag=True, help="Show what would change; write nothing.")
 @click.option("--tag", metavar="NAME", help="Give the new run a name.")
 @store_flag
@@ -31,7 +32,8 @@ def regrade(
     happens. The result is a new run; the old one stays as it is. Trials in which other requests
     would be sent now keep their verdicts, and are counted.
     """
-    found = regrade_sync(run, store=store_file, tag=tag, dry_run=dry_run)
+    with output.waiting("judging again"):
+        found = regrade_sync(run, store=store_file, tag=tag, dry_run=dry_run)
     if output.json:
         output.data(_render(found))
         return

@@ -17,6 +17,7 @@ from surecall.records import ToolCall
 from .flags import pass_output, settings_flags
 from .output import ExitCode, Output, select_fields
 from .progress import Progress, call_text, count_of, duration_text
+from .suggestions import complete_files
 from .terminal import bounded, make_table, printable
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.argument("trace_file", metavar="TRACE")
+@click.argument("trace_file", metavar="TRACE", shell_complete=complete_files)
 @click.option("--send", is_flag=True, help="Send the request of one turn to the provider again.")
 @click.option("--turn", type=int, help="Which turn to send, counted from 0. [default: 0]")
 @settings_flags("base_url")
@@ -42,7 +43,8 @@ def replay(
     know_keys()
     trace = load_trace(trace_file)
     if send:
-        resent = asyncio.run(_send(trace, turn or 0, base_url))
+        with output.waiting("waiting for the model"):
+            resent = asyncio.run(_send(trace, turn or 0, base_url))
         return _show_resent(output, resent, turn or 0)
     replayed = replay_trace(trace)
     if output.json:

@@ -41,6 +41,7 @@ from .flags import (
 )
 from .output import Output
 from .progress import count_of
+from .suggestions import complete_files
 from .terminal import line_of, make_table, printable, shown_value
 
 LATEST: Final = "@latest"
@@ -68,6 +69,7 @@ _store_flag: Final = click.option(
     default=STORE_FILE,
     show_default=True,
     metavar="FILE|URL",
+    shell_complete=complete_files,
     help="File or PostgreSQL address that holds the requests.",
 )
 
@@ -162,6 +164,8 @@ def list_requests(
             line_of(" ".join(_codes(record)), 80),
         )
     console.print(table)
+    if not page.records:
+        output.note("no request is recorded here, or none matches")
     if page.next is not None:
         console.print(f"… more: --before {page.next}", style="dim", soft_wrap=True)
 
@@ -211,7 +215,13 @@ def show_request(output: Output, request: str, place: str) -> None:
     help="A line of JSON or a row for each request.",
 )
 @click.option(
-    "-o", "--out", default="-", show_default=True, metavar="FILE", help="Where to; `-` is here."
+    "-o",
+    "--out",
+    default="-",
+    show_default=True,
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="Where to; `-` is here.",
 )
 @click.option("--bodies", is_flag=True, help="With bodies, where they were kept.")
 @_filter_flags
@@ -224,6 +234,8 @@ def export_requests(
 
     In CSV, a text that a spreadsheet could run as a formula gets an apostrophe in front.
     """
+    if output.json and form == "csv" and out == "-":
+        raise click.UsageError("--json has no place for CSV here; name a file with --out.")
     write = _write_csv if form == "csv" else _write_lines
 
     async def export(store: RecordStore) -> int:

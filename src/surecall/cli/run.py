@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 import click
@@ -21,8 +21,11 @@ from surecall.records import Event
 from .flags import check_options, invalid_option, parse_options, pass_output, settings_flags
 from .output import ExitCode, Output, select_fields
 from .progress import Progress
-from .suggestions import complete_presets
+from .suggestions import complete_files, complete_presets
 from .tool_files import load_tools
+
+if TYPE_CHECKING:
+    from surecall.faults import SimulatedTransport
 
 
 class _Places(NamedTuple):
@@ -44,7 +47,14 @@ def _choose_places(config: Config, journal: str | None, trace: str | None) -> _P
 
 @click.command
 @click.argument("question")
-@click.option("--tools", "tool_files", multiple=True, metavar="FILE.py", help="File with tools.")
+@click.option(
+    "--tools",
+    "tool_files",
+    multiple=True,
+    metavar="FILE.py",
+    shell_complete=complete_files,
+    help="File with tools; may be repeated.",
+)
 @click.option(
     "--mcp",
     "servers",
@@ -52,7 +62,12 @@ def _choose_places(config: Config, journal: str | None, trace: str | None) -> _P
     metavar="TARGET",
     help="MCP server with tools: a command in quotes, or a URL.",
 )
-@click.option("--mcp-pins", metavar="FILE", help="File of approved digests of MCP tools.")
+@click.option(
+    "--mcp-pins",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="File of approved digests of MCP tools.",
+)
 @settings_flags("model", "base_url", "provider", "protocol", "profile")
 @click.option("--system", help="System text.")
 @click.option(
@@ -73,16 +88,32 @@ def _choose_places(config: Config, journal: str | None, trace: str | None) -> _P
 @click.option("--temperature", type=float, help="How varied replies may be.")
 @click.option("--max-tokens", type=int, help="How long one reply may be.")
 @click.option("--seed", type=int, help="For replies that can be repeated, where that is possible.")
-@click.option("--stop", multiple=True, help="Text at which a reply ends.")
-@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="Sent along.")
+@click.option("--stop", multiple=True, help="Text at which a reply ends; may be repeated.")
+@click.option(
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Header of every request; may be repeated.",
+)
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
     help="How long one request may take.",
 )
-@click.option("--journal", metavar="FILE", help="Record the run, so that it can be resumed.")
-@click.option("--trace", metavar="FILE", help="Save a trace for `surecall replay`.")
+@click.option(
+    "--journal",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="Record the run, so that it can be resumed.",
+)
+@click.option(
+    "--trace",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="Save a trace for `surecall replay`.",
+)
 @pass_output
 def run(
     output: Output,
@@ -126,16 +157,20 @@ def run(
         "stop": list(stop) or None,
     }
     given = parse_options(options)
-    check_options(fold_parameters(given))
     given |= {name: value for name, value in named.items() if value is not None}
+    check_options(fold_parameters(given))
     prompt = _read_question(question)
     tools: list[Any] = [tool for file in tool_files for tool in load_tools(file)]
     tools += _open_servers(output, servers, mcp_pins)
     places = _choose_places(config, journal, trace)
     listener, end_progress = _listener(output)
 
+    transport = _simulate(config)
+
     async def ask() -> RunResult:
-        async with Session(config=config, tools=tools, system=system) as session:
+        async with Session(
+            config=config, tools=tools, system=system, transport=transport
+        ) as session:
             return await session.run(
                 prompt, on_event=listener, journal=places.journal, run_id=places.run_id, **given
             )
@@ -156,6 +191,17 @@ def run(
     if result.empty:
         return ExitCode.NO_ANSWER
     return ExitCode.PARTIAL if places.trace and not saved else ExitCode.OK
+
+
+def _simulate(config: Config) -> "SimulatedTransport | None":
+    """Return a simulated model for `zoo:NAME` and `faults:NAME`, unless a server has them."""
+    kind, _, name = (config.model or "").partition(":")
+    if config.base_url or kind not in {"zoo", "faults"}:
+        return None
+    from surecall.faults import SimulatedTransport, find_behaviour, find_fault
+
+    _ = find_behaviour(name) if kind == "zoo" else find_fault(name)
+    return SimulatedTransport()
 
 
 def _open_servers(output: Output, servers: tuple[str, ...], pins: str | None) -> list[Any]:

@@ -10,7 +10,7 @@ from surecall.evals.experiments import open_run_store
 from surecall.evals.export import FORMATS, Exported, export_run, parse_formats
 from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.original import add_old_names
-from surecall.evals.store import RightCounts, RunInfo
+from surecall.evals.store import FIRST_EVAL, RightCounts, RunInfo
 from surecall.evals.wording import label_simulated
 
 from .across import case_replies, trend
@@ -18,7 +18,7 @@ from .eval.page import show_summary, summary_data
 from .flags import count_flag, output_flags, pass_output, pass_to_commands, store_flag
 from .output import ExitCode, Output, select_fields
 from .progress import count_of
-from .suggestions import complete_formats, complete_runs
+from .suggestions import complete_folders, complete_formats, complete_runs
 from .terminal import line_of, make_table, shown_value
 
 _MAX_COMMAND: Final = 200
@@ -72,6 +72,8 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> None:
             line_of(info.manifest.command, _MAX_COMMAND),
         )
     console.print(table)
+    if not found:
+        output.note(f"there are no runs yet: {FIRST_EVAL}")
     if len(found) > limit:
         console.print(f"… {len(found) - limit} more: --limit {len(found)}", style="dim")
 
@@ -221,7 +223,12 @@ def _time_text(seconds: float) -> str:
     help=f"What to write, separated by commas: {', '.join(FORMATS)} or all.",
 )
 @click.option(
-    "-o", "--out", "folder", metavar="DIR", help="Folder to write to. [default: surecall-RUN]"
+    "-o",
+    "--out",
+    "folder",
+    metavar="DIR",
+    shell_complete=complete_folders,
+    help="Folder to write to. [default: surecall-RUN]",
 )
 @store_flag
 @pass_output
@@ -238,7 +245,8 @@ def report(
     with open_run_store(store_file, must_exist=True) as store:
         info = store.info(store.resolve(run))
         out = Path(folder or f"surecall-{info.id}")
-        exported = export_run(store, info.id, out, chosen)
+        with output.waiting("writing the report"):
+            exported = export_run(store, info.id, out, chosen)
     if output.json:
         output.data(_render(info, out, exported))
     else:

@@ -12,6 +12,7 @@ from surecall.errors import Code, ConfigError
 
 from .flags import pass_output
 from .output import ExitCode, Output
+from .suggestions import complete_files
 
 if TYPE_CHECKING:
     from surecall.gateway import Gateway, GatewaySettings
@@ -37,14 +38,22 @@ def _need_extra() -> None:
 @click.option(
     "--store",
     metavar="PATH",
+    shell_complete=complete_files,
     help="Where requests are recorded: a file, a postgresql:// address, or off.",
 )
 @click.option(
     "--approvals",
     metavar="PATH",
+    shell_complete=complete_files,
     help="Where calls wait for approval, to be decided in the dashboard: a file or an address.",
 )
-@click.option("--config", "config_file", metavar="FILE", help="Settings, as TOML.")
+@click.option(
+    "--config",
+    "config_file",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="Settings, as TOML.",
+)
 @click.option("--workers", type=click.IntRange(1, 64), help="Processes that serve.  [default: 1]")
 @pass_output
 def serve(
@@ -179,6 +188,6 @@ def env(output: Output, host: str, port: int, key: str | None) -> None:
 
     url, shown = _url(host, port), key or PLACEHOLDER_KEY
     if output.json:
-        output.data({"exports": dict(list_exports(url, shown))})
+        output.data({"type": "exports", "exports": dict(list_exports(url, shown))})
         return
     output.text(render_exports(url, shown))

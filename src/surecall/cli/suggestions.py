@@ -118,6 +118,18 @@ def _list_formats() -> _Names:
     return ((name, "a format of reports") for name in (*FORMATS, "all"))
 
 
+def _list_weights() -> _Names:
+    from surecall.profiles import known_weights
+
+    return ((weights.name, weights.title) for weights in known_weights())
+
+
+def _list_questions() -> _Names:
+    from surecall.probe import ON_REQUEST, QUESTIONS
+
+    return ((question.name, question.title) for question in (*QUESTIONS, *ON_REQUEST))
+
+
 complete_models: Final = _completer(_list_models)
 complete_contenders: Final = _completer(_list_contenders, is_list=True)
 complete_simulated: Final = _completer(_list_simulated)
@@ -133,6 +145,22 @@ complete_protocols: Final = _completer(_list_protocols)
 complete_strategies: Final = _completer(_list_strategies, is_list=True)
 complete_suites: Final = _completer(_list_suites, is_list=True)
 complete_formats: Final = _completer(_list_formats, is_list=True)
+complete_weights: Final = _completer(_list_weights)
+complete_questions: Final = _completer(_list_questions)
+
+
+def complete_files(
+    _context: click.Context, _parameter: click.Parameter, typed: str
+) -> list[CompletionItem[Any]]:
+    """Let the shell suggest files."""
+    return [CompletionItem(typed, type="file")]
+
+
+def complete_folders(
+    _context: click.Context, _parameter: click.Parameter, typed: str
+) -> list[CompletionItem[Any]]:
+    """Let the shell suggest folders."""
+    return [CompletionItem(typed, type="dir")]
 
 
 def complete_runs(

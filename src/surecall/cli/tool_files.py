@@ -41,6 +41,8 @@ def load_tools(path: str | Path) -> list[Tool[..., Any]]:
 
 
 def _import_file(place: Path) -> ModuleType:
+    if place.is_dir():
+        raise _invalid_tool(f"{place} is a folder.", "Name a Python file with tools.")
     if not place.is_file():
         raise _invalid_tool(f"There is no file {place}.", "Name a Python file with tools.")
     whole = place.resolve()

@@ -243,7 +243,7 @@ def load_config(
     Raises:
         ConfigError: `UNKNOWN_CONFIG_KEY` or `INVALID_CONFIG`, naming key and origin.
     """
-    folder = os.getcwd() if cwd is None else os.fspath(cwd)
+    folder = _current_folder() if cwd is None else os.fspath(cwd)
     given = dict(overrides or {})
     variables = os.environ if environ is None else environ
     is_plain = "api_key" not in given and all(isinstance(item, str) for item in given.values())
@@ -253,6 +253,15 @@ def load_config(
     if source is None and search:
         source = find_file(Path(folder))
     return _merge_sources(source, variables, given, Path(folder))
+
+
+def _current_folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError as error:
+        raise invalid_config(
+            "the current folder is gone, or may not be entered.", "Change to another folder."
+        ) from error
 
 
 def _pick_variables(

@@ -177,15 +177,20 @@ def put_setting(found: dict[str, Found], key: str, value: Any, origin: str, base
         value = os.fspath(cast("os.PathLike[str]", value))
     known = SETTINGS.get(f"{table}.*" if name and table in FREE_TABLES else key)
     if key in TABLES:
-        raise invalid_config(f"{key} (from {origin}) must be a table.")
+        raise invalid_config(
+            f"{key} (from {origin}) must be a table.", f"Write [{key}] above its keys."
+        )
     if known is None:
         raise unknown_key(key, origin)
+    more = _ALL_SETTINGS if table in FREE_TABLES else f"`surecall explain {key}` says what it does."
     try:
         value = msgspec.convert(value, known.type)
     except msgspec.ValidationError as error:
-        raise invalid_config(f"{key} (from {origin}) must be {known.expected}: {error}.") from error
+        raise invalid_config(
+            f"{key} (from {origin}) must be {known.expected}: {error}.", more
+        ) from error
     if isinstance(value, float) and not math.isfinite(value):
-        raise invalid_config(f"{key} (from {origin}) must be {known.expected}, and finite.")
+        raise invalid_config(f"{key} (from {origin}) must be {known.expected}, and finite.", more)
     check = _CHECKS.get(table if table == "headers" else key)
     found[key] = Found(check(key, value, origin, base) if check else value, origin)
 
@@ -202,9 +207,15 @@ def _check_url(key: str, value: str, origin: str, _base: Path) -> str:
         parts = urlsplit(value)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        raise invalid_config(f"{key} (from {origin}) is not an address.") from None
+        raise invalid_config(
+            f"{key} (from {origin}) is not an address.",
+            "Write it like http://127.0.0.1:8000/v1; a port is a number up to 65535.",
+        ) from None
     if not usable or not value.isprintable() or " " in value:
-        raise invalid_config(f"{key} (from {origin}) must be an address such as https://host/v1.")
+        raise invalid_config(
+            f"{key} (from {origin}) must be an address such as https://host/v1.",
+            "Begin it with http:// or https://, and leave no blanks.",
+        )
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise invalid_config(
             f"{key} (from {origin}) must have no user, password, query or fragment.",
@@ -243,7 +254,10 @@ def _check_folder(_key: str, value: str, _origin: str, base: Path) -> Path:
 def _check_header(key: str, value: str, origin: str, _base: Path) -> str:
     name = key.partition(".")[2]
     if not _HEADER_NAME.fullmatch(name) or not value.isprintable() or not value.isascii():
-        raise invalid_config(f"{key} (from {origin}) is not a usable header.")
+        raise invalid_config(
+            f"{key} (from {origin}) is not a usable header.",
+            "A name has letters, digits and hyphens, a value plain ASCII text on one line.",
+        )
     if names_a_secret(name) and not origin.startswith(PREFIX) and origin != "flag":
         raise invalid_config(
             f"{key} (from {origin}) would put a secret into the configuration.",
@@ -268,7 +282,11 @@ _CHECKS: Final[Mapping[str, Callable[[str, Any, str, Path], Any]]] = {
 def unknown_key(key: str, origin: str) -> ConfigError:
     """Build the error for a key that does not exist, with the closest one that does."""
     table, _, name = key.partition(".")
-    if origin.startswith(PREFIX):
+    if table == "tool" and not name:
+        hint = (
+            "[tool.surecall] is for pyproject.toml; in a file of its own, leave that heading out."
+        )
+    elif origin.startswith(PREFIX):
         known = [variable_of(item) for item in (*PLAIN_KEYS, "api_key")]
         close = get_close_matches(origin, known, n=2)
         hint = f"Did you mean {' or '.join(close)}?" if close else _ALL_SETTINGS

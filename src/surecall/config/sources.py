@@ -38,9 +38,10 @@ def find_file(folder: Path) -> FileSource | None:
     """Read the configuration of the folder or of its nearest parent that has one."""
     start = folder.absolute()
     for place in (start, *start.parents):
-        if (place / FILE_NAME).is_file():
+        # os.path: what may not be looked at is not there
+        if os.path.isfile(place / FILE_NAME):
             return read_file(place / FILE_NAME)
-        if (place / "pyproject.toml").is_file():
+        if os.path.isfile(place / "pyproject.toml"):
             source = read_file(place / "pyproject.toml")
             if source.table:
                 return source
@@ -52,9 +53,18 @@ def read_toml(path: Path, shown: str) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_bytes().decode("utf-8"))
     except OSError as error:
-        raise invalid_config(f"{shown} cannot be read: {error.strerror or error}.") from error
+        raise invalid_config(
+            f"{shown} cannot be read: {error.strerror or error}.", "Name a file that you may read."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise invalid_config(
+            f"{shown} is not UTF-8 at byte {error.start}.", "Save it as text in UTF-8."
+        ) from error
     except (ValueError, RecursionError) as error:
-        raise invalid_config(f"{shown} is not valid TOML: {error}.") from error
+        raise invalid_config(
+            f"{shown} is not valid TOML: {error}.",
+            'Write KEY = VALUE with text in quotes, as in model = "gpt-5", and [TABLE] above keys.',
+        ) from error
 
 
 def read_file(path: Path) -> FileSource:

@@ -111,6 +111,9 @@ class _Parser:
         self._catalog = catalog
 
     def parse(self, token: str) -> Iterable[Contender]:
+        name, _, url = token.rpartition("@")
+        if name and url.lower().startswith(("http://", "https://")):
+            return [self._make_at(name, url, label=token)]
         lowered = token.lower()
         if lowered.startswith(EMBEDDED_PREFIX):
             return [self._make_embedded(token)]
@@ -120,9 +123,6 @@ class _Parser:
             return [self._make_simulated(lowered)]
         if lowered.startswith(_FAULTS):
             return [_make_faulty(lowered.removeprefix(_FAULTS))]
-        name, _, url = token.rpartition("@")
-        if name and url.lower().startswith(("http://", "https://")):
-            return [self._make_at(name, url, label=token)]
         prefix, _, name = token.partition(":")
         if prefix.lower() == OPENROUTER:
             url = read_original_settings().settings.get("base_url", _OPENROUTER_URL)

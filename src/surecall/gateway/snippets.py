@@ -1,5 +1,6 @@
 """How clients are pointed at a gateway: exports and a few lines for each of the usual ones."""
 
+from shlex import quote
 from typing import Final
 
 PLACEHOLDER_KEY: Final = "unused"
@@ -18,8 +19,8 @@ def list_exports(url: str, key: str = PLACEHOLDER_KEY) -> list[tuple[str, str]]:
 
 
 def render_exports(url: str, key: str = PLACEHOLDER_KEY) -> str:
-    """Return the exports for a shell."""
-    return "\n".join(f"export {name}={value}" for name, value in list_exports(url, key))
+    """Return the exports for a shell, which takes every value as it is."""
+    return "\n".join(f"export {name}={quote(value)}" for name, value in list_exports(url, key))
 
 
 def render_snippets(url: str, model: str, key: str = PLACEHOLDER_KEY) -> str:

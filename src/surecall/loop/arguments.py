@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, cast
 from surecall.config import Config
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.profiles import Catalog
+from surecall.profiles.merge import REQUEST_FIELDS
 from surecall.protocols import WireProtocol
 from surecall.records import Message
 from surecall.redaction import Secret
@@ -83,38 +84,15 @@ def need_store(approvals: ApprovalStore | None) -> ApprovalStore:
     return approvals
 
 
-_REQUEST_FIELDS: Final = frozenset(
-    {
-        "frequency_penalty",
-        "logit_bias",
-        "logprobs",
-        "max_completion_tokens",
-        "max_output_tokens",
-        "min_p",
-        "parallel_tool_calls",
-        "presence_penalty",
-        "reasoning",
-        "reasoning_effort",
-        "repetition_penalty",
-        "response_format",
-        "service_tier",
-        "thinking",
-        "top_k",
-        "top_p",
-        "user",
-        "verbosity",
-    }
-)
-"""Body fields that callers of SDKs know as arguments."""
-
-
 def refuse_unknown(options: Mapping[str, Any]) -> None:
     """Refuse a name that nothing has, with the name that was probably meant."""
     for name in options.keys() - CallerArguments.__optional_keys__:
-        hint = did_you_mean(name, SessionArguments.__optional_keys__)
+        hint = did_you_mean(
+            name, SessionArguments.__optional_keys__, listed_by="surecall docs options"
+        )
         if name in SessionArguments.__optional_keys__:
             hint = f"It belongs to the session, as in Session({name}=...)."
-        elif name in _REQUEST_FIELDS:
+        elif name in REQUEST_FIELDS:
             hint = (
                 "Fields of the request go into request_overrides, as in "
                 f'request_overrides={{"{name}": ...}} or --option request_overrides.{name}=VALUE.'

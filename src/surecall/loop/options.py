@@ -1,7 +1,8 @@
 """Every option of a run, its default, and where its value came from."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, TypedDict, get_args
+from typing import Any, Final, Literal, NamedTuple, TypedDict, cast, get_args
 
 import msgspec
 from msgspec import Struct
@@ -243,9 +244,13 @@ class CallerArguments(OptionArguments, total=False):
     """
 
     temperature: float | None
+    """How varied replies may be."""
     max_tokens: int | None
+    """How long one reply may be, in tokens."""
     seed: int | None
+    """For replies that can be repeated, where the provider can."""
     stop: str | Sequence[str] | None
+    """Text at which a reply ends, or several of them."""
 
 
 PARAMETERS: Final = ("max_tokens", "seed", "stop", "temperature")
@@ -329,7 +334,23 @@ def resolve_options(
             hint="See `surecall docs options` for types and defaults.",
         ) from error
     _check_rules(options.disabled_rules, origins)
+    _check_numbers(known, origins)
     return ResolvedOptions(options, _with_defaults(origins, known))
+
+
+def _check_numbers(known: Mapping[str, Any], origins: Mapping[str, str]) -> None:
+    """Refuse what no request can carry: JSON has no number that is infinite, and no `nan`."""
+    for name, value in known.items():
+        if not isinstance(value, dict):
+            continue
+        for field, item in cast("dict[str, Any]", value).items():
+            if isinstance(item, float) and not math.isfinite(item):
+                origin = origins.get(f"{name}.{field}", "the caller")
+                raise ConfigError(
+                    Code.INVALID_OPTION,
+                    f"{field} (from {origin}) is {item}, which no request can carry.",
+                    hint="Give a number that is finite.",
+                )
 
 
 def _check_rules(names: Iterable[str], origins: Mapping[str, str]) -> None:

@@ -122,7 +122,8 @@ def merge_options(
     if config.origins.get("stream", "default") != "default":
         layers.append((config.origins["stream"], {"stream": config.stream}))
     for name, value in config.options.items():
-        layers.append((config.origins.get(f"options.{name}", "config"), {name: value}))
+        origin = config.origins.get(f"options.{name}", "config")
+        layers.append((origin, fold_parameters({name: value})))
     if overrides:
         layers.append(("caller", fold_parameters(overrides)))
     presets = tuple(presets)
@@ -275,7 +276,10 @@ def _suggest_address(model: str) -> str:
         )
     known = [entry.id for entry in Catalog.builtin().providers] if name else []
     close = get_close_matches(prefix.lower(), known, n=1, cutoff=0.8)
-    return (f"Did you mean {close[0]}:{name}? " if close else "") + (
+    nearly = f"Did you mean {close[0]}:{name}? " if close else ""
+    if "@" in model:
+        nearly = "An address after @ begins with http:// or https://. "
+    return nearly + (
         "Name the provider before the model, as in openrouter:vendor/model, write "
         "MODEL@http://127.0.0.1:8000/v1, or pass --base-url, base_url=... or transport=..., or "
         "set SURECALL_BASE_URL."

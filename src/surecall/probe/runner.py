@@ -57,7 +57,7 @@ def select_questions(names: Iterable[str]) -> tuple[Question, ...]:
         raise ConfigError(
             Code.UNKNOWN_QUESTION,
             f"there is no question {name!r} to ask a provider.",
-            hint=did_you_mean(name, known),
+            hint=did_you_mean(name, known, listed_by="surecall probe --list"),
         )
     return tuple(question for question in (*QUESTIONS, *ON_REQUEST) if question.name in wanted)
 

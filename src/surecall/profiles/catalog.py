@@ -141,7 +141,9 @@ class Catalog(Struct, frozen=True, kw_only=True):
             Code.UNKNOWN_PRESET,
             f"there is no preset {name!r}.",
             hint=did_you_mean(
-                wanted, (preset.name for preset in self.presets), listed_by="surecall presets list"
+                wanted,
+                ("auto", *(preset.name for preset in self.presets)),
+                listed_by="surecall presets list",
             ),
         )
 

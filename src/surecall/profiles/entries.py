@@ -165,6 +165,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     not; unset means not known."""
 
 
+_CAPABILITY_LIST: Final = "surecall docs capabilities"
 _NAMES: Final = frozenset((*Capabilities.__struct_fields__, *Findings.__struct_fields__))
 
 
@@ -283,12 +284,15 @@ def require_capabilities(values: Mapping[str, Any], where: str, code: str) -> No
             raise ConfigError(
                 code,
                 f"{where} names {name!r}, which is not a capability.",
-                hint=did_you_mean(name, _NAMES),
+                hint=did_you_mean(name, _NAMES, listed_by=_CAPABILITY_LIST),
             )
     try:
         split_capabilities(values)
     except msgspec.ValidationError as error:
-        raise invalid_config(f"{where} has a capability of a wrong type: {error}.") from error
+        raise invalid_config(
+            f"{where} has a capability of a wrong type: {error}.",
+            f"`{_CAPABILITY_LIST}` has the types.",
+        ) from error
 
 
 def split_capabilities(values: Mapping[str, Any]) -> tuple[Capabilities, Findings]:

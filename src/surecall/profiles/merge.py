@@ -9,6 +9,30 @@ from surecall.errors import Code, ConfigError, did_you_mean, invalid_config
 from .entries import LIST_FIELDS, OBJECT_FIELDS, PRESET_FIELDS, canonical_name
 
 _REMOVE: Final = "!"
+_OPTION_LIST: Final = "surecall explain --list --kind option"
+REQUEST_FIELDS: Final = frozenset(
+    {
+        "frequency_penalty",
+        "logit_bias",
+        "logprobs",
+        "max_completion_tokens",
+        "max_output_tokens",
+        "min_p",
+        "parallel_tool_calls",
+        "presence_penalty",
+        "reasoning",
+        "reasoning_effort",
+        "repetition_penalty",
+        "response_format",
+        "service_tier",
+        "thinking",
+        "top_k",
+        "top_p",
+        "user",
+        "verbosity",
+    }
+)
+"""Body fields that callers of SDKs know as arguments."""
 
 Path = tuple[str, ...]
 
@@ -37,12 +61,13 @@ def merge_presets(
     for origin, layer in layers:
         for field, value in layer.items():
             if field not in fields:
+                hint = did_you_mean(field, fields, listed_by=_OPTION_LIST)
+                if field in REQUEST_FIELDS:
+                    hint = f"It is a field of the request: write request_overrides.{field}."
                 raise ConfigError(
                     Code.UNKNOWN_OPTION,
                     f"there is no option {field!r} (from {origin}).",
-                    hint=did_you_mean(
-                        field, fields, listed_by="surecall explain --list --kind option"
-                    ),
+                    hint=hint,
                 )
             merger.add(origin, field, value)
     origins = {_dotted(path): origin for path, origin in merger.origins.items()}

@@ -126,7 +126,7 @@ def decide(approval: Approval, decision: Decision, now: datetime) -> Approval:
         raise ApprovalError(
             Code.APPROVAL_DECIDED,
             f"Approval {current.id} was already {current.status}.",
-            hint="List what is still pending.",
+            hint="`surecall approvals list` shows what is still pending.",
         )
     edited = decision.approved and bool(decision.edited_digest)
     return msgspec.structs.replace(
@@ -180,7 +180,9 @@ def expired(approval: Approval) -> ApprovalError:
 def not_found(what: str, identity: str) -> ApprovalError:
     """Return the error of an id that the store does not have."""
     return ApprovalError(
-        Code.APPROVAL_NOT_FOUND, f"There is no {what} {identity!r}.", hint="List what is pending."
+        Code.APPROVAL_NOT_FOUND,
+        f"There is no {what} {identity!r}.",
+        hint="`surecall approvals list` shows what is pending.",
     )
 
 

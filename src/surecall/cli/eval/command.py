@@ -18,12 +18,15 @@ from surecall.cli.flags import (
 from surecall.cli.output import ExitCode, Output
 from surecall.cli.suggestions import (
     complete_contenders,
+    complete_folders,
     complete_formats,
     complete_profile_lists,
+    complete_runs,
     complete_strategies,
     complete_suites,
 )
 from surecall.config import load_config
+from surecall.errors import did_you_mean
 from surecall.evals.executors import DEFAULT_CONCURRENCY
 from surecall.evals.experiments import make_executor, open_run_store, run_store_path
 from surecall.evals.export import check_folder, check_formats, parse_formats
@@ -32,6 +35,7 @@ from surecall.evals.matrix import Axes
 from surecall.evals.planning import (
     DEFAULT_SUITE,
     DEFAULT_TIMEOUT_S,
+    Experiment,
     Wanted,
     parse_prices,
     plan_experiment,
@@ -40,11 +44,13 @@ from surecall.evals.planning import (
 from surecall.evals.resuming import LATEST_MATCH, choose_run, find_latest
 from surecall.evals.store import check_tag
 from surecall.evals.suites import SUITES
+from surecall.loop.options import fold_parameters
 from surecall.profiles import STRATEGIES
 
 from .vendors import vendors
 from .work import EvalWork
 
+_RUN: Final = "run"
 _FLAGS: Final = frozenset({"--json", "-q", "--quiet", "--debug"})
 _DEFAULTS: Final = Axes()
 _SUITES_HELP: Final = f"{', '.join(SUITES)} or custom:FILE. [default: {DEFAULT_SUITE}]"
@@ -60,9 +66,31 @@ class _RunOrCommand(click.Group):
         at = 0
         while at < len(args) and (args[at] in _FLAGS or args[at].startswith("--color")):
             at += 2 if args[at] == "--color" else 1
-        if at >= len(args) or args[at] not in self.commands:
-            args = [*args[:at], "run", *args[at:]]
+        word = args[at] if at < len(args) else ""
+        if word and not word.startswith("-") and word not in self.commands:
+            close = did_you_mean(word, self.commands.keys() - {_RUN})
+            raise click.UsageError(
+                f"There is no command {word!r}; --models names models. {close}", ctx
+            )
+        if word not in self.commands:
+            args = [*args[:at], _RUN, *args[at:]]
         return super().parse_args(ctx, args)
+
+
+class _SilentName(click.Context):
+    """The context of a command whose name nobody types."""
+
+    @property
+    def command_path(self) -> str:
+        """The name of the group, which is what was typed."""
+        assert self.parent is not None
+        return self.parent.command_path
+
+
+class _SilentCommand(click.Command):
+    """The command that a group runs by itself."""
+
+    context_class = _SilentName
 
 
 @click.group("eval", cls=_RunOrCommand, commands=[vendors])
@@ -71,7 +99,7 @@ def evaluate() -> None:
     """Compare models, profiles and strategies on scenarios."""
 
 
-@evaluate.command("run")
+@evaluate.command(_RUN, cls=_SilentCommand)
 @click.option(
     "--models",
     metavar="LIST",
@@ -124,6 +152,7 @@ def evaluate() -> None:
 @click.option(
     "--cache",
     metavar="DIR|off",
+    shell_complete=complete_folders,
     help="Keep replies there, and use those of the same requests. [default: off]",
 )
 @count_flag("--workers", "Processes. [default: one per core]")
@@ -136,6 +165,7 @@ def evaluate() -> None:
     is_flag=False,
     flag_value=LATEST_MATCH,
     metavar="[RUN]",
+    shell_complete=complete_runs,
     help="Resume this run; by default the latest unfinished run of this experiment.",
 )
 @click.option("--gate", "gates", multiple=True, metavar="EXPR", help="Exit with 1 unless it holds.")
@@ -151,7 +181,14 @@ def evaluate() -> None:
     shell_complete=complete_formats,
     help="Write files: html, md, junit, …",
 )
-@click.option("-o", "--out", "folder", metavar="DIR", help="Their folder. [default: surecall-RUN]")
+@click.option(
+    "-o",
+    "--out",
+    "folder",
+    metavar="DIR",
+    shell_complete=complete_folders,
+    help="Their folder. [default: surecall-RUN]",
+)
 @click.option("--tag", metavar="NAME", help="Give the run a name.")
 @store_flag
 @pass_output
@@ -182,37 +219,39 @@ def run(
     Finished trials are stored; after an interruption the same command resumes the run.
     `surecall eval vendors` compares endpoints that serve the same model.
     """
-    if is_new and resume is not None:
-        raise click.UsageError("Use either --new or --resume.")
-    if ray_address is not None and engine != "ray":
-        raise click.UsageError("--ray-address is for --engine ray.")
+    _refuse_conflicts(is_new=is_new, resume=resume, engine=engine, ray_address=ray_address)
     parsed_gates = [parse_gate(text) for text in gates]
     if max_errors is not None:
         parsed_gates.append(limit_errors(max_errors))
     parsed_formats = _read_formats(formats, folder)
     if tag is not None:
         check_tag(tag)
-    given_options = parse_options(options)
+    given_options = dict(fold_parameters(parse_options(options)))
     check_options(given_options)
     wanted = Wanted(suites=split_names(suites), options=given_options or None, **axes)
     says_nothing = wanted == Wanted(concurrency=wanted.concurrency)
     work = EvalWork(output, parsed_gates, store_file)
-    if dry_run and resume is None and not run_store_path(store_file).exists():
-        plan = plan_experiment(wanted, load_config(), prices=parse_prices(prices))
-        work.note(*plan.notes)
-        return work.show_plan(None, plan, None)
-    with open_run_store(store_file, must_exist=resume is not None) as store:
-        if resume == LATEST_MATCH and says_nothing:
-            resume = find_latest(store)
-        if resume is not None and resume != LATEST_MATCH:
-            wanted = wanted.over(wanted_of(store.info(store.resolve(resume)).manifest))
-        experiment = plan_experiment(
+
+    def plan(wanted: Wanted) -> Experiment:
+        return plan_experiment(
             wanted,
             load_config(),
             prices=parse_prices(prices),
             command=command_text("eval", leave_out=_NOT_IN_COMMAND),
             engine=engine,
         )
+
+    # before there is a store: what cannot be run leaves none
+    experiment = plan(wanted) if resume is None else None
+    if dry_run and experiment is not None and not run_store_path(store_file).exists():
+        work.note(*experiment.notes)
+        return work.show_plan(None, experiment, None)
+    with open_run_store(store_file, must_exist=resume is not None) as store:
+        if resume == LATEST_MATCH and says_nothing:
+            resume = find_latest(store)
+        if resume is not None and resume != LATEST_MATCH:
+            wanted = wanted.over(wanted_of(store.info(store.resolve(resume)).manifest))
+        experiment = experiment or plan(wanted)
         chosen = choose_run(store, experiment.manifest, resume=resume, is_new=is_new)
         work.note(*experiment.notes, *chosen.notes)
         experiment = work.settle_gates(
@@ -238,6 +277,15 @@ def run(
             return work.finish(store, info, parsed_formats, folder)
         except KeyboardInterrupt:
             return work.cut_short(store)
+
+
+def _refuse_conflicts(
+    *, is_new: bool, resume: str | None, engine: str, ray_address: str | None
+) -> None:
+    if is_new and resume is not None:
+        raise click.UsageError("Use either --new or --resume.")
+    if ray_address is not None and engine != "ray":
+        raise click.UsageError("--ray-address is for --engine ray.")
 
 
 def _read_formats(formats: str | None, folder: str | None) -> tuple[str, ...]:

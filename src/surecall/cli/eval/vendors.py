@@ -15,6 +15,12 @@ from surecall.cli.flags import (
     store_flag,
 )
 from surecall.cli.output import ExitCode, Output, select_fields
+from surecall.cli.suggestions import (
+    complete_models,
+    complete_runs,
+    complete_strategies,
+    complete_suites,
+)
 from surecall.cli.terminal import line_of, make_table, styled
 from surecall.config import load_config
 from surecall.evals.executors import DEFAULT_CONCURRENCY, LocalExecutor
@@ -117,25 +123,38 @@ def _score(score: F1) -> str:
 
 
 @click.command
-@click.option("--reference", required=True, metavar="MODEL", help="Endpoint to measure by.")
+@click.option(
+    "--reference",
+    required=True,
+    metavar="MODEL",
+    shell_complete=complete_models,
+    help="Endpoint to measure by.",
+)
 @click.option(
     "--against",
     "named",
     multiple=True,
     metavar="MODEL",
+    shell_complete=complete_models,
     help="Endpoint to compare with it; list more after it, or repeat the option.",
 )
-@click.argument("others", nargs=-1, metavar="[MODEL]...")
+@click.argument("others", nargs=-1, metavar="[MODEL]...", shell_complete=complete_models)
 @click.option(
     "--suite",
     "suites",
     multiple=True,
     metavar="LIST",
+    shell_complete=complete_suites,
     help="Suites to run. [default: state]",
 )
 @click.option("--scenarios", default="default", show_default=True, help="Scenarios to run.")
 @click.option(
-    "--strategy", "strategies", default="raw", show_default=True, help="How replies are handled."
+    "--strategy",
+    "strategies",
+    default="raw",
+    show_default=True,
+    shell_complete=complete_strategies,
+    help="How replies are handled.",
 )
 @count_flag("--trials", "Trials of each case.", 5)
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
@@ -153,7 +172,13 @@ def _score(score: F1) -> str:
     show_default=True,
     help="Smallest difference that matters.",
 )
-@click.option("--run", "run", metavar="RUN", help="Compare within a stored run; nothing is sent.")
+@click.option(
+    "--run",
+    "run",
+    metavar="RUN",
+    shell_complete=complete_runs,
+    help="Compare within a stored run; nothing is sent.",
+)
 @click.option("--new", is_flag=True, help="Start a new run even if there is one to resume.")
 @store_flag
 @pass_output

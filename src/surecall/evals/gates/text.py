@@ -170,7 +170,8 @@ class _Parser:
         if not name:
             raise self._refusal("does not name a metric")
         raise self._refusal(
-            f"is about {name!r}, which is not measured", did_you_mean(name, [*MEASURES, "pass^3"])
+            f"is about {name!r}, which is not measured",
+            did_you_mean(name, [*MEASURES, "pass^3"], listed_by="surecall docs gate-a-build"),
         )
 
     def _where(self) -> tuple[tuple[str, str], ...]:

@@ -56,7 +56,7 @@ def find_faults(group: str) -> tuple[Fault, ...]:
         raise ConfigError(
             Code.UNKNOWN_FAULT,
             f"there is no group of faults {group!r}.",
-            hint=did_you_mean(group, GROUPS),
+            hint=did_you_mean(group, GROUPS, listed_by="surecall faults list --help"),
         )
     return tuple(fault for fault in FAULTS if fault.group == group)
 

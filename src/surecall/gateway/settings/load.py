@@ -1,7 +1,6 @@
 """Settings read from a file and the command line, checked as a whole."""
 
 import re
-import tomllib
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -13,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.config import parse_key, read_key
+from surecall.config.sources import read_toml
 from surecall.errors import ConfigError, did_you_mean, invalid_config
 from surecall.profiles import (
     RESERVED_REQUEST_KEYS,
@@ -173,13 +173,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _read(path: Path, shown: str) -> SettingsFile:
-    try:
-        document = tomllib.loads(path.read_bytes().decode("utf-8"))
-    except OSError as error:
-        raise invalid_config(f"{shown} cannot be read: {error.strerror or error}.") from error
-    except (ValueError, RecursionError) as error:
-        raise invalid_config(f"{shown} is not valid TOML: {error}.") from error
-    return _convert(document, SettingsFile, shown)
+    return _convert(read_toml(path, shown), SettingsFile, shown)
 
 
 def _convert(value: Any, kind: type[_S], shown: str) -> _S:

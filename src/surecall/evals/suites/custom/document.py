@@ -334,9 +334,9 @@ def read_document(place: Path) -> tuple[Document, bytes]:
         RecursionError,
     ) as error:
         kind = "JSON" if is_json else "TOML"
-        reason = str(error).rstrip(".")
+        reason = error.message if isinstance(error, JSONTextError) else str(error)
         raise ConfigError(
-            Code.INVALID_CASE, f"{place} is not a {kind} file: {reason}.", hint=_GUIDE
+            Code.INVALID_CASE, f"{place} is not a {kind} file: {reason.rstrip('.')}.", hint=_GUIDE
         ) from error
     if not isinstance(content, dict):
         raise ConfigError(Code.INVALID_CASE, f"{place} does not hold an object.", hint=_GUIDE)
