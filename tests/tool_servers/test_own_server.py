@@ -108,7 +108,7 @@ def test_tools_of_a_server_are_listed_and_pinned(plain: list[str], tmp_path: Pat
     assert (before["tools"][0]["server_name"], before["tools"][0]["pinned"]) == ("say", None)
     assert list(before["left_out"]) == ["bad"]
     pinned = invoke(cli, ["mcp", "pin", target, "--name", "s", "--pins", pins])
-    assert pinned.stdout.startswith("2 tools of s are pinned")
+    assert pinned.stdout.startswith("pinned 2 tools of s")
     assert json.loads(invoke(cli, words).stdout)["tools"][0]["pinned"] is True
     assert "s__say" in invoke(cli, words[:-1]).stdout
 
