@@ -1,6 +1,7 @@
 """SQLite files: private to their owner, written in whole transactions, refused with a code."""
 
 import sqlite3
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,9 +17,11 @@ __all__ = [
     "explain_database_errors",
     "read_version",
     "transaction",
+    "write_ahead",
 ]
 
 _BUSY_S: Final = 30.0
+_BUSY_STEP_S: Final = 0.01
 _DAMAGED: Final = {
     "SQLITE_CONSTRAINT",
     "SQLITE_CORRUPT",
@@ -73,6 +76,23 @@ def check_owner(
 def read_version(connection: sqlite3.Connection) -> int:
     """Return the number of the layout that a file has; 0 for an empty one."""
     return connection.execute("PRAGMA user_version").fetchone()[0]
+
+
+def write_ahead(connection: sqlite3.Connection) -> None:
+    """Keep a log beside the file, so that nobody who reads waits for those who write.
+
+    The database does not wait for others who begin that log at the same moment, so this does.
+    """
+    give_up = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > give_up:
+                raise
+            time.sleep(_BUSY_STEP_S)
+        else:
+            return
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from support.workspace_stores import empty_postgres
+from surecall.database import write_ahead
 from surecall.errors import ApprovalError, Code, StoreError
 from surecall.stores import PostgresStore, SqliteStore, open_store
 from surecall.workspace import ProposedFact, Workspace
@@ -156,3 +158,18 @@ async def test_tables_of_postgres_are_checked_too(server: Any) -> None:
         with pytest.raises(StoreError) as caught:
             await Workspace("w", away).read()
     assert caught.value.code == Code.STORE_WRITE_FAILED
+
+
+def test_who_begins_a_log_waits_for_another_who_has_the_file(tmp_path: Path) -> None:
+    """The database gives up at once there, whatever it was told to wait."""
+    file = tmp_path / "new.db"
+    with (
+        closing(sqlite3.connect(file, isolation_level=None, check_same_thread=False)) as first,
+        closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as second,
+    ):
+        first.execute("BEGIN EXCLUSIVE")
+        letting_go = threading.Timer(0.2, first.execute, ("COMMIT",))
+        letting_go.start()
+        write_ahead(second)
+        letting_go.join()
+        assert second.execute("PRAGMA journal_mode").fetchone() == ("wal",)

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
+from surecall.database import write_ahead
 from surecall.errors import Code, ConfigError, JSONTextError
 from surecall.files import make_private
 from surecall.jsontext import decode, encode_text
@@ -288,8 +289,7 @@ def _is_damage(error: sqlite3.DatabaseError) -> bool:
 
 
 def _make_tables(database: sqlite3.Connection) -> None:
-    with suppress(sqlite3.OperationalError):  # another process is doing the same just now
-        database.execute("PRAGMA journal_mode = WAL")
+    write_ahead(database)
     database.executescript(
         f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {_SCHEMA_VERSION}; COMMIT;"
     )

@@ -14,6 +14,7 @@ from surecall.database import (
     explain_database_errors,
     read_version,
     transaction,
+    write_ahead,
 )
 from surecall.errors import Code, StoreError
 
@@ -89,7 +90,7 @@ def _drive(taken: Steps[T], connection: sqlite3.Connection) -> T:
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     newest = len(SQLITE_MIGRATIONS)
     check_owner(connection, path, _APPLICATION_ID, newest)
-    connection.execute("PRAGMA journal_mode = WAL")
+    write_ahead(connection)
     # A commit survives a loss of power, not only of the process.
     connection.execute("PRAGMA synchronous = FULL")
     if read_version(connection) == newest:

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from surecall.database import check_owner, connect, read_version, transaction
+from surecall.database import check_owner, connect, read_version, transaction, write_ahead
 
 SCHEMA_VERSION: Final = 1
 
@@ -170,7 +170,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     check_owner(connection, path, _APPLICATION_ID, SCHEMA_VERSION)
     # Readers must not wait for the writer; where the disk cannot do this, sqlite says so and
     # goes on with its older journal, which is as durable.
-    connection.execute("PRAGMA journal_mode = WAL")
+    write_ahead(connection)
     # FULL: a commit survives a loss of power, not only of the process. NORMAL would not.
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
-from surecall.database import explain_database_errors
+from surecall.database import explain_database_errors, write_ahead
 from surecall.files import make_private
 from surecall.postgres import (
     CONNECT_S,
@@ -118,7 +118,7 @@ class SqliteLedger:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         make_private(self._path)
         database = sqlite3.connect(self._path, timeout=_BUSY_S, isolation_level=None)
-        database.execute("PRAGMA journal_mode = WAL")
+        write_ahead(database)
         database.execute("PRAGMA synchronous = NORMAL")
         database.execute(
             "CREATE TABLE IF NOT EXISTS used (key TEXT, resource TEXT, length INTEGER, "

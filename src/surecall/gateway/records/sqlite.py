@@ -25,6 +25,7 @@ from surecall.database import (
     explain_database_errors,
     read_version,
     transaction,
+    write_ahead,
 )
 from surecall.errors import Code, StoreError
 from surecall.limits import MIB
@@ -388,7 +389,7 @@ def migrate(database: sqlite3.Connection, path: Path) -> None:
     check_owner(database, path, APPLICATION_ID, newest)
     if read_version(database) == newest:
         return
-    database.execute("PRAGMA journal_mode = WAL")
+    write_ahead(database)
     with transaction(database):
         # Two processes may meet here: the second finds what the first has done.
         for step in MIGRATIONS[read_version(database) :]:
