@@ -8,12 +8,18 @@ as soon as that is certain either way. All trials run in one process, so that xd
 tests as ever. Nothing else of surecall is loaded until a fixture is used.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
 from _pytest.runner import runtestprotocol
+
+try:
+    from _pytest.subtests import SubtestReport, failed_subtests_key
+except ImportError:  # pytest before version 9 has no subtests of its own
+    SubtestReport = failed_subtests_key = None
 
 if TYPE_CHECKING:
     from surecall.faults import SimulatedTransport
@@ -24,6 +30,8 @@ __all__ = ["faulty_model", "scripted_model", "trial_number"]
 _MARK: Final = "toolcalls"
 _PROPERTY: Final = "toolcalls"
 _trial: Final = pytest.StashKey[int]()
+_failed_parts: Final[list[list[pytest.TestReport]]] = []
+"""For the trial that runs, the reports of its subtests that failed."""
 
 
 class Demand(NamedTuple):
@@ -144,17 +152,47 @@ def _run_trials(item: pytest.Item, demand: Demand) -> list[pytest.TestReport]:
     duration = 0.0
     while tally.done < demand.trials and (runs_all or not tally.is_certain or tally.done == 0):
         item.stash[_trial] = tally.done + 1
-        # What comes next is a test beside this one: only what belongs to the test is torn down.
-        reports: list[pytest.TestReport] = runtestprotocol(item, log=False, nextitem=item.parent)  # pyright: ignore[reportArgumentType, reportUnknownVariableType]
+        with _holding_subtests(item.config) as failed_parts:
+            reports = _run_once(item)
         call = _call_of(reports)
         if call is None or call.skipped:  # broken or skipped: no trial of the model at all
             return reports
+        if failed_parts and call.passed:
+            call.outcome, call.longrepr = "failed", failed_parts[0].longrepr
         tally = Tally(tally.passed + call.passed, tally.done + 1, demand)
         kept[call.passed] = reports
         duration += call.duration
         if item.session.shouldstop or item.session.shouldfail:
             break
     return _make_reports(kept, tally, duration)
+
+
+def _run_once(item: pytest.Item) -> list[pytest.TestReport]:
+    # What comes next is a test beside this one: only what belongs to the test is torn down.
+    return runtestprotocol(item, log=False, nextitem=item.parent)  # pyright: ignore[reportArgumentType, reportUnknownVariableType]
+
+
+@contextmanager
+def _holding_subtests(config: pytest.Config) -> Generator[list[pytest.TestReport]]:
+    """Collect subtests that fail meanwhile: they fail the trial, which may not fail the test."""
+    counts: dict[Any, int] = config.stash[failed_subtests_key] if failed_subtests_key else {}
+    before = dict(counts)
+    found: list[pytest.TestReport] = []
+    _failed_parts.append(found)
+    try:
+        yield found
+    finally:
+        _failed_parts.pop()
+        counts.clear()
+        counts.update(before)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Keep a subtest that failed from failing the session: the trials decide."""
+    if _failed_parts and SubtestReport and isinstance(report, SubtestReport) and report.failed:
+        _failed_parts[-1].append(report)
+        report.outcome = "skipped"
 
 
 def _call_of(reports: list[pytest.TestReport]) -> pytest.TestReport | None:

@@ -192,6 +192,30 @@ def test_models_come_as_fixtures_in_one_process_or_several(
     assert 'tests="4"' in report
 
 
+def test_a_subtest_that_fails_fails_its_trial(pytester: pytest.Pytester) -> None:
+    """It does not fail the test, as long as enough trials pass."""
+    result = run(
+        pytester,
+        """
+        import pytest
+
+        @pytest.mark.toolcalls(trials=4, min_rate=0.5)
+        def test_enough(trial_number, subtests):
+            with subtests.test("one"):
+                assert trial_number > 2
+
+        @pytest.mark.toolcalls(trials=4, min_rate=0.5)
+        def test_too_few(trial_number, subtests):
+            with subtests.test("one"):
+                assert trial_number > 3, "too early"
+        """,
+    )
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        ["*too early*", "*test_enough: 2/4 passed*", "*test_too_few: 0/3 passed*"]
+    )
+
+
 def test_a_failed_test_shows_a_trial_that_failed(pytester: pytest.Pytester) -> None:
     """The reason of the last failure and the count are together."""
     result = run(
