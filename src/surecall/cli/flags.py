@@ -1,5 +1,6 @@
 """What commands share: flags, values of options, and the command as it was typed."""
 
+import errno
 import os
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -59,9 +60,11 @@ def invalid_option(message: str, hint: str | None = None) -> ConfigError:
 
 
 def reason_of(error: OSError) -> str:
-    """Return what the system says about an error; asyncio repeats the address before it."""
+    """Return what the system says about an address; asyncio repeats the address, or says less."""
     number = error.errno or 0
-    return os.strerror(number) if number > 0 else error.strerror or str(error)
+    if number > 0:
+        return os.strerror(number)
+    return error.strerror or os.strerror(errno.EADDRNOTAVAIL)  # Python 3.13 drops the number
 
 
 def count_flag(
