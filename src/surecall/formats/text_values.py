@@ -203,8 +203,10 @@ class _ValueScan:
         if follower is None:
             return False
         if follower.kind == "close_value":  # written twice, unless the value has such an element
-            text = self._source.text[self._at : tag.start]
-            return bool(self._word and text.strip()) and f"<{self._word}" not in text
+            text, start = self._source.text, self._at
+            if not self._word or text.find(f"<{self._word}", start, tag.start) >= 0:
+                return False
+            return bool(text[start : tag.start].strip())
         if follower.kind == "open_value":
             return True
         alone = alone or _begins_line(self._source.text, follower.start)
