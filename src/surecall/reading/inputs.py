@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from types import NoneType
 from typing import Any, Final, Literal, cast
 
 from msgspec import Struct
@@ -41,7 +42,7 @@ _MAX_HEAD: Final = 4096
 _MAX_EVENTS: Final = 20
 _DONE: Final = "[DONE]"
 _CHOICES: Final = {"chat_completions": "choices", "gemini": "candidates"}
-_PLAIN: Final = (str, int, float, bytes, type)
+_PLAIN: Final = (str, NoneType, int, float, bool, bytes, type)
 _chat: Final = ChatCompletions()
 
 
@@ -293,11 +294,11 @@ def to_plain(value: Any, depth: int = 0) -> Any:
     Raises:
         ConfigError: An object cannot be written as data, or they nest without end.
     """
-    if value is None or isinstance(value, _PLAIN):
+    if value.__class__ in _PLAIN or isinstance(value, _PLAIN):
         return cast("Any", value)
     if depth > MAX_JSON_DEPTH:
         raise _refuse(f"The reply has objects in one another, more than {MAX_JSON_DEPTH} deep.")
-    if isinstance(value, Mapping):
+    if value.__class__ is dict or isinstance(value, Mapping):
         items = cast("Mapping[Any, Any]", value).items()
         return {key: to_plain(item, depth + 1) for key, item in items}
     if isinstance(value, list | tuple):

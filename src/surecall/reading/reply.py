@@ -27,7 +27,7 @@ from .calls import OWN_ID_PREFIX, CallReader, ReadingLimits, ReplyShape, read_cl
 from .inputs import parse_input, tell_input
 from .rules import BLANK_TRANSFORM, FUNCTION_CALL_TO_CALLS, TAGS_TO_CALLS
 from .tags import TAG_FORMATS, TAG_OPENER
-from .tools import ToolsLike, parse_tools
+from .tools import ToolsLike, name_tools
 from .truncation import came_to_its_end, cut_cause, doubt_finish, says_malformed
 from .wording import (
     MALFORMED,
@@ -466,7 +466,7 @@ def _cut(call: ToolCall, cause: str) -> ToolCall:
 def _tool_names(tools: ToolsLike | ToolNames) -> ToolNames:
     if tools is None:
         return _UNKNOWN_TOOLS
-    return tools if isinstance(tools, ToolNames) else ToolNames(parse_tools(tools))
+    return tools if isinstance(tools, ToolNames) else name_tools(tools)
 
 
 def _refusal(reply: Reply) -> ErrorDetail | None:

@@ -1,9 +1,14 @@
 """Tools in whatever form a caller has them."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final, Protocol, cast
+from weakref import ref
+
+import msgspec
 
 from surecall.errors import Code, RequestError, ToolDefinitionError
+from surecall.formats import ToolNames
 from surecall.narrow import as_fields
 from surecall.records import ToolSpec
 from surecall.schema import bind_method, describe_function, infer_parameters, name_function
@@ -52,6 +57,60 @@ _PROVIDER_FIELDS: Final = frozenset(
     }
 )
 """Tools that a provider runs itself have one of these types or fields, and no name."""
+_MAX_KEPT: Final = 64
+_MAX_KEPT_BYTES: Final = 256 * 1024
+_NO_TOOLS: Final = ToolNames()
+_by_identity: dict[tuple[int, ...], tuple[tuple["ref[Any]", ...], ToolNames]] = {}
+
+
+def name_tools(tools: ToolsLike) -> ToolNames:
+    """Return tools ready to be read with; the same tools are parsed and compiled once.
+
+    Raises:
+        ToolDefinitionError: One of them is not a tool.
+    """
+    specs = getattr(tools, "specs", None)
+    items: Any = specs() if callable(specs) else tools
+    if not isinstance(items, list | tuple):
+        return ToolNames(parse_tools(tools))
+    if not items:
+        return _NO_TOOLS
+    if all(item.__class__ is dict for item in cast("list[Any]", items)):
+        return _name_objects(items)
+    return _name_by_identity(tuple(cast("list[Any]", items)))
+
+
+def _name_objects(tools: Any) -> ToolNames:
+    """Keep tools by what they say: their owner may build them for each reply, or change them."""
+    try:
+        packed = msgspec.msgpack.encode(tools)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return ToolNames(parse_tools(tools))
+    return _unpack(packed) if len(packed) <= _MAX_KEPT_BYTES else ToolNames(parse_tools(tools))
+
+
+@lru_cache(maxsize=_MAX_KEPT)
+def _unpack(packed: bytes) -> ToolNames:
+    return ToolNames(parse_tools(msgspec.msgpack.decode(packed)))
+
+
+def _name_by_identity(tools: tuple[Any, ...]) -> ToolNames:
+    """Keep functions, tools and specs by what they are, for as long as they live."""
+    key = tuple(map(id, tools))
+    kept = _by_identity.get(key)
+    if kept is not None and all(
+        known() is tool for known, tool in zip(kept[0], tools, strict=True)
+    ):
+        return kept[1]
+    names = ToolNames(parse_tools(tools))
+    try:
+        known = tuple(map(ref, tools))
+    except TypeError:
+        return names
+    if len(_by_identity) >= _MAX_KEPT:
+        _by_identity.clear()
+    _by_identity[key] = known, names
+    return names
 
 
 def parse_tools(tools: ToolsLike) -> tuple[ToolSpec, ...]:

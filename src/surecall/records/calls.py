@@ -13,7 +13,7 @@ CoerceMode = Literal["on", "off"]
 """Whether arguments may be adapted to the schema of a tool."""
 
 
-class ToolSpec(Struct, frozen=True, kw_only=True):
+class ToolSpec(Struct, frozen=True, kw_only=True, weakref=True):
     """A tool as data: what is sent to the model, and how its calls may be run."""
 
     name: str
