@@ -290,9 +290,11 @@ async def test_settings_of_the_own_http_client_hold(library: Any) -> None:
             client = wrap(make_openai(endpoint.url, http_client=http))
             await ask_openai(client, tools=[])
             path, headers, body = endpoint.seen[0]
+            encodings = headers.pop("accept-encoding")
             found.append((path, {**headers, "host": ""}, body))
             await client.close()
     assert found[0] == found[1]
+    assert encodings == "gzip, deflate"  # of what the library offers, what has limits
     assert found[0][0] == "/v1/chat/completions?tenant=7"
 
 

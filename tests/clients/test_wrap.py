@@ -1,7 +1,10 @@
 """Clients of the official SDKs get right calls through one line, blocking and asynchronous."""
 
 import asyncio
+import gzip
 import json
+import tracemalloc
+import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,6 +14,7 @@ import openai
 import pytest
 
 import surecall
+from support.upstream import FaultyUpstream, Received, http_response
 from surecall.errors import ConfigError
 from surecall.exchange import Policy
 from surecall.faults import FaultServer, FaultyProvider
@@ -258,3 +262,95 @@ def test_wrap_says_what_it_takes() -> None:
     """Something that is not a client of an SDK is refused with a way out."""
     with pytest.raises(ConfigError, match=r"surecall\.http_client"):
         surecall.wrap(object())
+
+
+def packed_completion(window: int) -> bytes:
+    """Return a right reply, compressed."""
+    function = {"name": "get_weather", "arguments": json.dumps(RIGHT[0][1])}
+    said = {"role": "assistant", "content": None}
+    said["tool_calls"] = [{"id": "c1", "type": "function", "function": function}]
+    choice = {"index": 0, "message": said, "finish_reason": "tool_calls"}
+    head = {"id": "r", "object": "chat.completion", "created": 1, "model": "m"}
+    packer = zlib.compressobj(wbits=window)
+    return packer.compress(json.dumps({**head, "choices": [choice]}).encode()) + packer.flush()
+
+
+def packed_spaces(size_mib: int) -> bytes:
+    """Return spaces in a thousandth of their size."""
+    packer = zlib.compressobj(9, wbits=31)
+    pieces = [packer.compress(b" " * 2**20) for _ in range(size_mib)]
+    return b"".join([*pieces, packer.flush()])
+
+
+async def ask_packed(body: bytes, encoding: str, *, blocks: bool, **fields: Any) -> tuple[Any, str]:
+    """Return what a wrapped client makes of a compressed body, and what it says it can read."""
+
+    def script(received: Received) -> bytes:
+        accepted.append(received.headers["accept-encoding"])
+        kind = "text/event-stream" if fields.get("stream") else "application/json"
+        return http_response(body, headers={"content-type": kind, "content-encoding": encoding})
+
+    accepted: list[str] = []
+    async with FaultyUpstream(script) as upstream:
+        url = f"{upstream.url}/v1"
+        if blocks:
+
+            def ask() -> Any:
+                with surecall.wrap(openai.OpenAI(base_url=url, api_key="k", max_retries=0)) as own:
+                    found = own.chat.completions.create(**chat("x", **fields))
+                    return list(found) if fields.get("stream") else found
+
+            return await asyncio.to_thread(ask), accepted[0]
+        async with surecall.wrap(
+            openai.AsyncOpenAI(base_url=url, api_key="k", max_retries=0)
+        ) as client:
+            found = await client.chat.completions.create(**chat("x", **fields))
+            return [item async for item in found] if fields.get("stream") else found, accepted[0]
+
+
+@pytest.mark.parametrize("blocks", [False, True], ids=["waiting", "blocking"])
+@pytest.mark.parametrize(("encoding", "window"), [("gzip", 31), ("deflate", 15), ("deflate", -15)])
+async def test_compressed_replies_are_read(encoding: str, window: int, blocks: bool) -> None:
+    """In the encodings that have limits, and the request names no others."""
+    found, accepted = await ask_packed(packed_completion(window), encoding, blocks=blocks)
+    assert calls_in(found) == RIGHT
+    assert set(accepted.split(", ")) <= {"gzip", "deflate"}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("blocks", [False, True], ids=["waiting", "blocking"])
+async def test_a_bomb_is_an_error_before_it_costs_memory(blocks: bool, stream: bool) -> None:
+    """Whole or streamed, through either kind of client."""
+    bomb = packed_spaces(200)
+    assert len(bomb) < 2**18
+    tracemalloc.start()
+    with pytest.raises(openai.InternalServerError, match="expands more than 100 times") as raised:
+        await ask_packed(bomb, "gzip", blocks=blocks, stream=stream)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    code = raised.value.code
+    assert code == ("STREAM_TOO_LARGE" if stream else "UPSTREAM_TOO_LARGE")
+    assert peak < 32 * 2**20
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize(
+    ("change", "encoding", "code"),
+    [
+        (lambda body: body[:-9], "gzip", "UPSTREAM_TRUNCATED_BODY"),
+        (lambda body: body + b"x", "gzip", "UPSTREAM_ENCODING"),
+        (lambda body: body * 2, "gzip", "UPSTREAM_ENCODING"),
+        (gzip.compress, "gzip, gzip", "UPSTREAM_ENCODING"),
+        (lambda body: body, "br", "UPSTREAM_ENCODING"),
+        (lambda body: b"plain" + body, "gzip", "UPSTREAM_ENCODING"),
+    ],
+    ids=["cut", "tail", "two members", "nested", "unasked", "not gzip"],
+)
+async def test_broken_compression_is_a_coded_error(
+    change: Callable[[bytes], bytes], encoding: str, code: str, stream: bool
+) -> None:
+    """What is damaged is told, not passed on in part."""
+    body = change(packed_completion(31))
+    with pytest.raises(openai.InternalServerError) as raised:
+        await ask_packed(body, encoding, blocks=False, stream=stream)
+    assert raised.value.code == code

@@ -57,7 +57,8 @@ def test_identity_passes_through(encoding: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "encoding", ["br", "zstd", "deflate", "compress", "gzip, gzip", "gzip, br", "*", "identity, x"]
+    "encoding",
+    ["br", "zstd", "compress", "gzip, gzip", "gzip, deflate", "gzip, br", "*", "identity, x"],
 )
 def test_any_other_encoding_is_refused(encoding: str) -> None:
     """Codings that were not asked for are not decoded."""
@@ -66,11 +67,35 @@ def test_any_other_encoding_is_refused(encoding: str) -> None:
     assert caught.value.code == Code.UPSTREAM_ENCODING
 
 
+@given(data=st.binary(max_size=2000), cuts=st.lists(st.integers(1, 50), max_size=40))
+@settings(max_examples=100)
+@pytest.mark.parametrize("window", [15, -15], ids=["as it is meant", "without a header"])
+def test_deflate_is_read_in_both_forms(window: int, data: bytes, cuts: list[int]) -> None:
+    """Servers disagree on what the name means; in pieces of any size."""
+    packer = zlib.compressobj(wbits=window)
+    packed = packer.compress(data) + packer.flush()
+    chunks: list[bytes] = []
+    for size in [*cuts, len(packed)]:
+        chunks.append(packed[:size])
+        packed = packed[size:]
+    assert decode(decoder("deflate"), *(chunk for chunk in chunks if chunk)) == data
+
+
 def test_an_honest_large_body_is_read() -> None:
     """Size alone is no fault below the limit, nor is a high ratio of a small body."""
     data = b"".join(b'{"n": %d, "text": "some words"}' % n for n in range(100_000))
     assert decode(decoder(), gzip.compress(data)) == data
     assert decode(decoder(), gzip.compress(b" " * MIB)) == b" " * MIB
+
+
+def test_data_without_content_does_not_go_on_for_ever() -> None:
+    """Empty blocks expand to nothing: what arrives is counted as well."""
+    bounded = decoder("deflate", max_bytes=1000)
+    packer = zlib.compressobj(wbits=-15)
+    block = packer.compress(b"") + packer.flush(zlib.Z_FULL_FLUSH)
+    with pytest.raises(ProviderReplyError) as caught:
+        decode(bounded, *[block * 10] * 1000)
+    assert caught.value.code == Code.UPSTREAM_TOO_LARGE
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from surecall.config import Config
-from surecall.errors import Code, JSONTextError, SurecallError
+from surecall.errors import Code, JSONTextError, ProviderReplyError, SurecallError
 from surecall.jsontext import decode
 from surecall.loop.options import ResolvedOptions
 from surecall.loop.resolve import (
@@ -24,7 +24,8 @@ from surecall.narrow import as_fields, as_list
 from surecall.profiles import Catalog
 from surecall.protocols import WireProtocol
 from surecall.redaction import mask_known, redact
-from surecall.transport import join_url
+from surecall.transport import WireLimits, join_url
+from surecall.transport.bodies import ACCEPT_ENCODING, decode_body
 
 from .progress import count_of
 
@@ -103,15 +104,24 @@ async def _fetch(url: str, config: Config, protocol: WireProtocol) -> tuple[int,
     if config.api_key:
         headers |= protocol.render_auth(config.api_key.reveal())
     async with (
-        aiohttp.ClientSession(headers=headers, trust_env=False) as session,
+        aiohttp.ClientSession(
+            headers={**headers, "Accept-Encoding": ACCEPT_ENCODING},
+            auto_decompress=False,
+            trust_env=False,
+        ) as session,
         session.get(url, allow_redirects=False) as response,
     ):
-        body = bytearray()
-        async for piece in response.content.iter_chunked(64 * 1024):
-            body += piece
-            if len(body) > _MAX_BODY_BYTES:
-                break
-        return response.status, response.headers, bytes(body)
+        try:
+            body = await decode_body(
+                response.content.iter_chunked(64 * 1024),
+                response.headers.get("Content-Encoding", ""),
+                WireLimits(),
+                max_bytes=_MAX_BODY_BYTES,
+                code=Code.UPSTREAM_TOO_LARGE,
+            )
+        except ProviderReplyError:
+            body = b""  # it answers, which is what matters here
+        return response.status, response.headers, body
 
 
 def _explain_failure(error: Exception) -> Reached:

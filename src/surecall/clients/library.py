@@ -11,10 +11,14 @@ from typing import Any, Final
 
 from surecall.apart import run_at_once
 from surecall.errors import Code, ConfigError
+from surecall.transport import WireLimits
+from surecall.transport.bodies import limit_encodings, open_decoder
 
 _LIBRARIES: Final = ("httpx2", "httpx")
 _FRAMING: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 """Headers that say how a body is sent, which is another one now."""
+
+_LIMITS: Final = WireLimits()
 
 _MEDIATED: Final = "surecall.mediated"
 """The extension of a request that is on its way from here: nobody below has to look at it."""
@@ -51,11 +55,12 @@ class Library:
         self._blocks = blocks
 
     async def post(self, request: Any, body: bytes) -> Any:
-        """Send a request, which was read, with this body, and return the open response."""
-        if body == request.content:
-            return await self.send(request)
+        """Send a request, which was read, with this body, and return the open response.
+
+        It asks for no encodings but those that are decoded here, within limits.
+        """
         headers = [
-            (name, value)
+            (name, limit_encodings(value) if name.lower() == "accept-encoding" else value)
             for name, value in request.headers.multi_items()
             if name.lower() not in _FRAMING
         ]
@@ -77,9 +82,48 @@ class Library:
         finally:
             request.extensions = extensions
 
-    async def read(self, message: Any) -> bytes:
-        """Return the whole content of a request or a response, decoded."""
-        return message.read() if self._blocks else await message.aread()
+    async def read_request(self, request: Any) -> bytes:
+        """Return the whole content of a request."""
+        return request.read() if self._blocks else await request.aread()
+
+    async def read(self, response: Any) -> bytes:
+        """Return the whole content of a response, decoded.
+
+        Raises:
+            ProviderReplyError: It is too large, cut, or in an encoding that is not read.
+        """
+        limit, code = _LIMITS.max_body_bytes, Code.UPSTREAM_TOO_LARGE
+        return b"".join([piece async for piece in self.iterate(response, limit, code)])
+
+    async def iterate(
+        self,
+        response: Any,
+        max_bytes: int = _LIMITS.max_stream_bytes,
+        code: Code = Code.STREAM_TOO_LARGE,
+    ) -> AsyncIterator[bytes]:
+        """Yield the content of a response as it comes, decoded in bounded steps.
+
+        Raises:
+            ProviderReplyError: It is too large, cut, or in an encoding that is not read.
+        """
+        if response.is_stream_consumed:  # somebody has read it, such as a hook of the client
+            yield response.content
+            return
+        encoding = response.headers.get("content-encoding", "")
+        decoder = open_decoder(encoding, _LIMITS, max_bytes=max_bytes, code=code)
+        async for data in self._iterate_raw(response):
+            decoder.feed(data)
+            while piece := decoder.step():
+                yield piece
+        decoder.close()
+
+    async def _iterate_raw(self, response: Any) -> AsyncIterator[bytes]:
+        if self._blocks:
+            for piece in response.iter_raw():
+                yield piece
+        else:
+            async for piece in response.aiter_raw():
+                yield piece
 
     async def close(self, response: Any) -> None:
         """Close a response, which may not have ended."""
@@ -87,15 +131,6 @@ class Library:
             response.close()
         else:
             await response.aclose()
-
-    async def iterate(self, response: Any) -> AsyncIterator[bytes]:
-        """Yield the content of a response as it comes, decoded."""
-        if self._blocks:
-            for piece in response.iter_bytes():
-                yield piece
-        else:
-            async for piece in response.aiter_bytes():
-                yield piece
 
     def is_failure(self, error: Exception) -> bool:
         """Tell whether an error says that the connection failed."""

@@ -51,7 +51,7 @@ class Mediator:
         url = request.url
         if is_mediated(request) or not self._recognizer.may_be_for_model(request.method, url.path):
             return await self.library.send(request)
-        body = await self.library.read(request)
+        body = await self.library.read_request(request)
         found = self._recognizer.recognize(url.host, url.path, body)
         if found is None:
             return await self.library.send(request)
@@ -134,7 +134,8 @@ class _Exchange:
                 return await self._answer_error(sent)
         except ProviderError as error:
             self._raise_failure(error)
-            raise
+            ending = Ending(outcome="failed", error=error)
+            return self._deliver(_as_delivered(self._request, ending))
         relay.take_headers(kept_headers(response))
         return await self._respond(relay)
 
@@ -206,6 +207,8 @@ class _Exchange:
                         yield data
                     if relay.done:
                         break
+            except ProviderError as error:
+                failure = error
             except Exception as error:
                 if not self._library.is_failure(error):
                     raise
@@ -269,8 +272,12 @@ class _Exchange:
     async def _read(self, response: Any) -> Sent:
         try:
             data = await self._library.read(response)
+        except ProviderError:
+            raise
         except Exception as error:
             raise self._fail(error) from error
+        finally:
+            await self._library.close(response)
         sent = Sent(response.status_code, kept_headers(response), data)
         if self._refused is None and not _is_reply(response):
             self._refused = (response, sent)

@@ -13,6 +13,7 @@ from surecall.errors import (
     Code,
     ConfigError,
     JSONTextError,
+    ProviderReplyError,
     ToolDefinitionError,
     did_you_mean,
     invalid_config,
@@ -29,7 +30,8 @@ from surecall.records import Effect, Envelope
 from surecall.redaction import Secret, mask_known, open_log, secrets_in_headers
 from surecall.schema import compile_foreign
 from surecall.tools import ApprovalRule, Tool, ToolFailed
-from surecall.transport import check_headers, split_base_url
+from surecall.transport import WireLimits, check_headers, split_base_url
+from surecall.transport.bodies import ACCEPT_ENCODING, decode_body
 
 from .operations import Operation, Request, UnusableOperation, read_operations
 
@@ -210,7 +212,7 @@ class _Caller:
     ) -> Envelope:
         request = operation.make_request(arguments)
         status, location, kind, body = await self._send(name, effect, request)
-        if len(body) > self._max_bytes:
+        if body is None:
             raise ToolFailed(
                 Code.TOOL_OUTPUT_TOO_LARGE,
                 f"{name} ran, but its answer is over the limit of {self._max_bytes} bytes.",
@@ -234,7 +236,8 @@ class _Caller:
 
     async def _send(
         self, name: str, effect: Effect, request: Request
-    ) -> tuple[int, str, tuple[str, str], bytes]:
+    ) -> tuple[int, str, tuple[str, str], bytes | None]:
+        """Return the status, the place of a redirect, the type, and the body if it fits."""
         import aiohttp
         from yarl import URL
 
@@ -243,26 +246,36 @@ class _Caller:
         # Encoded already: nothing in an argument is read as a part of the address again.
         url = URL(f"{base}{request.path}{query}", encoded=True)
         headers = {**request.headers, "Accept": _ACCEPT, **self._headers}
+        headers["Accept-Encoding"] = ACCEPT_ENCODING
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         try:
             async with (
                 # How long a call may take is the business of whoever runs the tool.
                 aiohttp.ClientSession(
-                    trust_env=False, timeout=aiohttp.ClientTimeout(total=None)
+                    auto_decompress=False,
+                    trust_env=False,
+                    timeout=aiohttp.ClientTimeout(total=None),
                 ) as session,
                 session.request(
                     request.method, url, data=request.body, headers=headers, allow_redirects=False
                 ) as response,
             ):
-                body = bytearray()
-                async for piece in response.content.iter_chunked(64 * 1024):
-                    body += piece
-                    if len(body) > self._max_bytes:
-                        break
                 kind = (response.content_type, response.charset or "utf-8")
-                return response.status, response.headers.get("Location", ""), kind, bytes(body)
-        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+                try:
+                    body = await decode_body(
+                        response.content.iter_chunked(64 * 1024),
+                        response.headers.get("Content-Encoding", ""),
+                        WireLimits(),
+                        max_bytes=self._max_bytes,
+                        code=Code.TOOL_OUTPUT_TOO_LARGE,
+                    )
+                except ProviderReplyError as error:
+                    if error.code != Code.TOOL_OUTPUT_TOO_LARGE:
+                        raise
+                    body = None
+                return response.status, response.headers.get("Location", ""), kind, body
+        except (TimeoutError, aiohttp.ClientError, OSError, ProviderReplyError) as error:
             _log.debug("%s: no answer", name, exc_info=error)
             hint = "Go on without it." if effect == "read" else _MAY_HAVE_ACTED
             message = f"The server of {name} does not answer."

@@ -9,7 +9,6 @@ from surecall.errors import (
     JSONTextError,
     ProviderConnectionError,
     ProviderError,
-    ProviderReplyError,
     ProviderTimeoutError,
 )
 from surecall.jsontext import decode
@@ -18,7 +17,8 @@ from surecall.narrow import as_fields, as_list
 from surecall.protocols import WireProtocol
 from surecall.records import ModelRequest
 from surecall.redaction import Secret, mask_known, secrets_in_headers
-from surecall.transport import join_url
+from surecall.transport import WireLimits, join_url
+from surecall.transport.bodies import ACCEPT_ENCODING, decode_body
 
 from .asker import Asker, question, user
 from .findings import Finding, unclear, yes
@@ -134,20 +134,24 @@ async def _fetch(url: str, headers: dict[str, str], protocol: WireProtocol) -> A
     import aiohttp
 
     async with (
-        aiohttp.ClientSession(headers=headers, trust_env=False) as session,
+        aiohttp.ClientSession(
+            headers={**headers, "Accept-Encoding": ACCEPT_ENCODING},
+            auto_decompress=False,
+            trust_env=False,
+        ) as session,
         session.get(url, allow_redirects=False) as response,
     ):
-        body = bytearray()
-        async for piece in response.content.iter_chunked(_CHUNK_BYTES):
-            body += piece
-            if len(body) > _MAX_BODY_BYTES:
-                raise ProviderReplyError(
-                    Code.UPSTREAM_TOO_LARGE, "The list of models is too large to be read."
-                )
+        body = await decode_body(
+            response.content.iter_chunked(_CHUNK_BYTES),
+            response.headers.get("Content-Encoding", ""),
+            WireLimits(),
+            max_bytes=_MAX_BODY_BYTES,
+            code=Code.UPSTREAM_TOO_LARGE,
+        )
     if not 200 <= response.status < 300:
         lowered = {name.lower(): value for name, value in response.headers.items()}
-        raise protocol.parse_error(response.status, lowered, bytes(body))
+        raise protocol.parse_error(response.status, lowered, body)
     try:
-        return decode(bytes(body), surrogates="replace")
+        return decode(body, surrogates="replace")
     except JSONTextError:
         return {}

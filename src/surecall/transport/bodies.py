@@ -1,9 +1,10 @@
-"""Bodies decoded piece by piece, never larger than allowed.
+"""Bodies decoded piece by piece, never larger than allowed; every door to a provider uses this.
 
-Only `identity` and `gzip` are read: other codings can burst in a single decoder step.
+Only `identity`, `gzip` and `deflate` are read: other codings can burst in a single decoder step.
 """
 
 import zlib
+from collections.abc import AsyncIterable
 from typing import Final
 
 from surecall.errors import Code, ProviderReplyError
@@ -12,10 +13,14 @@ from surecall.records import clip
 from .limits import WireLimits
 
 ACCEPT_ENCODING: Final = "gzip, identity"
+"""What is asked for; `deflate` is read where it comes unasked."""
 
+_DEFLATED: Final = frozenset({"deflate", "gzip", "x-gzip"})
 _STEP_OUT_BYTES: Final = 256 * 1024
 _STEP_IN_BYTES: Final = 16 * 1024
-_GZIP_ONLY: Final = 31  # zlib: the largest window, gzip header and trailer required
+_GZIP: Final = 31  # zlib: the largest window, gzip header and trailer required
+_ZLIB: Final = 15  # `deflate`, as it is meant: with the header and trailer of zlib
+_RAW: Final = -15  # `deflate`, as some servers send it: without
 
 
 class _PlainDecoder:
@@ -45,13 +50,23 @@ class _PlainDecoder:
         """Nothing can be missing."""
 
 
-class _GzipDecoder:
-    """Inflates one gzip member within the limits of size and ratio."""
+class _Inflater:
+    """Inflates one gzip member, or one deflate stream, within the limits of size and ratio."""
 
-    __slots__ = ("_code", "_fed_bytes", "_inflater", "_limits", "_max_bytes", "_pending", "_total")
+    __slots__ = (
+        "_code",
+        "_fed_bytes",
+        "_inflater",
+        "_limits",
+        "_max_bytes",
+        "_name",
+        "_pending",
+        "_total",
+    )
 
-    def __init__(self, max_bytes: int, code: Code, limits: WireLimits) -> None:
-        self._inflater = zlib.decompressobj(_GZIP_ONLY)
+    def __init__(self, name: str, max_bytes: int, code: Code, limits: WireLimits) -> None:
+        self._name = name
+        self._inflater = zlib.decompressobj(_GZIP if name == "gzip" else _ZLIB)
         self._max_bytes = max_bytes
         self._code = code
         self._limits = limits
@@ -61,8 +76,12 @@ class _GzipDecoder:
 
     def feed(self, data: bytes) -> None:
         """Take compressed bytes off the wire."""
-        if data and self._inflater.eof:
-            raise _bad_encoding("has bytes after the end of its gzip data")
+        if not data:
+            return
+        if self._inflater.eof:
+            raise _bad_encoding(f"has bytes after the end of its {self._name} data")
+        if not self._fed_bytes and self._name == "deflate" and data[0] & 0x0F != zlib.DEFLATED:
+            self._inflater = zlib.decompressobj(_RAW)
         self._pending = memoryview(data)
 
     def step(self) -> bytes:
@@ -76,23 +95,25 @@ class _GzipDecoder:
                     self._pending[_STEP_IN_BYTES:],
                 )
                 self._fed_bytes += len(taken)
+                if self._fed_bytes > 2 * self._max_bytes:  # much of it, and nothing in it
+                    raise too_large(self._code, self._max_bytes)
             try:
                 piece = inflater.decompress(taken, _STEP_OUT_BYTES)
             except zlib.error as error:
-                raise _bad_encoding(f"is not valid gzip ({error})") from None
+                raise _bad_encoding(f"is not valid {self._name} ({error})") from None
             if inflater.eof and (inflater.unused_data or self._pending):
-                raise _bad_encoding("has bytes after the end of its gzip data")
+                raise _bad_encoding(f"has bytes after the end of its {self._name} data")
             if piece:
                 self._count(len(piece))
                 return piece
         return b""
 
     def close(self) -> None:
-        """Raise when the gzip data has not come to its end."""
+        """Raise when the compressed data has not come to its end."""
         if self._fed_bytes and not self._inflater.eof:
             raise ProviderReplyError(
                 Code.UPSTREAM_TRUNCATED_BODY,
-                "The provider's compressed answer ended before its gzip data did.",
+                f"The provider's compressed answer ended before its {self._name} data did.",
                 retryable=True,
             )
 
@@ -113,7 +134,7 @@ class _GzipDecoder:
             )
 
 
-BodyDecoder = _PlainDecoder | _GzipDecoder
+BodyDecoder = _PlainDecoder | _Inflater
 """Turns bytes off the wire into bytes of the body, in bounded steps: `feed`, `step`, `close`."""
 
 
@@ -122,9 +143,30 @@ def open_decoder(encoding: str, limits: WireLimits, *, max_bytes: int, code: Cod
     named = encoding.strip().lower()
     if named in {"", "identity"}:
         return _PlainDecoder(max_bytes, code)
-    if named in {"gzip", "x-gzip"}:
-        return _GzipDecoder(max_bytes, code, limits)
+    if named in _DEFLATED:
+        return _Inflater(named.removeprefix("x-"), max_bytes, code, limits)
     raise _bad_encoding(f"uses the content encoding {clip(encoding, 40)!r}")
+
+
+def limit_encodings(accepted: str) -> str:
+    """Return an `Accept-Encoding` without the codings that are not read here."""
+    items = [item.strip() for item in accepted.split(",")]
+    known = [item for item in items if item.partition(";")[0].strip().lower() in _DEFLATED]
+    return ", ".join(known) or "identity"
+
+
+async def decode_body(
+    pieces: AsyncIterable[bytes], encoding: str, limits: WireLimits, *, max_bytes: int, code: Code
+) -> bytes:
+    """Return a whole body, decoded within the limits."""
+    decoder = open_decoder(encoding, limits, max_bytes=max_bytes, code=code)
+    found: list[bytes] = []
+    async for data in pieces:
+        decoder.feed(data)
+        while piece := decoder.step():
+            found.append(piece)
+    decoder.close()
+    return found[0] if len(found) == 1 else b"".join(found)
 
 
 def too_large(code: Code, max_bytes: int) -> ProviderReplyError:
