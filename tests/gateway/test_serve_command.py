@@ -5,21 +5,28 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from surecall.gateway.settings import load_settings
+from surecall.gateway.snippets import list_exports, render_snippets
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it needs signals")
 
 
 @contextmanager
-def run_command(*words: str, cwd: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+def run_command(
+    *words: str, cwd: Path, env: Mapping[str, str] = os.environ
+) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """Run a command that serves, and return it with the address it prints."""
     process = subprocess.Popen(
         [sys.executable, "-m", "surecall", *words],
@@ -27,7 +34,7 @@ def run_command(*words: str, cwd: Path) -> Iterator[tuple["subprocess.Popen[str]
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        env={**env, "PYTHONUNBUFFERED": "1"},
     )
     try:
         assert process.stdout is not None
@@ -182,3 +189,114 @@ def test_a_shell_takes_every_export_as_it_is(tmp_path: Path) -> None:
     )
     assert done.stdout == f"{key} http://[::1]:8787/v1"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"])
+def test_exports_leave_the_keys_of_a_shell_alone(tmp_path: Path, name: str) -> None:
+    """A stand-in is only for a shell without a key."""
+    words = f'eval "$("$0" -m surecall env)"; printf "%s" "${name}"'
+    for key in ("sk-of-mine", ""):
+        done = subprocess.run(
+            ["sh", "-c", words, sys.executable],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {name: key},
+        )
+        assert done.stdout == (key or "unused")
+
+
+_ASKS = """
+import os, urllib.error, urllib.request
+body = b'{"model": "m", "messages": [{"role": "user", "content": "Hi"}]}'
+key = {"authorization": "Bearer " + os.environ["OPENAI_API_KEY"]}
+key["content-type"] = "application/json"
+url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+try:
+    urllib.request.urlopen(urllib.request.Request(url, body, key))
+except urllib.error.HTTPError:
+    pass
+"""
+
+
+@pytest.mark.parametrize("protocol", ["chat_completions", "responses", "messages", "gemini"])
+def test_a_recipe_reaches_an_upstream_that_demands_a_key(tmp_path: Path, protocol: str) -> None:
+    """The user's key arrives, or else the gateway's own, whatever the upstream speaks."""
+    with demand_key("sk-of-mine") as (url, seen):
+        (tmp_path / "gateway.toml").write_text(
+            f'[upstreams.up]\nurl = "{url}"\nprovider = "groq"\nprotocol = "{protocol}"\n'
+            'probe = "off"\n'
+        )
+        for serving, asking in (
+            ({}, {"OPENAI_API_KEY": "sk-of-mine"}),
+            (
+                {"GROQ_API_KEY": "sk-of-mine"},
+                {},
+            ),
+        ):
+            script = 'eval "$("$0" -m surecall env --port "$1")"; exec "$0" -c "$2"'
+            words = ("serve", "--config", "gateway.toml", "--port", "0", "--store", "off")
+            plain = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY")}
+            with run_command(*words, cwd=tmp_path, env=plain | serving) as (_, served):
+                subprocess.run(
+                    ["sh", "-c", script, sys.executable, served.rpartition(":")[2], _ASKS],
+                    cwd=tmp_path,
+                    capture_output=True,
+                    check=True,
+                    env=plain | asking,
+                )
+        assert seen == ["sk-of-mine", "sk-of-mine"]
+
+
+@contextmanager
+def demand_key(key: str) -> Iterator[tuple[str, list[str]]]:
+    """Serve an upstream that refuses every other key, and note the keys that it sees."""
+    seen: list[str] = []
+
+    class Demanding(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            bearer = (self.headers["authorization"] or "").removeprefix("Bearer ")
+            given = bearer or self.headers["x-api-key"] or self.headers["x-goog-api-key"]
+            seen.append(given)
+            self.send_response(400 if given == key else 401)
+            self.send_header("content-length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Demanding)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", seen
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("", None),
+        ('provider = "ollama"\nkey = "none"', "unused"),
+        ('provider = "groq"', "unused"),
+        ('provider = "mistral"', None),
+        ('provider = "groq"\nkey = "none"', "unused"),
+    ],
+)
+def test_snippets_offer_a_stand_in_only_where_no_key_is_needed(
+    tmp_path: Path, text: str, key: str | None
+) -> None:
+    """Elsewhere a client reads its own key, and no line puts another in its place."""
+    path = tmp_path / "gateway.toml"
+    path.write_text(f'[upstreams.up]\nurl = "http://127.0.0.1:9/v1"\n{text}\n')
+    settings = load_settings(path, environ={"GROQ_API_KEY": "sk-of-the-gateway"})
+    assert settings.example_key == key
+    shown = render_snippets("http://127.0.0.1:8787", "m", settings.example_key)
+    assert ('api_key="unused"' in shown) == (key is not None)
+    assert dict(list_exports("http://127.0.0.1:8787", key)).get("OPENAI_API_KEY") == key
+    assert "sk-of-the-gateway" not in shown

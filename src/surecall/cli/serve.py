@@ -4,7 +4,7 @@ import gc
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,8 +16,6 @@ from .suggestions import complete_files
 
 if TYPE_CHECKING:
     from surecall.gateway import Gateway, GatewaySettings
-
-_KEY_OF_YOURS: Final = "YOUR_KEY"
 
 
 def _need_extra() -> None:
@@ -152,9 +150,9 @@ def _url(host: str, port: int) -> str:
 
 
 def _announce(output: Output, settings: "GatewaySettings", url: str) -> None:
-    from surecall.gateway.snippets import PLACEHOLDER_KEY, list_exports, render_snippets
+    from surecall.gateway.snippets import list_exports, render_snippets
 
-    key = _KEY_OF_YOURS if settings.keys else PLACEHOLDER_KEY
+    key = settings.example_key
     model = _example_model(settings)
     if output.json:
         output.data({"type": "ready", "url": url, "exports": dict(list_exports(url, key))})
@@ -177,17 +175,17 @@ def _example_model(settings: "GatewaySettings") -> str:
 @click.command
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where the gateway listens.")
 @click.option("--port", type=click.IntRange(1, 65535), default=8787, show_default=True)
-@click.option("--key", help="A key of the gateway.  [default: unused]")
+@click.option("--key", help="A key of the gateway.  [default: your own keys stay]")
 @pass_output
 def env(output: Output, host: str, port: int, key: str | None) -> None:
     """Print the exports that point the usual clients at a gateway.
 
-    Use it as: eval "$(surecall env)"
+    Keys that are set stay, and the gateway passes them on. Use it as: eval "$(surecall env)"
     """
-    from surecall.gateway.snippets import PLACEHOLDER_KEY, list_exports, render_exports
+    from surecall.gateway.snippets import list_exports, render_exports
 
-    url, shown = _url(host, port), key or PLACEHOLDER_KEY
+    url = _url(host, port)
     if output.json:
-        output.data({"type": "exports", "exports": dict(list_exports(url, shown))})
+        output.data({"type": "exports", "exports": dict(list_exports(url, key))})
         return
-    output.text(render_exports(url, shown))
+    output.text(render_exports(url, key))

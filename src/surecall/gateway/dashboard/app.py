@@ -9,7 +9,7 @@ from surecall.gateway.core import Core, State
 from surecall.gateway.endpoints import Endpoint
 from surecall.gateway.heads import ClientLeft, Head
 from surecall.gateway.keys import forbidden, unauthorized
-from surecall.gateway.snippets import PLACEHOLDER_KEY, render_snippets
+from surecall.gateway.snippets import render_snippets
 from surecall.narrow import text_or_none
 from surecall.redaction import open_log
 
@@ -256,7 +256,7 @@ def _list_snippets(visit: Visit) -> list[dict[str, str]]:
     text = render_snippets(
         f"http://{host}",
         names[0] if names else "YOUR_MODEL",
-        "YOUR_KEY" if visit.state.keyring else PLACEHOLDER_KEY,
+        visit.state.settings.example_key,
     )
     parts = (part.partition("\n") for part in text.split("\n\n"))
     return [{"title": title.removeprefix("# "), "text": lines} for title, _, lines in parts]

@@ -74,8 +74,12 @@ class UpstreamEntry(Struct, frozen=True, kw_only=True):
     @property
     def may_be_probed(self) -> bool:
         """Whether questions may be asked there: with a key of ours, or where none is needed."""
-        has_key = self.key is not None or bool(self.embedded) or self.settings.key == "none"
-        return has_key and self.settings.probe == "auto"
+        return not self.needs_client_key and self.settings.probe == "auto"
+
+    @property
+    def needs_client_key(self) -> bool:
+        """Whether it may want a key that only clients have."""
+        return self.key is None and not self.embedded and self.settings.key != "none"
 
 
 class VirtualKey(Struct, frozen=True, kw_only=True):
@@ -104,6 +108,14 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     approvals: ApprovalSettings = ApprovalSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     path: Path | None = None
+
+    @property
+    def example_key(self) -> str | None:
+        """What a client presents as its key; `None` where it is the one that it has anyway."""
+        if self.keys:
+            return "YOUR_KEY"
+        needs = any(entry.needs_client_key for entry in self.upstreams.values())
+        return None if needs else "unused"
 
 
 def load_settings(
@@ -229,7 +241,8 @@ def _check_upstream(
         protocol=protocol,
         provider=provider,
         base=address.rstrip("/"),
-        key=_read_key(item.api_key_env, item.api_key_file, base, f"{place}.api_key", environ),
+        key=_read_key(item.api_key_env, item.api_key_file, base, f"{place}.api_key", environ)
+        or _find_key(item, provider, environ),
         deadlines=_deadlines(item, Deadlines()),
     )
 
@@ -274,6 +287,16 @@ def _check_capabilities(values: Mapping[str, Any], place: str) -> None:
 
 
 # Keys
+
+
+def _find_key(
+    item: UpstreamSettings, provider: str | None, environ: Mapping[str, str] | None
+) -> Secret | None:
+    """Return the key that the environment has for a provider, if its upstream may take one."""
+    entry = Catalog.builtin().find_provider(provider) if provider else None
+    variables = entry.key_env if entry is not None and item.key == "needed" else ()
+    found = (read_key(variable, environ) for variable in variables)
+    return next((key for key in found if key is not None), None)
 
 
 def _read_key(
