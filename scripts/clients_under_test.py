@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, NamedTuple
 
+import httpx2
+
 import surecall
 
 ARGUMENTS: dict[str, Any] = {
@@ -173,7 +175,7 @@ async def open_genai(url: str, reliable: bool) -> AsyncIterator[Ask]:
     config = types.GenerateContentConfig(tools=[types.Tool(function_declarations=[declaration])])
     retries = types.HttpRetryOptions(attempts=3, initial_delay=0.1)  # without them it tries once
     settings: dict[str, Any] = {"base_url": url.removesuffix("/v1"), "retry_options": retries}
-    http = surecall.async_http_client() if reliable else None
+    http = surecall.async_http_client(library=httpx2) if reliable else None
     if http is not None:
         settings["httpx_async_client"] = http
     client = genai.Client(api_key="k", http_options=types.HttpOptions(**settings))
@@ -199,7 +201,7 @@ async def open_langchain(url: str, reliable: bool) -> AsyncIterator[Ask]:
     """Ask with LangChain's chat model."""
     from langchain_openai import ChatOpenAI
 
-    http = surecall.async_http_client() if reliable else None
+    http = surecall.async_http_client(library=httpx2) if reliable else None
     function = {"name": NAME, "description": ABOUT, "parameters": SCHEMA}
 
     async def ask(fault: str, stream: bool) -> Calls:
@@ -329,7 +331,7 @@ async def open_llama_index(url: str, reliable: bool) -> AsyncIterator[Ask]:
         """Save a note."""
         return "saved"
 
-    http = surecall.async_http_client() if reliable else None
+    http = surecall.async_http_client(library=httpx2) if reliable else None
     tools = [FunctionTool.from_defaults(save_note, name=NAME, description=ABOUT)]
 
     async def ask(fault: str, stream: bool) -> Calls:

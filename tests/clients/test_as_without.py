@@ -424,7 +424,7 @@ async def test_http_client_follows_redirects_as_it_is_told(stream: bool) -> None
     for follows in (True, False):
         async with (
             Endpoint(answer) as endpoint,
-            surecall.async_http_client(follow_redirects=follows) as client,
+            surecall.async_http_client(library=httpx2, follow_redirects=follows) as client,
         ):
             asked = chat("x", stream=stream)
             response = await client.post(f"{endpoint.url}old/chat/completions", json=asked)
@@ -436,7 +436,7 @@ async def test_http_client_can_send_one_request_twice() -> None:
     """What a request was sent with leaves no mark on it."""
     async with (
         Endpoint(answers(200, json.dumps(completion(BROKEN)).encode())) as endpoint,
-        surecall.async_http_client() as client,
+        surecall.async_http_client(library=httpx2) as client,
     ):
         url = f"{endpoint.url}v1/chat/completions"
         request = client.build_request("POST", url, json=chat("x"))

@@ -6,6 +6,7 @@ What is written with `await` serves both: for a blocking client nothing that is 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Final
 
@@ -28,17 +29,27 @@ Answer = Callable[[Any], Awaitable[Any]]
 
 
 def find_library(*clients: Any) -> ModuleType:
-    """Return the library that an HTTP client is of, or the newest one that is installed."""
+    """Return the library that an HTTP client is of, or else the one that is installed.
+
+    Raises:
+        ConfigError: `EXTRA_MISSING`: there is none. `INVALID_OPTION`: there are two. Frameworks
+            know one of them, and may go on without a client of the other and without a word.
+    """
     for client in clients:
         for base in type(client).__mro__:
             name = base.__module__.partition(".")[0]
             if name in _LIBRARIES:
                 return import_module(name)
-    for name in _LIBRARIES:
-        try:
-            return import_module(name)
-        except ModuleNotFoundError:
-            continue
+    found = [name for name in _LIBRARIES if find_spec(name) is not None]
+    if len(found) == 1:
+        return import_module(found[0])
+    if found:
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            "httpx2 and httpx are both installed, and most frameworks take clients of one only.",
+            hint="Say which one yours takes, as in surecall.http_client(library=httpx2). "
+            "openai and anthropic take httpx2.",
+        )
     raise ConfigError(
         Code.EXTRA_MISSING,
         "Neither httpx2 nor httpx is installed.",

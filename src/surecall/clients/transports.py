@@ -34,11 +34,16 @@ def http_client(
     """Return a blocking HTTP client through which the replies of models become reliable.
 
     Args:
-        library: `httpx2` or `httpx`; by default the one that is installed, the newer one first.
+        library: `httpx2` or `httpx`, whichever the framework takes clients of; may be left out
+            where only one of them is installed.
         policy: What may be done for one request, and at what cost.
         capabilities: What the models can do, where the catalog does not know it.
         **settings: Anything that `Client` of the library takes; `transport`, `mounts` and `proxy`
             are what sends.
+
+    Raises:
+        ConfigError: `EXTRA_MISSING` or `INVALID_OPTION`: none of the libraries is installed, or
+            both are and none is named.
     """
     module = library or find_library()
     inner = module.Client(**_take_connection(settings))
