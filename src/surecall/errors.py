@@ -409,6 +409,8 @@ class ProviderError(SurecallError):
         self.headers = dict(headers or {})
         self.body = body
         """A bounded, redacted start of what the provider sent; no message or event shows it."""
+        self.errors: tuple[Any, ...] = ()
+        """What is wrong with the calls of a reply that is refused for them."""
         self.trace: Any = None
         """What happened in the run until then, when the error ended one."""
         self.history: tuple[Any, ...] = ()

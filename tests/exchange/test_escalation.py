@@ -58,7 +58,7 @@ async def test_every_format_is_asked_again_and_refused(name: str) -> None:
     script = Script(BAD)
     delivered = await ask(script, client=name, policy=Policy(steps=("repair", "coerce", "reask")))
     assert (delivered.outcome, delivered.should_retry) == ("refused", False)
-    assert delivered.status == 502
+    assert delivered.status == 422
     assert delivered.error is not None
     assert delivered.error.code == Code.CALLS_REFUSED
     assert "count" in json.loads(delivered.body)["error"]["message"]

@@ -344,7 +344,7 @@ def test_what_cannot_be_used_is_refused(name: str) -> None:
     stream = StreamRelay(request_for(name), route_to(name), Policy(max_requests=2))
     flowed = b""
     for _ in range(2):
-        flowed += b"".join([stream.feed(event) for event in stream_of(name, wrong, text="I see")])
+        flowed += b"".join([stream.feed(event) for event in stream_of(name, wrong)])
         ending = stream.finish()
     assert ending.ask is None
     assert ending.outcome == "refused"

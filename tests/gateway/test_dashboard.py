@@ -16,6 +16,7 @@ from support.dashboard_traffic import (
     REFUSED,
     REPAIRED,
     REPLY,
+    UNREPAIRED,
     fill,
     make_request,
     open_store,
@@ -117,13 +118,15 @@ async def test_the_overview_counts_outcomes_by_model_and_upstream(tmp_path: Path
         *(make_request(60 + at) for at in range(6)),
         make_request(50, **REPAIRED, retries=2),
         make_request(40, **REASKED, model_asked="big"),
+        make_request(35, **UNREPAIRED, upstream="other"),
         make_request(30, **REFUSED, upstream="other"),
         make_request(20, **FAILED, upstream="other"),
         make_request(10, outcome="relayed"),
     ]
     async with serve_records(tmp_path, *records) as served:
         data = await look(served, "overview?range=1h")
-        total = {"clean": 6, "repaired": 1, "reasked": 1, "refused": 1, "failed": 1, "relayed": 1}
+        read = {"clean": 6, "repaired": 1, "reasked": 1, "unrepaired": 1, "refused": 1}
+        total = {**read, "failed": 1, "relayed": 1}
         assert data["total"] == total
         assert len(data["slots"]) == 60
         assert sum(slot["clean"] for slot in data["slots"]) == 6
@@ -139,13 +142,13 @@ async def test_the_overview_counts_outcomes_by_model_and_upstream(tmp_path: Path
         assert (first["receipts"]["of"], first["receipts"]["n"]) == (1, 8)
         assert first["added_ms"] == {"p50": 0.5, "p95": 0.5, "n": 8}
         assert 100.0 <= first["upstream_ms"]["p50"] <= first["upstream_ms"]["p95"] < 107.0
-        assert (data["parse"]["received"]["of"], data["parse"]["after"]["of"]) == (2, 1)
-        assert data["parse"]["received"]["n"] == 9
+        assert (data["parse"]["received"]["of"], data["parse"]["after"]["of"]) == (3, 2)
+        assert data["parse"]["received"]["n"] == 10
         turn = next(item for item in data["turns"] if item["model"] == "small")
-        assert (turn["strategy"], turn["success"]["of"], turn["success"]["n"]) == ("native", 7, 9)
-        assert data["not_clean"] == 4
+        assert (turn["strategy"], turn["success"]["of"], turn["success"]["n"]) == ("native", 7, 10)
+        assert data["not_clean"] == 5
         assert [row["outcome"] for row in data["recent"]] == [
-            *("failed", "refused", "reasked", "repaired")
+            *("failed", "refused", "unrepaired", "reasked", "repaired")
         ]
         assert (await look(served, "overview?range=nonsense"))["range"] == "1h"
 
@@ -234,7 +237,7 @@ async def test_a_list_is_filtered_and_paged_by_its_address(tmp_path: Path) -> No
             ("outcome=not-clean", 3),
             ("outcome=not-clean&range=24h", 2),
             ("code=CALL_IN_TEXT", 1),
-            ("status=5xx", 1),
+            ("status=4xx", 1),
             ("status=200&range=7d", 102),
             ("key=team+b", 1),
             (f"since={records[0].time - 30}", 33),

@@ -151,8 +151,10 @@ async def test_a_refusal_is_an_error_of_the_client(tmp_path: Path) -> None:
         for stream in (False, True):
             before = provider.requests
             async with openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key=KEY) as client:
-                with pytest.raises(openai.APIError):
+                kind = openai.APIError if stream else openai.UnprocessableEntityError
+                with pytest.raises(kind) as refused:
                     await read_all(client, stream=stream)
+            assert refused.value.code == "CALLS_REFUSED"
             assert served.last.outcome == "refused"
             assert provider.requests - before == 1
 

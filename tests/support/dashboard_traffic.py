@@ -59,11 +59,13 @@ REASKED: dict[str, Any] = {
 }
 REFUSED: dict[str, Any] = {
     "outcome": "refused",
-    "status": 502,
+    "status": 422,
     "error_code": "ARGUMENTS_INVALID",
     "defects": (Defect("ARGUMENTS_INVALID", "city is missing.", "/city"),),
     "parse_error": ParseError("native", "city is missing", "{}"),
 }
+UNREPAIRED: dict[str, Any] = {**REFUSED, "outcome": "unrepaired", "status": 200, "calls": 1}
+del UNREPAIRED["error_code"]
 FAILED: dict[str, Any] = {"outcome": "failed", "status": 502, "error_code": "FIRST_BYTE_TIMEOUT"}
 HOSTILE = (
     "<script>window.__pwned=1</script>",

@@ -4,8 +4,8 @@ Unknown fields stay where they are. What was put together is checked once more a
 arrived, so that nothing leaves that would not be called clean.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,9 +17,11 @@ from surecall.protocols.messages.blocks import wire_id
 from surecall.protocols.server import new_id
 from surecall.records import RawCall, Reading, Receipt, Reply, ToolCall
 
+from .refusals import Settled
 from .request import NO_TOOLS, CompiledTools
 
 FINISH_RULE: Final = "set_finish_reason"
+TYPE_RULE: Final = "add_call_type"
 
 
 class Patched(Struct, frozen=True):
@@ -29,18 +31,49 @@ class Patched(Struct, frozen=True):
     receipts: tuple[Receipt, ...] = ()
 
 
+class _Plan(NamedTuple):
+    """What the calls and the text of a document become."""
+
+    calls: Sequence[ToolCall | None]
+    """In the place of each call: what a client gets, if anything."""
+    reading: Reading
+    note: str
+    tools: CompiledTools
+
+    @property
+    def own(self) -> list[ToolCall]:
+        """The calls that a client gets."""
+        return [call for call in self.calls if call is not None]
+
+    @property
+    def text(self) -> str:
+        """The text that was read, and the note behind it."""
+        return join_note(self.reading.content, self.note)
+
+
 def patch_reply(
-    document: dict[str, Any], protocol: str, reading: Reading, tools: CompiledTools = NO_TOOLS
+    document: dict[str, Any],
+    protocol: str,
+    reading: Reading,
+    tools: CompiledTools = NO_TOOLS,
+    settled: Settled | None = None,
 ) -> Patched:
     """Put the calls that were read into the endpoint's own document.
 
     Args:
         document: The reply, in the client's format, with one choice.
         protocol: The name of the format.
-        reading: The reply as it was read; it has calls.
+        reading: The reply as it was read.
         tools: The tools of the request; calls of those that are not functions stay as they are.
+        settled: What is delivered of it, where that is not all that was read.
     """
-    return _PATCHES[protocol](document, reading, tools)
+    calls, note = (reading.calls, "") if settled is None else (settled.calls, settled.note)
+    return _PATCHES[protocol](document, _Plan(calls, reading, note, tools))
+
+
+def join_note(text: str, note: str) -> str:
+    """Return text with the lines about calls that are not delivered behind it."""
+    return f"{text.rstrip()}\n\n{note}" if note and text.strip() else note or text
 
 
 def settle_text(document: dict[str, Any], reading: Reading) -> dict[str, Any] | None:
@@ -68,19 +101,22 @@ def fit_call_ids(reply: Reply) -> Reply:
     return replace(reply, calls=tuple(calls))
 
 
-def reply_with(reply: Reply, reading: Reading) -> Reply:
-    """Return a reply with the calls that were read in it."""
-    finish = reply.finish_reason
+def reply_with(reply: Reply, reading: Reading, settled: Settled | None = None) -> Reply:
+    """Return a reply with the calls that were read in it, or with what is delivered of these."""
+    calls, finish, content = reading.calls, reply.finish_reason, reading.content
+    if settled is not None:
+        calls, finish = settled.delivered, "stop"
+        content = join_note(content, settled.note)
     return replace(
         reply,
         calls=tuple(
             RawCall(call.id, call.name, encode_text(call.arguments), "tool_calls", call.extra)
-            for call in reading.calls
+            for call in calls
         ),
-        content=reading.content or None,
+        content=content or None,
         reasoning=reading.reasoning,
-        finish_reason="tool_calls" if reading.calls else finish,
-        is_refusal=reply.is_refusal and not reading.calls,
+        finish_reason="tool_calls" if calls else finish,
+        is_refusal=reply.is_refusal and not calls,
     )
 
 
@@ -110,28 +146,44 @@ def _arguments_text(call: ToolCall) -> str:
     return encode_text(call.arguments)
 
 
-def _note_finish(before: Any, after: str, place: str) -> tuple[Receipt, ...]:
+def _note_finish(before: Any, after: str, place: str, *, has_calls: bool) -> tuple[Receipt, ...]:
     if before == after:
         return ()
-    why = "the reply has calls, and clients look for them by this"
+    why = f"the reply has {'calls' if has_calls else 'no calls'}, and clients look for them by this"
     return (Receipt(FINISH_RULE, place, before, after, why=why),)
+
+
+def says_calls(reply: Reply) -> bool:
+    """Tell whether a reply says that it ended with calls."""
+    return reply.finish_reason in ("tool_calls", "function_call")
+
+
+def note_stop(before: Any) -> Receipt:
+    """Return the receipt for a reply that said that it ended with calls, and has none."""
+    return _note_finish(before, "stop", "/finish_reason", has_calls=False)[0]
 
 
 # Chat completions
 
 
-def _patch_chat(document: dict[str, Any], reading: Reading, tools: CompiledTools) -> Patched:
+def _patch_chat(document: dict[str, Any], plan: _Plan) -> Patched:
+    reading = plan.reading
     choice = as_fields(as_list(document.get("choices"))[0])
     message = dict(as_fields(choice.get("message")))
-    if tools.is_legacy:
-        call = reading.calls[0]
+    receipts: tuple[Receipt, ...] = ()
+    if plan.tools.is_legacy:
+        field = "function_call"
         message.pop("tool_calls", None)
-        message["function_call"] = {"name": call.name, "arguments": _arguments_text(call)}
-        finish = "function_call"
+        call = next(iter(plan.own), None)
+        calls: Any = call and {"name": call.name, "arguments": _arguments_text(call)}
     else:
-        message["tool_calls"] = _chat_calls(message, reading)
+        field = "tool_calls"
+        calls = _chat_calls(message, plan)
+        receipts = _note_types(message, calls)
         message.pop("function_call", None)
-        finish = "tool_calls"
+    message[field] = calls
+    if not calls:
+        del message[field]
     if is_from_text(reading):
         message["content"] = reading.content or None
         if reading.reasoning and not message.get("reasoning_content"):
@@ -139,26 +191,45 @@ def _patch_chat(document: dict[str, Any], reading: Reading, tools: CompiledTools
     if not isinstance(message.get("content"), str | None):
         message["content"] = reading.content or None
     message.setdefault("content", None)
-    receipts = _note_finish(choice.get("finish_reason"), finish, "/choices/0/finish_reason")
+    if plan.note:
+        message["content"] = join_note(message["content"] or "", plan.note)
+    finish, place = field if calls else "stop", "/choices/0/finish_reason"
+    receipts += _note_finish(choice.get("finish_reason"), finish, place, has_calls=bool(calls))
     patched = {**choice, "message": message, "finish_reason": finish}
     return Patched({**document, "choices": [patched]}, receipts)
 
 
-def _chat_calls(message: dict[str, Any], reading: Reading) -> list[Any]:
+def _note_types(message: dict[str, Any], calls: list[Any]) -> tuple[Receipt, ...]:
+    """Return a receipt for each call that came without its type."""
+    given = as_list(message.get("tool_calls"))
+    if len(given) != len(calls):
+        return ()
+    return tuple(
+        note_type(number) for number, entry in enumerate(given) if not as_fields(entry).get("type")
+    )
+
+
+def note_type(number: int) -> Receipt:
+    """Return the receipt for a call that came without its type."""
+    why = "some clients take no call without it"
+    return Receipt(TYPE_RULE, f"/tool_calls/{number}/type", None, "function", why=why)
+
+
+def _chat_calls(message: dict[str, Any], plan: _Plan) -> list[Any]:
     given: Any = message.get("tool_calls")
     listed: list[Any] = [given] if isinstance(given, dict) else as_list(given)
     entries = [as_fields(entry) for entry in listed if isinstance(entry, dict)]
     own = [entry for entry in entries if is_function(entry)]
-    if is_from_text(reading) or len(own) < len(reading.calls):
-        calls = [_chat_call({}, call) for call in reading.calls]
+    if is_from_text(plan.reading) or len(own) < len(plan.calls):
+        calls = [_chat_call({}, call) for call in plan.own]
         return calls + [entry for entry in entries if not is_function(entry)]
-    left = list(reading.calls)
+    left = list(plan.calls)
     patched: list[Any] = []
     for entry in entries:
         if not is_function(entry):
             patched.append(entry)
-        elif left:
-            patched.append(_chat_call(entry, left.pop(0)))
+        elif left and (call := left.pop(0)) is not None:
+            patched.append(_chat_call(entry, call))
     return patched
 
 
@@ -180,26 +251,32 @@ def _chat_call(entry: dict[str, Any], call: ToolCall) -> dict[str, Any]:
 # Messages
 
 
-def _patch_messages(document: dict[str, Any], reading: Reading, tools: CompiledTools) -> Patched:
+def _patch_messages(document: dict[str, Any], plan: _Plan) -> Patched:
+    reading, tools = plan.reading, plan.tools
     content = document.get("content")
     blocks = as_list(content) if isinstance(content, list) else []
-    calls = list(reading.calls)
+    calls = list(plan.calls)
     patched: list[Any] = []
     if is_from_text(reading) or not isinstance(content, list):
         kept = [block for block in blocks if as_fields(block).get("type") != "text"]
         patched = [block for block in kept if not _is_own(as_fields(block), "tool_use", tools)]
-        if reading.content.strip():
-            patched.append({"type": "text", "text": reading.content})
-        patched += [_messages_call({}, call) for call in calls]
+        if plan.text.strip():
+            patched.append({"type": "text", "text": plan.text})
+        patched += [_messages_call({}, call) for call in plan.own]
     else:
         for block in blocks:
             fields = as_fields(block)
             if not _is_own(fields, "tool_use", tools):
                 patched.append(block)
-            elif calls:
-                patched.append(_messages_call(fields, calls.pop(0)))
-    receipts = _note_finish(document.get("stop_reason"), "tool_use", "/stop_reason")
-    return Patched({**document, "content": patched, "stop_reason": "tool_use"}, receipts)
+            elif calls and (call := calls.pop(0)) is not None:
+                patched.append(_messages_call(fields, call))
+        if plan.note:
+            patched.append({"type": "text", "text": plan.note})
+    has_calls = any(as_fields(block).get("type") == "tool_use" for block in patched)
+    reason = "tool_use" if has_calls else "end_turn"
+    before = document.get("stop_reason")
+    receipts = _note_finish(before, reason, "/stop_reason", has_calls=has_calls)
+    return Patched({**document, "content": patched, "stop_reason": reason}, receipts)
 
 
 def _is_own(item: dict[str, Any], kind: str, tools: CompiledTools) -> bool:
@@ -215,8 +292,9 @@ def _messages_call(block: dict[str, Any], call: ToolCall) -> dict[str, Any]:
 # Responses
 
 
-def _patch_responses(document: dict[str, Any], reading: Reading, tools: CompiledTools) -> Patched:
-    calls = list(reading.calls)
+def _patch_responses(document: dict[str, Any], plan: _Plan) -> Patched:
+    reading, tools = plan.reading, plan.tools
+    calls = list(plan.calls)
     patched: list[Any] = []
     from_text = is_from_text(reading)
     has_text = False
@@ -224,8 +302,8 @@ def _patch_responses(document: dict[str, Any], reading: Reading, tools: Compiled
         fields = as_fields(item)
         kind = fields.get("type")
         if _is_own(fields, "function_call", tools):
-            if calls and not from_text:
-                patched.append(_responses_call(fields, calls.pop(0)))
+            if calls and not from_text and (call := calls.pop(0)) is not None:
+                patched.append(_responses_call(fields, call))
         elif kind == "message" and from_text:
             if reading.content.strip() and not has_text:
                 has_text = True
@@ -237,9 +315,21 @@ def _patch_responses(document: dict[str, Any], reading: Reading, tools: Compiled
                 patched.append({**fields, "content": [part]})
         elif isinstance(item, dict):
             patched.append(item)
-    patched += [_responses_call({}, call) for call in calls]
-    receipts = _note_finish(document.get("status"), "completed", "/status")
-    return Patched({**document, "output": patched, "status": "completed"}, receipts)
+    if plan.note:
+        patched.append(_responses_text(plan.note))
+    patched += [_responses_call({}, call) for call in calls if call is not None]
+    before, has_calls = document.get("status"), bool(plan.own)
+    receipts = _note_finish(before, "completed", "/status", has_calls=has_calls)
+    ended = {"output": patched, "status": "completed"}
+    if "incomplete_details" in document:
+        ended["incomplete_details"] = None
+    return Patched({**document, **ended}, receipts)
+
+
+def _responses_text(text: str) -> dict[str, Any]:
+    part: dict[str, Any] = {"type": "output_text", "text": text, "annotations": []}
+    item = {"type": "message", "id": new_id("msg_"), "role": "assistant", "status": "completed"}
+    return {**item, "content": [part]}
 
 
 def _responses_call(item: dict[str, Any], call: ToolCall) -> dict[str, Any]:
@@ -256,24 +346,29 @@ def _responses_call(item: dict[str, Any], call: ToolCall) -> dict[str, Any]:
 # Gemini
 
 
-def _patch_gemini(document: dict[str, Any], reading: Reading, tools: CompiledTools) -> Patched:
+def _patch_gemini(document: dict[str, Any], plan: _Plan) -> Patched:
+    reading = plan.reading
     candidate = as_fields(as_list(document.get("candidates"))[0])
     content = as_fields(candidate.get("content"))
-    calls = list(reading.calls)
+    calls = list(plan.calls)
     patched: list[Any] = []
     from_text = is_from_text(reading)
     for part in as_list(content.get("parts")):
         fields = as_fields(part)
         given = fields.get("functionCall") or fields.get("function_call")
         if isinstance(given, dict):
-            if calls and not from_text:
-                patched.append(_gemini_call(fields, as_fields(given), calls.pop(0)))
+            if calls and not from_text and (call := calls.pop(0)) is not None:
+                patched.append(_gemini_call(fields, as_fields(given), call))
         elif not from_text or fields.get("thought") is True or "text" not in fields:
             patched.append(part)
     if from_text and reading.content.strip():
         patched.append({"text": reading.content})
-    patched += [_gemini_call({}, {}, call) for call in calls]
-    receipts = _note_finish(candidate.get("finishReason"), "STOP", "/candidates/0/finishReason")
+    if plan.note:
+        gap = "\n\n" if reading.content.strip() else ""
+        patched.append({"text": f"{gap}{plan.note}"})
+    patched += [_gemini_call({}, {}, call) for call in calls if call is not None]
+    before, place = candidate.get("finishReason"), "/candidates/0/finishReason"
+    receipts = _note_finish(before, "STOP", place, has_calls=bool(plan.own))
     content = {"role": "model", **content, "parts": patched}
     candidate = {**candidate, "content": content, "finishReason": "STOP"}
     candidate.pop("finishMessage", None)
@@ -289,7 +384,7 @@ def _gemini_call(part: dict[str, Any], given: dict[str, Any], call: ToolCall) ->
     return {**rest, "functionCall": {**kept, **own}}
 
 
-_PATCHES: Final[Mapping[str, Callable[[dict[str, Any], Reading, CompiledTools], Patched]]] = {
+_PATCHES: Final[Mapping[str, Callable[[dict[str, Any], _Plan], Patched]]] = {
     "chat_completions": _patch_chat,
     "gemini": _patch_gemini,
     "messages": _patch_messages,

@@ -43,9 +43,12 @@ from surecall.tools.feedback import explain_arguments_unread, explain_not_allowe
 from .clean import read_clean
 from .documents import (
     FINISH_RULE,
+    TYPE_RULE,
     fit_call_ids,
+    note_stop,
     patch_reply,
     reply_with,
+    says_calls,
     settle_text,
     with_function_call,
 )
@@ -65,13 +68,22 @@ from .readings import (
     without_notes,
     without_others,
 )
+from .refusals import TELL_RULE, Settled, settle
 from .request import ClientRequest
 from .thought_places import move_thought
 from .thoughts import MOVE_RULE, Split, ThoughtSplitter, begins_thought
 from .verdict import CHOICE_RULE, Choices, Verdict
 from .wording import demand_call, explain_doubt, explain_not_run
 
-EXCHANGE_RULES: Final = (CHOICE_RULE, DROP_RULE, FINISH_RULE, MOVE_RULE, *HISTORY_RULES)
+EXCHANGE_RULES: Final = (
+    CHOICE_RULE,
+    DROP_RULE,
+    FINISH_RULE,
+    MOVE_RULE,
+    TELL_RULE,
+    TYPE_RULE,
+    *HISTORY_RULES,
+)
 """The rules of receipts besides those of reading."""
 SCHEMA_RULES: Final = frozenset(rule for rule in READING_RULES if RULES[rule].family == "schema")
 REPAIR_RULES: Final = frozenset(READING_RULES) - SCHEMA_RULES
@@ -186,7 +198,7 @@ class Judge:
             usable[position] = verdict
             kept += as_list(as_fields(decode(verdict.body, surrogates="replace")).get(key))
         if bad:
-            choices = Choices(document, key, usable, tuple(bad))
+            choices = Choices(document, key, usable, bad)
             return replace(next(iter(bad.values())), choices=choices)
         changed = bool(dropped) or any(verdict.changed for verdict in verdicts)
         receipts = [item for verdict in verdicts for item in verdict.receipts]
@@ -260,10 +272,15 @@ class Judge:
     ) -> Verdict:
         """Judge a reply that was read."""
         verdict = self.weigh(reading, reply, asked, has_others=has_others)
+        if verdict.is_wrong:
+            verdict = replace(verdict, document=document)
         if verdict.answers and not verdict.is_text:
             return verdict
         if reading.calls and not verdict.is_left and not verdict.answers:
             return self._write(verdict, body, document)
+        is_answer = not (verdict.is_wrong or reading.calls or has_others)
+        if is_answer and says_calls(reply) and reading.content.strip():
+            return self._write(verdict, body, document, Settled())
         written, is_new = body, document is None
         if document is not None and (settled := settle_text(document, reading)) is not None:
             written, is_new = encode(settled), True
@@ -311,22 +328,71 @@ class Judge:
         receipts = (*noted, *dropped)
         return replace(verdict, reading=taken, receipts=receipts, calls=len(taken.calls))
 
-    def _write(self, verdict: Verdict, body: bytes, document: dict[str, Any] | None) -> Verdict:
+    def settle(self, bad: Verdict) -> Verdict | None:
+        """Return what is delivered of a reply whose calls nothing made right; nothing if none is.
+
+        Args:
+            bad: The reply.
+        """
+        reading = bad.reading
+        if reading is None:
+            return None
+        settled = self.decide(bad, has_text=bool(reading.content.strip()))
+        if settled is None:
+            return None
+        if bad.is_in_text:  # what else the model wrote cannot be told from its attempt
+            bad = replace(bad, reading=replace(reading, content=""))
+        kept = tuple(item for call in settled.delivered for item in call.receipts)
+        verdict = replace(
+            bad,
+            answers=(),
+            notice="",
+            defects=bad.defects + settled.defects,
+            receipts=bad.receipts + kept + settled.receipts,
+            calls=len(settled.delivered),
+        )
+        return self._write(verdict, b"", bad.document, settled)
+
+    def decide(self, bad: Verdict, *, has_text: bool) -> Settled | None:
+        """Decide what is delivered of a reply whose calls nothing made right; nothing is written.
+
+        Args:
+            bad: The reply.
+            has_text: Whether the client gets any text of it, or has already.
+        """
+        request = self._request
+        return settle(
+            bad,
+            in_loop=request.has_results,
+            has_text=has_text and not bad.is_in_text,
+            one_call=request.one_call,
+            forbids_calls=request.choice.wanted == "none",
+        )
+
+    def _write(
+        self,
+        verdict: Verdict,
+        body: bytes,
+        document: dict[str, Any] | None,
+        settled: Settled | None = None,
+    ) -> Verdict:
         """Put calls that can be delivered into the client's document, or into a new one."""
         reading, reply, receipts = verdict.reading, verdict.reply, verdict.receipts
         assert reading is not None
         assert reply is not None
         if document is None:
-            written = self._render(reply_with(reply, reading))
+            if settled is not None and not settled.calls and says_calls(reply):
+                receipts += (note_stop(reply.finish_reason),)
+            written = self._render(reply_with(reply, reading, settled))
         else:
-            patched = patch_reply(
-                document, self._request.protocol.name, reading, self._request.tools
-            )
+            name, tools = self._request.protocol.name, self._request.tools
+            patched = patch_reply(document, name, reading, tools, settled)
             if patched.document == document:
-                return replace(verdict, body=body)
+                return replace(verdict, body=body or encode(document))
             receipts += patched.receipts
             written = encode(patched.document)
-        self._verify(written, verdict.calls)
+        if settled is None:
+            self._verify(written, verdict.calls)
         return replace(verdict, body=written, changed=True, receipts=receipts)
 
     def _render(self, reply: Reply) -> bytes:
@@ -392,7 +458,7 @@ class Judge:
             broken = find_broken_attempt(reading.content, self._names)
         codes = _CALL_DEFECTS
         broken = broken or next((item for item in reply.defects if item.code in codes), None)
-        if broken is None and reply.finish_reason in ("tool_calls", "function_call"):
+        if broken is None and says_calls(reply) and not reading.content.strip():
             note = "The reply says that it has calls, and has none."
             broken = Defect(Code.TOOL_NOT_EXECUTED, note)
         choice = self._request.choice
@@ -404,10 +470,12 @@ class Judge:
             defects = defects if broken in defects else (*defects, broken)
             snippet = clip(reading.content, SNIPPET)
             error = ParseError(asked.mode, broken.code, snippet)
+            lacks_call = broken.code == Code.NO_TOOL_CALLS
             return replace(
                 verdict,
                 notice=broken.message,
-                lacks_call=broken.code == Code.NO_TOOL_CALLS,
+                is_in_text=asked.mode != "native" and not lacks_call,
+                lacks_call=lacks_call,
                 defects=defects,
                 parse_error=error,
             )

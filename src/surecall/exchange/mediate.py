@@ -34,6 +34,7 @@ from .policy import (
     describe_outcome,
 )
 from .prepare import Asked, Preparation, pass_on
+from .refusals import TELL_RULE, choose_bad
 from .request import ClientRequest, add_members
 from .steps import Escalation, is_only_read, refuse
 from .verdict import CHOICE_RULE, Choices, Verdict
@@ -42,6 +43,7 @@ _T = TypeVar("_T")
 
 _log: Final = logging.getLogger("surecall.exchange")
 _EMPTY: Final = Defect(Code.ANSWER_EMPTY, "The reply has no text and no calls.", "/content")
+_LEFT_OUT: Final = (CHOICE_RULE, TELL_RULE)
 _UNREAD: Final = Policy(steps=(), max_requests=1, repair_history=False)
 
 
@@ -264,7 +266,7 @@ class _Exchange:
         """Ask for each reply that cannot be used of several; those that can are kept."""
         tries = self._tries
         tries.parse_error = bad.parse_error
-        for position in choices.missing:
+        for position in tuple(choices.missing):
             if not (self._policy.allows("reask") and tries.may_ask()):
                 break
             verdict = await self._ask(await self._aside(partial(tries.prepare.ask_for_one, first)))
@@ -272,11 +274,15 @@ class _Exchange:
             tries.steps.append(Step("reask", "ok" if is_good else "failed", 1))
             if is_good:
                 choices = choices.take(position, verdict)
+        outcome: Outcome = "reasked" if tries.requests > 1 else "repaired"
+        for position, missing in tuple(choices.missing.items()):
+            if (settled := self._judge.settle(missing)) is not None:
+                choices = choices.take(position, settled)
+                outcome = "unrepaired"
         if not choices.usable:
             return self._refuse(bad) if bad.error is None else self._pass_on(bad, bad.error)
         verdict = choices.join()
-        tries.note_repairs([item for item in verdict.receipts if item.rule != CHOICE_RULE])
-        outcome: Outcome = "reasked" if tries.requests > 1 else "repaired"
+        tries.note_repairs([item for item in verdict.receipts if item.rule not in _LEFT_OUT])
         return self._deliver(replace(verdict, defects=bad.defects), outcome, first)
 
     # Escalation
@@ -284,7 +290,7 @@ class _Exchange:
     async def _escalate(self) -> Delivered:
         """Try what is left to make the model's calls usable."""
         tries = self._tries
-        first_bad, first = tries.bad, tries.last
+        first_bad, first = tries.first_bad, tries.first
         while (planned := await self._aside(tries.plan_next)) is not None:
             verdict = await self._ask(planned.asked)
             is_good = verdict.body is not None and planned.suits(verdict.calls)
@@ -305,7 +311,13 @@ class _Exchange:
             defects = (*bad.defects, _EMPTY) if bad.is_empty else bad.defects
             verdict = replace(bad, body=bad.fallback, defects=defects)
             return self._deliver(verdict, self._outcome_of(verdict, last), last)
-        return self._refuse(bad)
+        assert first_bad is not None
+        assert first is not None
+        chosen = choose_bad(first_bad, bad)
+        settled = self._judge.settle(chosen)
+        if settled is None:
+            return self._refuse(bad)
+        return self._deliver(settled, "unrepaired", first if chosen is first_bad else last)
 
     # Ends
 
@@ -346,7 +358,7 @@ class _Exchange:
         )
 
     def _refuse(self, bad: Verdict) -> Delivered:
-        failed = self.fail(refuse(bad))
+        failed = self.fail(refuse(bad, was_asked_again=self._tries.requests > 1))
         return replace(
             failed,
             outcome="refused",

@@ -20,9 +20,9 @@ LikelyCalls = Literal["reask", "deliver", "leave"]
 """What becomes of a call of which a part may be missing: the model is asked again, it is delivered
 with its receipt, or the reply is left as it arrived."""
 
-Outcome = Literal["clean", "repaired", "reasked", "refused", "relayed", "failed"]
-"""What became of a request: nothing to do, repaired, asked again, refused with reasons, passed on
-without being read, or failed at the endpoint."""
+Outcome = Literal["clean", "repaired", "reasked", "unrepaired", "refused", "relayed", "failed"]
+"""What became of a request: nothing to do, repaired, asked again, delivered though a call could not
+be made right, refused with reasons, passed on without being read, or failed at the endpoint."""
 
 
 class Policy(Struct, frozen=True, kw_only=True):

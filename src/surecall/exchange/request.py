@@ -17,6 +17,7 @@ from surecall.protocols import WireProtocol, find_protocol
 from surecall.records import ModelRequest, ToolSpec, WireRequest
 
 from .choice import FREE, read_choice
+from .history import has_results
 
 _MAX_CACHED_TOOLS: Final = 256
 _MAX_CACHED_BYTES: Final = 256 * 1024
@@ -246,6 +247,11 @@ class ClientRequest:
                 mark in body for mark in _CALL_MARKS[name]
             )
         return self._has_calls
+
+    @property
+    def has_results(self) -> bool:
+        """Whether the conversation has results of tools: the client runs a loop."""
+        return has_results(self.document, self.protocol.name)
 
     @property
     def is_long(self) -> bool:

@@ -80,8 +80,10 @@ class Escalation:
         """What was asked first."""
         self.last: Asked | None = None
         """What the bad reply answers."""
+        self.first_bad: Verdict | None = None
+        """The first reply, whose calls cannot be used."""
         self.bad: Verdict | None = None
-        """The last reply whose calls cannot be used."""
+        """The last such reply."""
         self.requests = 0
         self.usage: Usage | None = None
         """The tokens of all requests together."""
@@ -106,7 +108,7 @@ class Escalation:
     def begin(self, bad: Verdict, first: Asked) -> None:
         """Begin with the first reply, whose calls cannot be used."""
         self.first = self.last = first
-        self.bad = bad
+        self.first_bad = self.bad = bad
         self.parse_error = bad.parse_error
 
     def plan_next(self) -> Planned | None:
@@ -220,12 +222,13 @@ def _follow_up(bad: Verdict, mode: Mode) -> list[Message]:
     return [said, *results]
 
 
-def refuse(bad: Verdict) -> ProviderReplyError:
+def refuse(bad: Verdict, *, was_asked_again: bool) -> ProviderReplyError:
     """Return the error for calls that nothing made usable."""
     errors = bad.errors or (ErrorDetail(Code.TOOL_NOT_EXECUTED, bad.notice),)
-    return ProviderReplyError(
-        Code.CALLS_REFUSED, refuse_calls(errors), hint=hint_refused(errors), status=200
-    )
+    message = refuse_calls(errors, was_asked_again=was_asked_again)
+    refused = ProviderReplyError(Code.CALLS_REFUSED, message, hint=hint_refused(errors), status=200)
+    refused.errors = errors
+    return refused
 
 
 def is_only_read(receipts: Sequence[Receipt]) -> bool:

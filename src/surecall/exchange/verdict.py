@@ -35,6 +35,8 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """Why a reply without calls cannot be delivered, in words that the model reads."""
     lacks_call: bool = False
     """Whether that is because it has no call, and one is demanded."""
+    is_in_text: bool = False
+    """Whether such a call may be anywhere in the text of a model that was taught to call tools."""
     is_empty: bool = False
     """Whether the model said nothing although an answer was due."""
     is_text: bool = False
@@ -44,6 +46,8 @@ class Verdict(Struct, frozen=True, kw_only=True):
     fallback: bytes | None = None
     """The document of a reply that says nothing, or whose text only may be a call, for when asking
     does not help: neither is wrong."""
+    document: dict[str, Any] | None = None
+    """The reply that cannot be delivered as it is, decoded, when it is in the client's format."""
     error: ProviderError | None = None
     """Why there is no reply at all."""
     error_body: bytes | None = None
@@ -68,7 +72,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
         """The offered tools whose calls could not be used."""
         calls = () if self.reading is None else self.reading.calls
         pairs = zip(calls, self.answers, strict=False)
-        wrong = [call.name for call, answer in pairs if answer.errors and not _is_spared(answer)]
+        wrong = [call.name for call, answer in pairs if answer.errors and not is_spared(answer)]
         return tuple(dict.fromkeys(wrong))
 
 
@@ -80,12 +84,12 @@ class Choices(Struct, frozen=True):
     """The member of the document that holds them."""
     usable: dict[int, Verdict]
     """By their positions; each with a document of its own."""
-    missing: tuple[int, ...]
-    """The positions of the others."""
+    missing: dict[int, Verdict]
+    """The others."""
 
     def take(self, position: int, verdict: Verdict) -> "Choices":
-        """Return the same with a reply in the place of one that cannot be used."""
-        missing = tuple(other for other in self.missing if other != position)
+        """Return the same with a reply in the place of one that could not be used."""
+        missing = {key: bad for key, bad in self.missing.items() if key != position}
         return replace(self, usable={**self.usable, position: verdict}, missing=missing)
 
     def join(self) -> Verdict:
@@ -113,5 +117,6 @@ class Choices(Struct, frozen=True):
         )
 
 
-def _is_spared(answer: Envelope) -> bool:
+def is_spared(answer: Envelope) -> bool:
+    """Tell whether a call was only not used because of another one of the same reply."""
     return answer.errors == explain_not_run(answer.tool_name).errors

@@ -1,6 +1,6 @@
 """What a model or a client reads from an exchange: why a call was not used, and what is missing."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from surecall.errors import Code
@@ -11,6 +11,12 @@ from surecall.tools.outputs import render_envelope
 _MAX_REASONS: Final = 3
 _MAX_REASON_CHARS: Final = 300
 _MAX_NAMES: Final = 20
+_MAX_NAME_CHARS: Final = 64
+_NOTE: Final = "[tool_use parse error]"
+"""What the lines about calls begin with that are not delivered; agents know it by sight."""
+_PLAINLY: Final[Mapping[str, str]] = {
+    Code.ARGUMENTS_TRUNCATED: "The call was cut off before its arguments ended."
+}
 _SAME_AGAIN: Final = "Sending the same request again is unlikely to help"
 
 NO_RESULT: Final = "No result of this call was recorded; it may or may not have run."
@@ -68,12 +74,34 @@ def tell_lost_result(call_id: Any, text: str) -> str:
     return f"[Result of the tool call{named}, which is not part of this conversation:]\n{text}"
 
 
-def refuse_calls(errors: Iterable[ErrorDetail]) -> str:
+def refuse_calls(errors: Iterable[ErrorDetail], *, was_asked_again: bool) -> str:
     """Say to a client why no call of the reply can be delivered."""
-    reasons = list(dict.fromkeys(error.message for error in errors))
-    shown = " ".join(clip(reason, _MAX_REASON_CHARS) for reason in reasons[:_MAX_REASONS])
-    more = f" (and {len(reasons) - _MAX_REASONS} more)" if len(reasons) > _MAX_REASONS else ""
-    return f"The model's tool calls cannot be used, and asking again did not help: {shown}{more}"
+    again = ", and asking again did not help" if was_asked_again else ""
+    reasons = _join_reasons(error.message for error in errors)
+    return f"The model's tool calls cannot be used{again}: {reasons}"
+
+
+def tell_not_run(tool_name: str, errors: Sequence[ErrorDetail]) -> str:
+    """Say in the text of a reply which call was not executed, and why; nothing cut is quoted."""
+    why = _join_reasons(_PLAINLY.get(error.code, error.message) for error in errors)
+    return f"{_NOTE} {clip(tool_name, _MAX_NAME_CHARS) or 'A tool'} was not executed: {why}"
+
+
+def tell_no_call(notice: str) -> str:
+    """Say in the text of a reply that no tool was executed, and why."""
+    return f"{_NOTE} No tool was executed: {_as_sentence(clip(notice, _MAX_REASON_CHARS))}"
+
+
+def _join_reasons(messages: Iterable[str]) -> str:
+    reasons = list(dict.fromkeys(messages))
+    shown = [_as_sentence(clip(reason, _MAX_REASON_CHARS)) for reason in reasons[:_MAX_REASONS]]
+    more = len(reasons) - _MAX_REASONS
+    return " ".join([*shown, f"(and {more} more)"] if more > 0 else shown)
+
+
+def _as_sentence(text: str) -> str:
+    text = text.strip()
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
 def hint_refused(errors: Iterable[ErrorDetail]) -> str:

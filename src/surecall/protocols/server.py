@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
+from msgspec.structs import asdict
+
 from surecall.errors import (
     Code,
     ProviderConnectionError,
@@ -37,6 +39,7 @@ ERROR_TYPES: Final[Mapping[int, str]] = {
 """What chat completions and messages call the error of a status."""
 _BY_CODE: Final[Mapping[str, int]] = {
     **{code: status for status, code in CODES_BY_STATUS.items()},
+    Code.CALLS_REFUSED: 422,
     Code.NO_TOOL_USE_ENDPOINT: 404,
     Code.PROMPT_BLOCKED: 400,
     Code.QUOTA_EXCEEDED: 429,
@@ -226,6 +229,15 @@ def status_of(error: SurecallError) -> int:
     if isinstance(error, ProviderTimeoutError):
         return 504
     return 503 if isinstance(error, ProviderConnectionError) else 502
+
+
+def error_reasons(error: SurecallError) -> dict[str, Any]:
+    """Return what a client can read by program: the code, and what is wrong with each call."""
+    errors = error.errors if isinstance(error, ProviderError) else ()
+    if not errors:
+        return {}
+    reasons = [{key: item for key, item in asdict(one).items() if item} for one in errors]
+    return {"surecall": {"code": str(error.code), "errors": reasons}}
 
 
 def error_text(error: SurecallError) -> str:

@@ -280,6 +280,7 @@ _DECLARED: Final = (
     + _declare(
         "exchange",
         """
+        add_call_type! Adds the type to a call that came without it.
         add_missing_result! Says of a call in the history that its result is not known.
         drop_choice-! Leaves out a choice that nobody asked for and that cannot be used.
         drop_parallel_calls-! Leaves out calls after the first where a client takes one only.
@@ -287,7 +288,8 @@ _DECLARED: Final = (
         move_result! Puts a result in the history behind its call.
         restore_echo! Puts back what came with a call and the client left out.
         rewrite_history_arguments! Writes arguments in the history as an object, or what they said.
-        set_finish_reason! Says that a reply with calls ended with calls.
+        set_finish_reason! Says how a reply ended: with calls if it has any, or else with a stop.
+        tell_call_not_run-! Tells as text why a call that could not be made right was not executed.
         tell_lost_result! Tells as text a result in the history whose call is not there.
         """,
     )

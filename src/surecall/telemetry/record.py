@@ -6,8 +6,9 @@ from msgspec import Struct
 
 from surecall.records import Defect, Receipt
 
-Outcome = Literal["clean", "repaired", "reasked", "refused", "relayed", "failed"]
-"""What became of a request; `relayed` was not looked at, `failed` got no reply."""
+Outcome = Literal["clean", "repaired", "reasked", "unrepaired", "refused", "relayed", "failed"]
+"""What became of a request: `unrepaired` was delivered though a call could not be made right,
+`relayed` was not looked at, `failed` got no reply."""
 
 
 class ProbeNote(Struct, frozen=True, omit_defaults=True):

@@ -26,6 +26,7 @@ __all__ = [
     "EchoCache",
     "ends_with_results",
     "find_call_ids",
+    "has_results",
     "repair_body",
     "repair_history",
 ]
@@ -129,6 +130,17 @@ def find_call_ids(document: Mapping[str, Any], protocol: str) -> frozenset[str]:
             if isinstance(call_id, str):
                 found.add(call_id)
     return frozenset(found)
+
+
+def has_results(document: Mapping[str, Any], protocol: str) -> bool:
+    """Tell whether a conversation has any results of tools."""
+    items = [as_fields(item) for item in as_list(document.get(LIST_KEYS[protocol]))]
+    if protocol == "chat_completions":
+        return any(item.get("role") in ("tool", "function") for item in items)
+    if protocol == "responses":
+        return any(str(item.get("type")).endswith("_call_output") for item in items)
+    parts = (as_fields(part) for item in items for part in as_list(item.get(_PART_KEYS[protocol])))
+    return any(map(_is_result, parts))
 
 
 def ends_with_results(document: Mapping[str, Any], protocol: str) -> bool:

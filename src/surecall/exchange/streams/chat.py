@@ -393,8 +393,7 @@ class ChatWire(Wire):
         held: Sequence[bytes],
         calls: Sequence[ToolCall],
         text: str | None,
-        *,
-        is_again: bool = False,
+        note: str = "",
     ) -> bytes:
         """Return the held chunks with these calls before the finish."""
         lacks_role = not self._role_at or self._role_at > self.events - len(held)
@@ -402,8 +401,8 @@ class ChatWire(Wire):
             held,
             calls,
             text,
+            note,
             index=self._choice or 0,
-            is_again=is_again,
             lacks_role=lacks_role,
             is_legacy=self._is_legacy,
         )

@@ -22,8 +22,8 @@ class ChatRewriting:
         held: The data of the chunks.
         calls: The calls that the client gets.
         text: What comes in the place of the held text; `None` leaves it as it is.
+        note: What comes behind all text.
         index: The number of the reply.
-        is_again: Whether all of it is from another reply, which came to its end.
         lacks_role: Whether the client has not read the role yet.
         is_legacy: Whether the client looks for a call in `function_call`.
     """
@@ -33,9 +33,9 @@ class ChatRewriting:
         held: Sequence[bytes],
         calls: Sequence[ToolCall],
         text: str | None,
+        note: str,
         *,
         index: int,
-        is_again: bool,
         lacks_role: bool,
         is_legacy: bool,
     ) -> None:
@@ -43,7 +43,7 @@ class ChatRewriting:
         self._calls = calls
         self._text = text
         self._index = index
-        self._is_again = is_again
+        self._note = note
         self._field = "function_call" if is_legacy else "tool_calls"
         named = (delta["role"] for _, (_, _, delta) in self._chunks if "role" in delta)
         self._role: Any = next(named, None) if lacks_role else None
@@ -85,7 +85,7 @@ class ChatRewriting:
             if (number := as_fields(entry).get("index")) in self._others
         ]
         finish = choice.get("finish_reason")
-        ended = self._field if self._calls else "stop" if self._is_again else finish
+        ended = self._field if self._calls or self._others else "stop"
         if finish is not None and finish != ended:
             choice = {**choice, "finish_reason": ended}
         elif not dropped:
@@ -103,8 +103,8 @@ class ChatRewriting:
     def _write_calls(self, fields: dict[str, Any]) -> None:
         head = {key: value for key, value in fields.items() if key != "usage"}
         place = {"index": self._index, "logprobs": None, "finish_reason": None}
-        if self._text:
-            self._send(head, place, {"content": self._text})
+        if said := (self._text or "") + self._note:
+            self._send(head, place, {"content": said})
         for number, call in enumerate(self._calls, len(self._others)):
             function = {"name": call.name, "arguments": encode_text(call.arguments)}
             if self._field == "function_call":

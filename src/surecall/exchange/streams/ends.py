@@ -52,9 +52,9 @@ class KeptEvents:
 
 def is_wanting(wire: Wire, request: ClientRequest, *, has_words: bool) -> bool:
     """Tell whether a reply without calls says nothing, or should have one."""
-    return request.offers_tools and (
-        not has_words or wire.finish in _CALL_ENDS or request.choice.wanted == "call"
-    )
+    if wire.finish in _CALL_ENDS:
+        return True
+    return request.offers_tools and (not has_words or request.choice.wanted == "call")
 
 
 def count_clean_calls(wire: Wire, request: ClientRequest, limits: ReadingLimits) -> int | None:

@@ -221,10 +221,10 @@ class GeminiWire(Wire):
         held: Sequence[bytes],
         calls: Sequence[ToolCall],
         text: str | None,
-        *,
-        is_again: bool = False,
+        note: str = "",
     ) -> bytes:
         """Return the held chunks with these calls before the finish."""
+        said = (text or "") + note
         written: list[bytes] = []
         is_written = False
         for data in held:
@@ -240,12 +240,13 @@ class GeminiWire(Wire):
                 continue
             if finish and not is_written:
                 is_written = True
-                new = [{"text": text}] if text else []
+                new = [{"text": said}] if said else []
                 new += [_render_call(call) for call in calls]
                 kept = [part for part in kept if part.get("text") != ""] + new or kept
-            if finish and (calls or is_again) and finish != "STOP":
+            if finish and finish != "STOP":
                 candidate = {**candidate, "finishReason": "STOP"}
                 candidate.pop("finish_reason", None)
+                candidate.pop("finishMessage", None)
             if kept or finish:
                 changed = {**candidate, "content": {"role": "model", **content, "parts": kept}}
                 written.append(event_of({**fields, "candidates": [changed, *candidates[1:]]}))

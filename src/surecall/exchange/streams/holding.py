@@ -293,11 +293,15 @@ class Holding(Side):
         return self._fold(self.leave())
 
     def deliver(
-        self, calls: Sequence[ToolCall], text: str | None, *, is_again: bool = False
+        self,
+        calls: Sequence[ToolCall],
+        text: str | None,
+        *,
+        note: str = "",
+        is_again: bool = False,
     ) -> bytes:
         """Return the end of the stream with these calls."""
-        held = list(self._held_events())
-        written = self._wire.rewrite(held, calls, text, is_again=is_again)
+        written = self._wire.rewrite(list(self._held_events()), calls, text, note)
         if self._thoughts is None:
             return written
         return self._thoughts.write_rest(is_delivered=not is_again) + written

@@ -217,10 +217,10 @@ class MessagesWire(Wire):
         held: Sequence[bytes],
         calls: Sequence[ToolCall],
         text: str | None,
-        *,
-        is_again: bool = False,
+        note: str = "",
     ) -> bytes:
         """Return the held events with these calls before the end; blocks are numbered anew."""
+        said = (text or "") + note
         written: list[bytes] = []
         places = _Places(self._last_index, held, self.tools)
         is_written = False
@@ -230,10 +230,10 @@ class MessagesWire(Wire):
             if not kind.startswith("content_block"):
                 if kind in ("message_delta", "message_stop") and not is_written:
                     is_written = True
-                    written += _write(places, calls, text)
+                    written += _write(places, calls, said)
                 delta = as_fields(fields.get("delta"))
                 reason = delta.get("stop_reason")
-                ended = _TOOL_USE if calls else "end_turn" if is_again else reason
+                ended = _TOOL_USE if calls or places.has_calls else "end_turn"
                 if kind == "message_delta" and reason != ended:
                     delta = {**delta, "stop_reason": ended}
                     written.append(event_of({**fields, "delta": delta}, kind))
@@ -243,7 +243,7 @@ class MessagesWire(Wire):
             index = places.of(fields, drops_text=text is not None)
             if index is None:
                 continue
-            if kind == "content_block_stop" and index == places.open and text:
+            if kind == "content_block_stop" and index == places.open and said:
                 continue  # more of it follows
             written.append(event_of({**fields, "index": index}, kind))
         return b"".join(written)
@@ -271,6 +271,8 @@ class _Places:
         if self.open is not None:
             self.next = self.open + 1
         self._numbers: dict[Any, int | None] = {}
+        self.has_calls = False
+        """Whether a call of a tool that is not a function stays."""
 
     def of(self, fields: dict[str, Any], *, drops_text: bool) -> int | None:
         """Return the new number of the block of an event, unless the block is left out."""
@@ -286,6 +288,7 @@ class _Places:
                 self._numbers[index] = None
             else:
                 self._numbers[index] = self.take()
+                self.has_calls = self.has_calls or kind == _TOOL_USE
         nameless = self._numbers.get(None)  # a block that began without a number
         return self._numbers.get(index, nameless)
 
@@ -295,7 +298,7 @@ class _Places:
         return self.next - 1
 
 
-def _write(places: _Places, calls: Sequence[ToolCall], text: str | None) -> list[bytes]:
+def _write(places: _Places, calls: Sequence[ToolCall], text: str) -> list[bytes]:
     written: list[bytes] = []
     if text:
         delta = {"type": "text_delta", "text": text}

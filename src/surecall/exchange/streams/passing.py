@@ -60,7 +60,7 @@ class Passing(Holding):
         """Pass one event of text on, unless a call may begin in it."""
         self._has_words = self._has_words or not text.isspace()
         if not self._has_kept_text:
-            self._has_kept_text = not self._keeps_text
+            self._has_kept_text = not self._keeps_text and self._has_words
             self._kept.add(event)
         watch = self._watch
         if watch is None:
@@ -147,7 +147,8 @@ class Passing(Holding):
                     texts.append(wire.piece)
                     chars += len(wire.piece)
                     if not self._has_kept_text:
-                        self._has_kept_text = not self._keeps_text
+                        has_words = bool(wire.piece.strip())
+                        self._has_kept_text = not self._keeps_text and has_words
                         self._kept.add(data[start:following])
                 elif kind in (CALL, END):
                     self._is_holding = True

@@ -7,6 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from surecall.errors import ProviderError, SurecallError
+from surecall.exchange.documents import note_stop, says_calls
 from surecall.exchange.history import EchoCache
 from surecall.exchange.judge import Judge
 from surecall.exchange.policy import (
@@ -16,6 +17,7 @@ from surecall.exchange.policy import (
     describe_outcome,
 )
 from surecall.exchange.prepare import Asked
+from surecall.exchange.refusals import choose_bad
 from surecall.exchange.request import ClientRequest, add_members
 from surecall.exchange.steps import Escalation, Planned, is_only_read, refuse
 from surecall.exchange.verdict import Verdict
@@ -199,6 +201,9 @@ class StreamRelay:
         verdict = self._judge.weigh(found.reading, reply, self.asked)
         self._defects += verdict.defects
         if not verdict.is_wrong:
+            if says_calls(reply) and not verdict.calls and self._has_text(verdict, side):
+                receipts = (note_stop(reply.finish_reason),)
+                return self._end(side.deliver((), found.text), "repaired", receipts=receipts)
             if verdict.is_left or not verdict.calls:
                 return self._end(side.leave(), "clean", calls=verdict.calls)
             self._keep_echoes(verdict)
@@ -225,8 +230,36 @@ class StreamRelay:
         """End a stream for which nothing better was found: as it came, if that is not wrong."""
         assert self._side is not None
         if not self._may_leave:
-            return self._refuse()
+            return self._settle(self._side) or self._refuse()
         return self._end(self._side.leave(), "reasked" if self._tries.requests > 1 else "clean")
+
+    def _settle(self, side: Side) -> Ending | None:
+        """Deliver what can be of calls that nothing made right; nothing if that is an error."""
+        tries = self._tries
+        assert tries.first_bad is not None
+        assert tries.bad is not None
+        bad = choose_bad(tries.first_bad, tries.bad)
+        has_text = self._has_text(bad, side)
+        settled = self._judge.decide(bad, has_text=has_text)
+        if settled is None:
+            return None
+        is_again = bad is not tries.first_bad
+        text = self._held_text
+        if bad.is_in_text:  # what else the model wrote cannot be told from its attempt
+            text = ""
+        elif is_again and not side.has_sent_text and bad.reading is not None:
+            text = bad.reading.content
+        note = settled.note and f"\n\n{settled.note}" if has_text else settled.note
+        calls = settled.delivered
+        receipts = tuple(item for call in calls for item in call.receipts) + settled.receipts
+        self._defects += settled.defects
+        data = side.deliver(calls, text, note=note, is_again=is_again)
+        return self._end(data, "unrepaired", receipts=receipts, calls=len(calls))
+
+    def _has_text(self, verdict: Verdict, side: Side) -> bool:
+        """Tell whether the client has any of the text of a reply, or gets it."""
+        said = "" if verdict.reading is None else verdict.reading.content
+        return side.has_sent_text or bool(said.strip())
 
     def _deliver(self, verdict: Verdict, text: str | None) -> Ending:
         side, reading = self._side, verdict.reading
@@ -283,7 +316,8 @@ class StreamRelay:
 
     def _refuse(self) -> Ending:
         assert self._tries.bad is not None
-        return self._fail(refuse(self._tries.bad), "refused")
+        was_asked_again = self._tries.requests > 1
+        return self._fail(refuse(self._tries.bad, was_asked_again=was_asked_again), "refused")
 
     def _fail(self, error: SurecallError, outcome: Outcome = "failed") -> Ending:
         assert self._side is not None

@@ -315,11 +315,10 @@ class ResponsesWire(Wire):
         held: Sequence[bytes],
         calls: Sequence[ToolCall],
         text: str | None,
-        *,
-        is_again: bool = False,
+        note: str = "",
     ) -> bytes:
         """Return the held events with these calls before the end, all of them numbered anew."""
-        return ResponsesRewriting(held, calls, text, self.tools, is_again=is_again).write()
+        return ResponsesRewriting(held, calls, text, self.tools, note).write()
 
 
 def _write_event(kind: str, number: int, fields: dict[str, Any]) -> bytes:

@@ -23,7 +23,7 @@ class ResponsesRewriting:
         calls: The calls that the client gets.
         text: What comes in the place of the held text; `None` leaves it as it is.
         tools: The tools of the request; calls of those that are not functions stay.
-        is_again: Whether all of it is from another reply, which came to its end.
+        note: What comes behind all text.
     """
 
     def __init__(
@@ -32,10 +32,9 @@ class ResponsesRewriting:
         calls: Sequence[ToolCall],
         text: str | None,
         tools: CompiledTools,
-        *,
-        is_again: bool,
+        note: str = "",
     ) -> None:
-        self._is_again = is_again
+        self._note = note
         self._tools = tools
         self._events = [fields_of(data) for data in held]
         self._calls = calls
@@ -64,7 +63,8 @@ class ResponsesRewriting:
         for event in self._events:
             kind = str(event.get("type"))
             if kind in ENDS:
-                written = [self._write_text(self._text)] if self._text else []
+                said = (self._text or "") + self._note
+                written = [self._write_text(said)] if said else []
                 written += [self._write_call(call) for call in self._calls]
                 self._end(event, kind, written)
             elif not self._is_call(event, kind):
@@ -185,7 +185,7 @@ class ResponsesRewriting:
             if not self._is_own(as_fields(item)):
                 output.append(self._mend_item(as_fields(item), index))
         response = {**response, "output": [*output, *calls]}
-        if self._is_again and kind != ENDS[0]:
+        if kind != ENDS[0]:
             kind = ENDS[0]
             response |= {"status": "completed", "incomplete_details": None}
         self._send({**event, "response": response}, kind)

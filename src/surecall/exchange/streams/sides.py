@@ -73,13 +73,19 @@ class Side(ABC):
 
     @abstractmethod
     def deliver(
-        self, calls: Sequence[ToolCall], text: str | None, *, is_again: bool = False
+        self,
+        calls: Sequence[ToolCall],
+        text: str | None,
+        *,
+        note: str = "",
+        is_again: bool = False,
     ) -> bytes:
-        """Return the end of the stream with these calls.
+        """Return the end of the stream with these calls; without any it ends with a stop.
 
         Args:
             calls: The calls.
             text: What comes in the place of held text; `None` leaves it as it is.
+            note: Lines about calls that are not delivered, which come behind all text.
             is_again: Whether all of it is from another reply, which came to its end.
         """
 

@@ -182,14 +182,20 @@ class Translating(Side):
         return replace(reading, defects=(*reply.defects, *reading.defects)), text
 
     def deliver(
-        self, calls: Sequence[ToolCall], text: str | None, *, is_again: bool = False
+        self,
+        calls: Sequence[ToolCall],
+        text: str | None,
+        *,
+        note: str = "",
+        is_again: bool = False,
     ) -> bytes:
         """Return the end of the stream with these calls."""
         assert self._reply is not None
-        reply = replace(self._reply, finish_reason="stop") if is_again else self._reply
         if self._lead is not None:
             self._lead.is_delivered = not is_again
-        return self._end(reply, calls, text)
+        is_stop = is_again or bool(note) or not calls
+        reply = replace(self._reply, finish_reason="stop") if is_stop else self._reply
+        return self._end(reply, calls, text, note)
 
     def leave(self) -> bytes:
         """Return the end of the stream as it came, whatever was read in it."""
@@ -206,15 +212,19 @@ class Translating(Side):
         """Break the stream off, in the way a client of the format notices."""
         return self._begin() + self._writer.fail(error)
 
-    def _end(self, reply: Reply, calls: Sequence[ToolCall], text: str | None) -> bytes:
+    def _end(
+        self, reply: Reply, calls: Sequence[ToolCall], text: str | None, note: str = ""
+    ) -> bytes:
         raw = tuple(
             RawCall(call.id, call.name, encode_text(call.arguments), extra=call.extra)
             for call in calls
         )
         self._reply = replace(reply, calls=raw)  # with the ids that the client knows
-        return self._write_end(reply, raw, text)
+        return self._write_end(reply, raw, text, note)
 
-    def _write_end(self, reply: Reply, calls: Sequence[RawCall], text: str | None) -> bytes:
+    def _write_end(
+        self, reply: Reply, calls: Sequence[RawCall], text: str | None, note: str = ""
+    ) -> bytes:
         writer = self._writer
         written = [self._begin()]
         thoughts = (reply.reasoning or "")[self._thought :]
@@ -227,6 +237,7 @@ class Translating(Side):
             text = (reply.content or "")[sent:]
         is_refusal = reply.is_refusal and not calls
         written.append(writer.refusal(text) if is_refusal else writer.text(text))
+        written.append(writer.text(note))
         written += [writer.call(call) for call in calls]
         finish = reply.finish_reason
         if calls and came_to_its_end(finish):

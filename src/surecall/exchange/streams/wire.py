@@ -193,16 +193,17 @@ class Wire(ABC):
         held: Sequence[bytes],
         calls: Sequence[ToolCall],
         text: str | None,
-        *,
-        is_again: bool = False,
+        note: str = "",
     ) -> bytes:
         """Return the held events with these calls in the place of their own.
+
+        Without any call the reply ends with a stop, whatever the events say.
 
         Args:
             held: The data of the events that were held back.
             calls: The calls that the client gets.
             text: What comes in the place of the held text; `None` leaves it as it is.
-            is_again: Whether all of it is from another reply, which came to its end.
+            note: What comes behind all text.
         """
 
     def part(self, data: bytes, split: Split) -> EventParts:

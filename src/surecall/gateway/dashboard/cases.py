@@ -87,8 +87,8 @@ def make_case(record: RequestRecord, calls: str | None = None) -> dict[str, Any]
 
 
 def find_calls(record: RequestRecord) -> list[dict[str, Any]] | None:
-    """Return the calls that the client got; `None` when the reply was not kept."""
-    if record.reply_body is None or record.outcome in {"failed", "refused"}:
+    """Return the right calls that the client got; `None` when there are none that were kept."""
+    if record.reply_body is None or record.outcome in {"failed", "refused", "unrepaired"}:
         return None
     wire = find_protocol(record.client_protocol or "chat_completions")
     try:

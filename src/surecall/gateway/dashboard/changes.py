@@ -16,7 +16,7 @@ from .rates import Share, share
 
 _BEFORE_S: Final = 86_400.0
 _MIN_REPLIES: Final = 30
-_READ: Final = frozenset({"clean", "repaired", "reasked", "refused"})
+_READ: Final = frozenset({"clean", "repaired", "reasked", "unrepaired", "refused"})
 _MAX_FINDINGS: Final = 100
 _DOWN_S: Final = 300.0
 _DOWN_FAILURES: Final = 3

@@ -27,10 +27,12 @@ from .changes import find_change, find_down
 from .lists import describe_row
 from .rates import Share, percentiles, share
 
-READ: Final = ("clean", "repaired", "reasked", "refused")
+READ: Final = ("clean", "repaired", "reasked", "unrepaired", "refused")
 """Outcomes of replies that were looked at, in the order in which they are shown."""
 OUTCOMES: Final = (*READ, "failed", "relayed")
-_WRONG: Final = ("repaired", "reasked", "refused")
+UNPARSED: Final = ("unrepaired", "refused")
+"""Outcomes of replies whose calls nothing made right."""
+_WRONG: Final = ("repaired", "reasked", *UNPARSED)
 
 _RECENT: Final = 6
 _CACHE_S: Final = 2.0
@@ -141,7 +143,7 @@ def _describe_slot(slots: Iterable[TimeCount], number: int) -> dict[str, int]:
             continue
         found[item.outcome] = found.get(item.outcome, 0) + item.requests
         found["unparsed"] += item.parse_errors
-        if item.outcome == "refused":
+        if item.outcome in UNPARSED:
             found["unparsed_after"] += item.parse_errors
     return found
 
@@ -210,7 +212,7 @@ def _describe_parsing(models: Iterable[ModelCount]) -> dict[str, Any]:
         if item.outcome in READ:
             replies += item.counts.requests
             received += item.counts.parse_errors
-            after += item.counts.parse_errors if item.outcome == "refused" else 0
+            after += item.counts.parse_errors if item.outcome in UNPARSED else 0
     return {"received": _plain(share(received, replies)), "after": _plain(share(after, replies))}
 
 

@@ -36,6 +36,7 @@ const OUTCOMES = new Map([
   ["clean", { word: "clean", tone: "quiet", shape: "ok", fill: "f-clean" }],
   ["repaired", { word: "repaired", tone: "changed", shape: "changed", fill: "f-changed" }],
   ["reasked", { word: "re-asked", tone: "caution", shape: "again", fill: "f-caution" }],
+  ["unrepaired", { word: "unrepaired", tone: "stop", shape: "again", fill: "f-unrepaired" }],
   ["refused", { word: "refused", tone: "stop", shape: "stop", fill: "f-stop" }],
   ["failed", { word: "no reply", tone: "stop", shape: "warn", fill: "f-up" }],
   ["relayed", { word: "passed on", tone: "quiet", shape: "skip", fill: "f-quiet" }],

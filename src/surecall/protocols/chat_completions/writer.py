@@ -13,6 +13,7 @@ from surecall.protocols.server import (
     ERROR_TYPES,
     PAUSED_FINISH,
     arguments_text,
+    error_reasons,
     error_text,
     finish_of,
     name_text,
@@ -70,6 +71,7 @@ def render_error(error: SurecallError) -> WireError:
         "type": ERROR_TYPES.get(status, kind),
         "param": None,
         "code": code or error.code,
+        **error_reasons(error),
     }
     return WireError(status, {"error": fields})
 

@@ -7,7 +7,14 @@ from surecall.errors import SurecallError
 from surecall.jsontext import encode_text, render_event
 from surecall.protocols.base import WireError
 from surecall.protocols.call_ids import CallIds
-from surecall.protocols.server import error_text, finish_of, name_text, new_id, status_of
+from surecall.protocols.server import (
+    error_reasons,
+    error_text,
+    finish_of,
+    name_text,
+    new_id,
+    status_of,
+)
 from surecall.protocols.substitutes import stand_in_object
 from surecall.records import RawCall, Reply, Usage
 
@@ -50,7 +57,7 @@ def render_error(error: SurecallError) -> WireError:
     status = status_of(error)
     name = _STATUSES.get(status, "INTERNAL" if status >= 500 else "FAILED_PRECONDITION")
     fields = {"code": status, "message": error_text(error), "status": name}
-    return WireError(status, {"error": fields})
+    return WireError(status, {"error": {**fields, **error_reasons(error)}})
 
 
 class GeminiStreamWriter:

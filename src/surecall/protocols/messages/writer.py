@@ -10,6 +10,7 @@ from surecall.protocols.base import WireError
 from surecall.protocols.call_ids import CallIds
 from surecall.protocols.server import (
     ERROR_TYPES,
+    error_reasons,
     error_text,
     finish_of,
     name_text,
@@ -55,7 +56,7 @@ def render_error(error: SurecallError) -> WireError:
     status = status_of(error)
     kind = "api_error" if status >= 500 else "invalid_request_error"
     fields = {"type": _ERROR_TYPES.get(status, kind), "message": error_text(error)}
-    return WireError(status, {"type": "error", "error": fields})
+    return WireError(status, {"type": "error", "error": {**fields, **error_reasons(error)}})
 
 
 def _call_ids(reply_id: str | None) -> CallIds:

@@ -1,7 +1,7 @@
 // Charts draw shapes only; their words and figures are HTML beside them.
 
-const READ = ["clean", "repaired", "reasked", "refused"];
-const WRONG = ["refused", "reasked", "repaired"];
+const READ = ["clean", "repaired", "reasked", "unrepaired", "refused"];
+const WRONG = ["refused", "unrepaired", "reasked", "repaired"];
 const MIN_REPLIES = 30;
 const LIMIT = 0.1;
 
@@ -89,7 +89,7 @@ function timeChart(data) {
   return h("section", { class: "plot", "aria-label": "Outcomes over time" },
     h("p", { class: "t" }, `Share of replies that were not clean, by ${per}`),
     h("div", { class: "y", "aria-hidden": "true" }, ticks),
-    s("svg", { role: "img", "aria-label": `Share of refused, re-asked and repaired replies by ${per}${highest}` }, grid(4), shares),
+    s("svg", { role: "img", "aria-label": `Share of refused, unrepaired, re-asked and repaired replies by ${per}${highest}` }, grid(4), shares),
     h("p", { class: "t" }, `Replies by ${per}`),
     h("div", { class: "y", "aria-hidden": "true" }, h("span", {}, whole(most)), h("span", {}, "0")),
     s("svg", { class: "short", role: "img", "aria-label": `Replies by ${per}, at most ${whole(most)}` }, grid(1), slots.map(

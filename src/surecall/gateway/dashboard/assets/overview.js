@@ -54,7 +54,7 @@ function findFinding(data, range) {
   const went = replies
     ? [
         h("b", {}, percent(total.clean / replies)), ` of ${replies === 1 ? "1 reply was" : `${whole(replies)} replies were`} clean in ${range.last}; surecall set `,
-        h("b", {}, percent((total.repaired + total.reasked) / replies)), " right and refused ", h("b", {}, percent(total.refused / replies)), ".",
+        h("b", {}, percent((total.repaired + total.reasked) / replies)), " right, refused ", h("b", {}, percent(total.refused / replies)), " and delivered ", h("b", {}, percent(total.unrepaired / replies)), " unrepaired.",
       ]
     : [`No reply was read in ${range.last}.`];
   const who = changed && [name(changed.model), " via ", name(changed.upstream)];
@@ -189,7 +189,7 @@ function drawParsing(data) {
       h("span", {}, mark("changed", "changed", "after surecall"), " ", shareText(after)),
     ),
     parseChart(data),
-    h("p", { class: "caption" }, `With 95${THIN}% bands. What does not parse after surecall was refused; it never reached a tool.`),
+    h("p", { class: "caption" }, `With 95${THIN}% bands. What does not parse after surecall was refused, or left to the check of a client that runs a loop; no call that was cut was delivered.`),
   );
 }
 

@@ -53,6 +53,7 @@ function requestTitle(data) {
   if (data.outcome === "clean") return data.calls ? `Clean: ${got}` : "Clean: text without a call";
   if (data.outcome === "repaired") return `Repaired: ${got}`;
   if (data.outcome === "reasked") return `Re-asked${data.steps ? ` ${times}` : ""}${data.changes.length ? ", then repaired" : ""}: ${got}`;
+  if (data.outcome === "unrepaired") return [data.calls ? `Unrepaired: the client got ${countOf(data.calls, "call")}` : "Unrepaired: the client got text", reason ? [", ", code(reason)] : ""];
   if (data.outcome === "refused") return ["Refused: nothing was run", reason ? [", ", code(reason)] : ""];
   if (data.outcome === "failed") return ["No reply", reason ? [": ", code(reason)] : ""];
   return "Passed on untouched";

@@ -2,7 +2,7 @@
 
 const FIELDS = ["range", "since", "until", "model", "upstream", "outcome", "code", "status", "key"];
 const LIST_KEY = "surecall-list";
-const STATUSES = ["200", "4xx", "400", "401", "404", "429", "5xx", "502", "503"];
+const STATUSES = ["200", "4xx", "400", "401", "404", "422", "429", "5xx", "502", "503"];
 
 function requestsPage() {
   const query = new URLSearchParams(location.search);
@@ -148,6 +148,7 @@ function describe(row) {
   const more = (items) => (items.length > 3 ? ` and ${items.length - 3} more` : "");
   if (row.client_closed) return "The client left";
   if (row.outcome === "failed") return row.error_code ? code(row.error_code) : "No reply";
+  if (row.outcome === "unrepaired") return row.codes.length ? [list(row.codes), "; not repaired"] : "Not repaired";
   if (row.outcome === "refused") return row.codes.length ? [list(row.codes), more(row.codes)] : code(row.error_code || "REFUSED");
   if (row.outcome === "reasked") return row.codes.length ? [list(row.codes), "; asked again"] : "Asked again";
   if (row.outcome === "repaired") return row.rules.length ? [list(row.rules), more(row.rules)] : "Repaired";
