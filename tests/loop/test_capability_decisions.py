@@ -1,6 +1,7 @@
 """Every capability decides something that can be seen from outside."""
 
 import asyncio
+import json
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -10,9 +11,13 @@ import pytest
 
 import surecall
 from surecall.errors import SurecallError
+from surecall.exchange import ClientRequest, Policy, Route
+from surecall.exchange.prepare import Preparation
+from surecall.jsontext import encode
 from surecall.loop import Options, PromptRunner, Session, make_plan
 from surecall.loop.replay import replay_trace
-from surecall.profiles import Capabilities, Findings
+from surecall.profiles import Capabilities, Findings, resolve_capabilities
+from surecall.protocols import find_protocol
 from surecall.records import Message, ModelRequest, TextDelta, ToolSpec, WireRequest
 from surecall.transport import ScriptedTransport
 
@@ -193,6 +198,32 @@ class Decision:
     seen: tuple[tuple[Any, object], ...]
 
 
+def sent_for_clients(body: dict[str, Any], **can: Any) -> dict[str, Any]:
+    """Return what the request of a client becomes."""
+    route = Route.of(find_protocol("chat_completions"), "m", resolve_capabilities(None, "m", can))
+    request = ClientRequest.parse("chat_completions", encode({"model": "m", **body}))
+    return json.loads(Preparation(request, route, Policy()).first().body)
+
+
+async def roles_for_clients(**can: Any) -> str:
+    """Return the roles that are sent of a conversation in which many are used."""
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    roles = ("developer", "user", "tool", "user", "user")
+    messages = [{"role": role, "content": role} for role in roles]
+    messages[2]["tool_call_id"] = "c"
+    messages.insert(2, {"role": "assistant", "content": None, "tool_calls": [call]})  # type: ignore[dict-item]
+    sent = sent_for_clients({"messages": messages}, **can)["messages"]
+    return " ".join(item["role"] for item in sent if not item.get("tool_calls"))
+
+
+async def names_for_clients(value: list[str]) -> list[str]:
+    """Return which of two members are sent that only some providers know."""
+    messages = [{"role": "user", "content": "hi"}]
+    body = {"messages": messages, "top_k": 1, "store": True}
+    sent = sent_for_clients(body, request_fields=value)
+    return sorted(sent.keys() - {"messages", "model"})
+
+
 DECISIONS = [
     Decision("supports_tool_use", has_tools, ((True, True), (False, False))),
     Decision("supports_parallel_tools", most_at_once, ((True, 4), (False, 1))),
@@ -233,6 +264,26 @@ DECISIONS = [
             ("max_tokens", {"max_tokens": 9}),
             ("max_completion_tokens", {"max_completion_tokens": 9}),
         ),
+    ),
+    Decision(
+        "takes_developer",
+        lambda value: roles_for_clients(takes_developer=value),
+        ((True, "developer user tool user"), (False, "system user tool user")),
+    ),
+    Decision(
+        "takes_repeated_roles",
+        lambda value: roles_for_clients(takes_repeated_roles=value),
+        ((True, "system user tool user user"), (False, "system user tool user")),
+    ),
+    Decision(
+        "takes_user_after_result",
+        lambda value: roles_for_clients(takes_user_after_result=value),
+        ((True, "system user tool user"), (False, "system user tool assistant user")),
+    ),
+    Decision(
+        "request_fields",
+        names_for_clients,
+        ((["top_k"], ["top_k"]), (["store"], ["store"]), (["*"], ["store", "top_k"])),
     ),
 ]
 

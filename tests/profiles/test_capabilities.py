@@ -22,6 +22,13 @@ class Case:
     """Only what is not the default."""
 
 
+FIELDS_OF_REQUESTS = {
+    "request_fields",
+    "takes_developer",
+    "takes_repeated_roles",
+    "takes_user_after_result",
+}
+"""What endpoints take of the requests of other clients; it has a test of its own."""
 NEW_LIMIT = {"max_tokens_field": "max_completion_tokens"}
 CASES = (
     Case("nothing-known", None, None),
@@ -56,13 +63,44 @@ def test_what_the_catalog_says(case: Case) -> None:
     """Defaults, then the provider, then rules about the model."""
     found = resolve_capabilities(case.provider, case.model).capabilities
     default = Capabilities()
-    names = Capabilities.__struct_fields__
+    names = [name for name in Capabilities.__struct_fields__ if name not in FIELDS_OF_REQUESTS]
     differs = {
         name: getattr(found, name)
         for name in names
         if getattr(found, name) != getattr(default, name)
     }
     assert differs == case.differs
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "taken", "fields"),
+    [
+        (None, "m", (False, False, False), {"top_k": True, "store": False, "user": True}),
+        ("openai", "gpt-5", (True, True, True), {"top_k": False, "store": True, "metadata": True}),
+        ("azure", "own", (True, True, True), {"top_k": False, "prompt_cache_key": True}),
+        ("openrouter", "x/y", (False, True, True), {"cache_control": True, "store": False}),
+        ("groq", "m", (False, False, False), {"top_k": False, "user": True}),
+        ("mistral", "small", (False, False, False), {"metadata": True, "user": False}),
+        ("ollama", "qwen3:4b", (False, False, True), {"store": False, "top_k": True}),
+        ("vllm", "own", (False, False, False), {"cache_control": False}),
+    ],
+)
+def test_what_endpoints_take_of_requests(
+    provider: str | None, model: str, taken: tuple[bool, ...], fields: dict[str, bool]
+) -> None:
+    """Little where nothing is known, and all that is known to be taken."""
+    found = resolve_capabilities(provider, model).capabilities
+    turns = (found.takes_developer, found.takes_repeated_roles, found.takes_user_after_result)
+    assert turns == taken
+    assert {name: name in found.request_fields for name in fields} == fields
+
+
+@pytest.mark.parametrize("model", ["mistral-small", "Ministral-3-14B", "x/mixtral-8x7b:free"])
+def test_some_models_want_ids_of_their_own_and_turns_that_alternate(model: str) -> None:
+    """Whoever serves them, their template is the same."""
+    found = resolve_capabilities(None, model)
+    assert found.capabilities.tool_id_pattern == "^[a-zA-Z0-9]{9}$"
+    assert found.origins["takes_user_after_result"].startswith("rule:")
 
 
 def test_the_defaults_are_conservative() -> None:
@@ -115,6 +153,10 @@ def test_every_field_says_where_it_comes_from() -> None:
         "fit_separation": "default",
         "fit_threshold": "default",
         "max_tokens_field": "default",
+        "takes_developer": "default",
+        "takes_repeated_roles": "provider:openrouter",
+        "takes_user_after_result": "rule:minimax_turns",
+        "request_fields": "provider:openrouter",
     }
     assert resolved.capabilities.context_window_tokens == 9000
 

@@ -68,9 +68,10 @@ class Recognizer:
         key = (protocol.name, host, model)
         route = self._routes.get(key)
         if route is None:
-            found = resolve_capabilities(
-                Catalog.builtin().provider_at(host), model, overrides=self._capabilities
-            )
+            provider = Catalog.builtin().provider_at(host)
+            # The program wrote the request for an endpoint that it knows better than anybody.
+            taken = {"request_fields": ("*",)} if provider is None else {}
+            found = resolve_capabilities(provider, model, overrides={**taken, **self._capabilities})
             route = Route.of(protocol, model, found)
             if len(self._routes) >= _MAX_ROUTES:
                 self._routes.pop(next(iter(self._routes)))

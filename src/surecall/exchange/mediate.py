@@ -85,7 +85,11 @@ async def mediate(
                 clean = read_clean(
                     request, sent.body, policy.limits, text_formats=policy.text_formats
                 )
-            if clean is not None and _needs_nothing(clean, sent, request, policy, echoes):
+            if (
+                clean is not None
+                and not asked.losses
+                and _needs_nothing(clean, sent, request, policy, echoes)
+            ):
                 return Delivered(
                     status=sent.status,
                     body=sent.body,

@@ -94,13 +94,11 @@ class Route(Struct, frozen=True, kw_only=True):
 
     @property
     def takes_bytes(self) -> bool:
-        """Whether the endpoint is known to demand nothing of a conversation."""
-        wanted = self.capabilities
-        return (
-            self.strategy == "native"
-            and not self.known
-            and wanted.tool_id_pattern is None
-            and not wanted.needs_reasoning_echo
+        """Whether the endpoint is known to demand nothing of a conversation without calls."""
+        return self.strategy == "native" and not (
+            self.lacks("supports_parallel_tools")
+            or self.capabilities.needs_reasoning_echo
+            or (self.lacks("allows_midturn_system") and self.protocol.name != "chat_completions")
         )
 
     def lacks(self, capability: str) -> bool:

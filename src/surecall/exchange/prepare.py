@@ -17,6 +17,7 @@ from surecall.protocols.substitutes import name_limit
 from surecall.protocols.translate import part_features
 from surecall.records import Defect, Message, ModelRequest, Receipt, WireRequest
 
+from .chat_requests import fit_chat
 from .history import LIST_KEYS, EchoCache, repair_body, repair_history
 from .policy import Policy, Route
 from .request import ClientRequest, add_members, replace_model
@@ -77,7 +78,17 @@ def pass_on(request: ClientRequest, route: Route) -> Asked | None:
     """Return a request that needs nothing but perhaps another model; `None` for any other."""
     if request.protocol.name != route.protocol.name or not route.takes_bytes or request.has_calls:
         return None
-    return Asked(body=request.body_for(route.model, route.request_defaults))
+    return _fit(Asked(body=request.body_for(route.model, route.request_defaults)), route)
+
+
+def _fit(asked: Asked, route: Route, *, is_translated: bool = False) -> Asked:
+    """Return a request as its endpoint takes it, with what had to be left out."""
+    if route.protocol.name != "chat_completions":
+        return asked
+    body, losses = fit_chat(asked.body, route, is_translated=is_translated)
+    if body is asked.body:
+        return asked
+    return replace(asked, body=body, losses=tuple(sorted({*asked.losses, *losses})))
 
 
 class Preparation:
@@ -162,7 +173,7 @@ class Preparation:
         written = encode(body)
         if self._route.request_defaults:
             written = add_members(written, self._route.request_defaults)
-        return Asked(
+        made = Asked(
             body=written,
             mode=mode,
             is_own=self._is_same and mode == "native",
@@ -171,6 +182,10 @@ class Preparation:
             receipts=self._receipts,
             offered=None if forced_tool is None else frozenset({forced_tool}),
         )
+        return self._fit(made)
+
+    def _fit(self, asked: Asked) -> Asked:
+        return _fit(asked, self._route, is_translated=not self._is_same)
 
     def continue_from(
         self,
@@ -199,8 +214,8 @@ class Preparation:
         elif isinstance(items, dict):
             items = [as_fields(items)]
         messages = tuple(_rename(message, first.renamed) for message in follow_up)
-        if self._route.capabilities.tool_id_pattern is not None:
-            shape = find_id_shape(self._route.capabilities.tool_id_pattern)
+        if (pattern := self._rules().id_pattern) is not None:
+            shape = find_id_shape(pattern)
             messages = pair_calls(messages, shape.open())
         added = self._render_messages(messages, key) if messages else []
         document = {**document, key: [*as_list(items), *added]}
@@ -209,7 +224,7 @@ class Preparation:
             document = {name: item for name, item in document.items() if name not in dropped}
         if forced_tool is not None:
             document |= self._render_choice(first.renamed.get(forced_tool, forced_tool))
-        return replace(first, body=encode(document))
+        return self._fit(replace(first, body=encode(document)))
 
     def ask_for_one(self, first: Asked) -> Asked:
         """Prepare the same request for one reply only."""
@@ -259,7 +274,7 @@ class Preparation:
             body = replace_model(body, route.model)
         if route.request_defaults:
             body = add_members(body, route.request_defaults)
-        return Asked(body=body, receipts=receipts)
+        return self._fit(Asked(body=body, receipts=receipts))
 
     def _understand(self) -> ModelRequest:
         """Return the client's request with its history mended, understood."""
@@ -295,12 +310,14 @@ class Preparation:
         return not is_chat or bool(self._route.capabilities.needs_reasoning_echo)
 
     def _rules(self) -> HistoryRules:
+        """Return what is done to a conversation before it is rendered; chat is fitted after it."""
         capabilities = self._route.capabilities
+        is_chat = self._route.protocol.name == "chat_completions"
         return HistoryRules(
             one_call_each=self._route.lacks("supports_parallel_tools"),
-            system_first=self._route.lacks("allows_midturn_system"),
+            system_first=self._route.lacks("allows_midturn_system") and not is_chat,
             echo_reasoning=bool(capabilities.needs_reasoning_echo),
-            id_pattern=capabilities.tool_id_pattern,
+            id_pattern=None if is_chat else capabilities.tool_id_pattern,
         )
 
     def _needs_records(self) -> bool:

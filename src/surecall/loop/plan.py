@@ -62,8 +62,14 @@ _OUTPUT_OPTIONS = (
     "structured_request_overrides",
 )
 _LATER_CAPABILITIES = _DEFAULT_CAPABILITIES.keys() - frozenset(_CAPABILITIES_OF_2.split())
-_SPELLINGS = ("max_tokens_field",)
-"""Capabilities that only decide what something is called on the wire: the run is the same."""
+_SPELLINGS = (
+    "max_tokens_field",
+    "request_fields",
+    "takes_developer",
+    "takes_repeated_roles",
+    "takes_user_after_result",
+)
+"""Capabilities that only decide how something is written on the wire: the run is the same."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):

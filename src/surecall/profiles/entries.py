@@ -102,7 +102,8 @@ EmptyArguments = Literal["object", "blank", "null", "missing", "unknown"]
 class Capabilities(Struct, frozen=True, kw_only=True):
     """What a model at a provider can do; the defaults are what is safe to assume.
 
-    Every field decides something about a run. What is only worth knowing is in `Findings`.
+    Every field decides something about a run, or about the requests of other clients. What is only
+    worth knowing is in `Findings`.
     """
 
     supports_tool_use: bool = True
@@ -115,7 +116,8 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     """Regular expression that call ids must match as a whole, when the provider demands one."""
     allows_midturn_system: bool = False
     """Whether a system message may stand behind other messages. Where this is known to be false,
-    such a message is sent in the same place as one of the user."""
+    such a message is sent in the same place as one of the user; for other clients, to chat
+    completions, wherever it is not known to be true."""
     json_object: bool = True
     """Whether `response_format` may ask for a JSON object."""
     json_schema: bool = False
@@ -145,6 +147,25 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     help; `fit_gate="auto"` asks only then."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """What the limit of a reply is called in chat completions."""
+    takes_developer: bool = False
+    """Whether chat completions may have the role `developer`; if not, it is sent as `system`. Who
+    takes it takes system messages behind others as well."""
+    takes_repeated_roles: bool = False
+    """Whether messages of one role may follow each other in chat completions; if not, they are
+    joined."""
+    takes_user_after_result: bool = False
+    """Whether a message of the user may follow a result in chat completions. Where this is known
+    to be false, a short message of the assistant goes between them."""
+    request_fields: tuple[str, ...] = (
+        "reasoning",
+        "reasoning_content",
+        "reasoning_details",
+        "reasoning_effort",
+        "top_k",
+        "user",
+    )
+    """Which members of chat completions are taken of those that only some providers know; `*`
+    means all. Members that belong to no provider in particular are always sent."""
 
 
 class Findings(Struct, frozen=True, kw_only=True):
