@@ -16,6 +16,7 @@ __all__ = [
     "MAX_OUTPUT_BYTES",
     "MAX_PATCH_BYTES",
     "MAX_PATCH_OPERATIONS",
+    "MAX_REPORTED_TOKENS",
     "MAX_SCHEMA_DEPTH",
     "MAX_SERVER_TOOLS",
     "MAX_TOOL_DESCRIPTION_CHARACTERS",
@@ -68,6 +69,9 @@ MAX_BODY_BYTES: Final = 32 * MIB
 """A request or an answer over HTTP, decompressed."""
 MAX_LINE_BYTES: Final = 16 * MIB
 """One line of a stream."""
+
+MAX_REPORTED_TOKENS: Final = 100_000_000
+"""Tokens of one kind that a provider says it used for one request; no model reads or makes more."""
 
 MAX_WORKSPACE_PART_BYTES: Final = MIB
 """The facts, the draft or the ui state of a workspace, as JSON."""

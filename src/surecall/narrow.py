@@ -3,6 +3,8 @@
 from collections.abc import Container, Iterable, Mapping
 from typing import Any, cast
 
+from surecall.limits import MAX_REPORTED_TOKENS
+
 __all__ = ["as_fields", "as_list", "count_or_none", "other_fields", "pick_fields", "text_or_none"]
 
 
@@ -22,8 +24,8 @@ def text_or_none(value: Any) -> str | None:
 
 
 def count_or_none(value: Any) -> int | None:
-    """Return the value when it is a whole number from zero on."""
-    return value if type(value) is int and value >= 0 else None
+    """Return the value when it is a number of tokens that one request may have."""
+    return value if type(value) is int and 0 <= value <= MAX_REPORTED_TOKENS else None
 
 
 def other_fields(fields: Mapping[str, Any], known: Container[str]) -> dict[str, Any]:

@@ -1,6 +1,9 @@
 """Who gets in: keys and roles on every route, hosts and origins, headers, and addresses."""
 
 import hashlib
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +15,11 @@ from surecall.gateway.connection import _render_head
 from surecall.gateway.dashboard.shell import list_assets
 from surecall.gateway.endpoints import ENDPOINTS
 from surecall.gateway.keys import Keyring
-from surecall.gateway.settings import load_settings
+from surecall.gateway.settings import RELAYED_PATHS, load_settings
 
 from .harness import (
+    Served,
+    Stub,
     ask,
     chat,
     completion,
@@ -25,6 +30,7 @@ from .harness import (
     serve_stubbed,
 )
 
+PREFIXES = ("/v1", "/v1beta", "/v1alpha")
 KEYS = {role: f"virtual-{role}-key-0123456789" for role in ("call", "read-only", "admin")}
 NAMES = {
     "{model}": "m",
@@ -54,36 +60,105 @@ def bodies(path: str) -> Any:
     return {"model": "m", "messages": said, "input": "Hi", "max_tokens": 9}
 
 
-async def test_every_route_asks_for_a_key_with_the_right_role(tmp_path: Path) -> None:
-    """Each route, without a key, with one nobody knows, and with one of each role."""
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+RELAYED = {
+    *(("POST", f"/v1/{path}") for path in RELAYED_PATHS),
+    *(("POST", f"/v1beta/{path}") for path in RELAYED_PATHS),
+    *(("GET", f"{prefix}/models/{name}") for prefix in PREFIXES for name in ("m", "a/m")),
+    *(
+        ("POST", f"{prefix}/models/m:{act}")
+        for prefix in PREFIXES
+        for act in ("batchEmbedContents", "countTokens", "embedContent")
+    ),
+    *(
+        ("POST", f"{prefix}/models/m:{act}")
+        for prefix in PREFIXES
+        for act in ("generateContent", "streamGenerateContent?alt=sse")
+    ),
+}
+"""What a key that may call reaches at the upstream, besides the endpoints with a path of their own:
+all else is not for keys of the gateway."""
+OTHERS = [
+    f"{prefix}/{path}"
+    for prefix in PREFIXES
+    for path in (
+        *("assistants", "batches", "batches/b1/cancel", "chat/completions/c1", "containers"),
+        *("embeddings/", "embeddings/x", "files", "files/f1", "fine_tuning/jobs", "keys"),
+        *("models/m:asyncBatchEmbedContent", "models/m:predict", "models/m%3Apredict"),
+        *("organization/users", "responses/r1", "responses/r1/cancel", "threads"),
+        *("tunedModels", "tunedModels/t1", "tunedModels/t1/permissions", "uploads", "users"),
+    )
+]
+
+
+def fill(path: str) -> str:
+    """Return a path of the list of endpoints that can be asked for."""
+    for name, value in NAMES.items():
+        path = path.replace(name, value)
+    return path
+
+
+def roles_by_place() -> dict[tuple[str, str], set[str]]:
+    """Return who may do what, for every place that needs a key."""
+    table = {place: {"call", "admin"} for place in RELAYED}
+    for endpoint in ENDPOINTS:
+        if endpoint.role is not None and endpoint.kind != "relay":
+            path = fill(endpoint.path)
+            path += "?alt=sse" if path.endswith("streamGenerateContent") else ""
+            table[endpoint.method, path] = {endpoint.role, "admin"}
+    return table
+
+
+async def test_every_method_of_every_path_asks_for_a_key_with_the_right_role(
+    tmp_path: Path,
+) -> None:
+    """Each, without a key, with one nobody knows, and with one of each role: an allow list."""
+    table = roles_by_place()
+    open_to_all = {fill(item.path) for item in ENDPOINTS if item.role is None}
+    paths = dict.fromkeys([*(path for _, path in table), *OTHERS])
+    wrong: list[tuple[Any, ...]] = []
+    async with serve_stubbed(tmp_path, [reply(completion())], text=key_tables()) as (served, stub):
+        for path in paths:
+            if path in open_to_all:
+                continue
+            for method in METHODS:
+                body = bodies(path) if method in {"POST", "PUT", "PATCH"} else None
+                may = table.get((method, path), set())
+                for role, key in {"": "", "unknown": "virtual-call-key-012345678X", **KEYS}.items():
+                    asked = len(stub.heads)
+                    headers = {"x-api-key": key} if key else {}
+                    status = (await ask(served, method, path, body, headers)).status
+                    if role in may:
+                        right = status not in {401, 403, 405}
+                    else:
+                        refusals = {403, 404, 405} if role in KEYS else {401, 404, 405}
+                        right = status in refusals and len(stub.heads) == asked
+                    if not right:
+                        wrong.append((method, path, role, status))
+        sent = "".join(stub.heads)
+    assert wrong == []
+    assert "virtual-" not in sent
+
+
+async def test_nothing_else_is_open_without_a_key(tmp_path: Path) -> None:
+    """Pages and signs of life; acts ask for the token of a page."""
     async with serve_stubbed(tmp_path, [reply(completion())], text=key_tables()) as (served, stub):
         for endpoint in ENDPOINTS:
-            path = endpoint.path
-            for name, value in NAMES.items():
-                path = path.replace(name, value)
-            body = bodies(path) if endpoint.method in {"POST", "PUT", "PATCH"} else None
-            if endpoint.path.endswith("streamGenerateContent"):
-                path += "?alt=sse"
             if endpoint.role is None:
-                # Signing in and out ask for the token of a page, as every act without a key.
                 expected = 403 if endpoint.method == "POST" else 200
-                assert (await ask(served, endpoint.method, path, body)).status == expected
-                continue
-            asked = len(stub.heads)
-            for key in (None, "virtual-call-key-012345678X", "", KEYS["call"].upper()):
-                headers = {} if key is None else {"authorization": f"Bearer {key}"}
-                answer = await ask(served, endpoint.method, path, body, headers)
-                assert answer.status == 401, endpoint
-            for role, key in KEYS.items():
-                answer = await ask(served, endpoint.method, path, body, {"x-api-key": key})
-                if role not in (endpoint.role, "admin"):
-                    assert answer.status == 403, (endpoint, role)
-                    assert len(stub.heads) == asked
-                else:
-                    assert answer.status not in (401, 403), (endpoint, role, answer.body)
-                    asked = len(stub.heads)
-        sent = "".join(stub.heads)
-        assert "virtual-" not in sent
+                body = {} if endpoint.method == "POST" else None
+                answer = await ask(served, endpoint.method, fill(endpoint.path), body)
+                assert answer.status == expected, endpoint
+        assert not stub.heads
+
+
+async def test_a_key_in_the_address_stays_here(tmp_path: Path) -> None:
+    """However its name is written."""
+    async with serve_stubbed(tmp_path, [reply({})], text=key_tables()) as (served, stub):
+        for name in ("key", "k%65y", "%6Bey"):
+            path = f"/v1/models/m?a=1&{name}={KEYS['call']}&b=2"
+            assert (await ask(served, "GET", path)).status == 200
+            assert "GET /v1/models/m?a=1&b=2 " in stub.heads[-1]
 
 
 async def test_a_virtual_key_is_replaced_by_the_upstreams(
@@ -195,7 +270,8 @@ async def test_virtual_keys_are_held_to_the_listed_paths(
     """Whether or not the upstream has a key of its own; what is listed is relayed."""
     monkeypatch.setenv("STUB_KEY", UPSTREAM_KEY)
     async with serve_stub([reply({"data": []})]) as stub:
-        text = f'relay_paths = ["embeddings", "batches"]\n[upstreams.stub]\nurl = "{stub.url}"\n'
+        paths = '["embeddings", "batches", "DELETE files"]'
+        text = f'relay_paths = {paths}\n[upstreams.stub]\nurl = "{stub.url}"\n'
         settings = make_settings(tmp_path, f"{text}{own}\n{key_tables()}")
         async with serve_gateway(settings) as served:
             headers = {"authorization": f"Bearer {KEYS['admin']}"}
@@ -205,7 +281,11 @@ async def test_virtual_keys_are_held_to_the_listed_paths(
             assert not stub.heads
             for path in ("batches", "models/m"):
                 assert (await ask(served, "GET", f"/v1/{path}", None, headers)).status == 200
-            assert len(stub.heads) == 2
+            assert (await ask(served, "POST", "/v1/batches", {}, headers)).status == 200
+            assert (await ask(served, "DELETE", "/v1/files", None, headers)).status == 200
+            for method, path in (("DELETE", "batches"), ("GET", "embeddings"), ("POST", "files")):
+                assert (await ask(served, method, f"/v1/{path}", None, headers)).status == 403
+            assert len(stub.heads) == 4
 
 
 async def test_budgets_and_rates_end_in_429(tmp_path: Path) -> None:
@@ -242,17 +322,87 @@ async def test_budgets_and_rates_end_in_429(tmp_path: Path) -> None:
         ("/v1/embeddings", b'{"model": "big", "input": NaN}'),
         ("/v1beta/models/big:countTokens", b'{"model": "m", "contents": []}'),
         ("/v1beta/models/m:batchEmbedContents", b'{"requests": [{"model": "models/big"}]}'),
+        ("/v1beta/models/m:countTokens", b'{"generateContentRequest": {"model": "models/big"}}'),
+        ("/v1beta/models/%62ig:countTokens", b'{"contents": []}'),
+        ("/v1/chat/completions", b'{"model": "m", "MODEL": "big", "messages": []}'),
+        ("/v1/chat/completions", b'{"model": "m", "models": ["m", "big"], "messages": []}'),
+        (
+            "/v1/chat/completions",
+            b'{"model": "m", "messages": [], "fallbacks": [{"model": "big"}]}',
+        ),
+        (
+            "/v1/responses",
+            b'{"model": "m", "input": "x", "tools": [{"type": "t", "model": "big"}]}',
+        ),
+        ("/v1/embeddings", b'{"input": "x"}'),
+        ("/v1/embeddings", b'{"input": "x", "model": null}'),
+        ("/v1/embeddings", b'{"input": "x", "model": ["m", "big"]}'),
+        ("/v1/embeddings?model=big", b'{"input": "x", "model": "m"}'),
+        ("/v1/embeddings?mod%65l=big", b'{"input": "x"}'),
+        ("/v1/embeddings", b""),
+        ("/v1/embeddings", b"[]"),
+        ("/v1/batches", b'{"input_file_id": "f1", "endpoint": "/v1/chat/completions"}'),
+        ("/v1/batches", b'{"model": "m"}\n{"model": "big"}'),
+        ("/v1/messages/batches", b'{"requests": [{"params": {"model": "big"}}]}'),
+        (
+            "/v1/audio/transcriptions",
+            b'--x\r\ncontent-disposition: form-data; name="model"\r\n\r\nm',
+        ),
     ],
 )
 async def test_a_key_for_some_models_gets_no_other(path: str, body: bytes, tmp_path: Path) -> None:
     """Not by naming two of them, in whatever place an endpoint may look."""
-    family = 'protocol = "gemini"\n' if ":" in path else ""
-    text = family + key_tables(call='models = ["m"]')
     header = {"authorization": f"Bearer {KEYS['call']}", "content-type": "application/json"}
-    async with serve_stubbed(tmp_path, [reply(completion())], text=text) as (served, stub):
+    if body.startswith(b"--x"):
+        header["content-type"] = "multipart/form-data; boundary=x"
+    async with serve_limited(path, tmp_path) as (served, stub):
         got = await ask(served, "POST", path, body, header)
         assert got.status == 403
         assert not stub.heads
+
+
+@asynccontextmanager
+async def serve_limited(path: str, folder: Path) -> AsyncIterator[tuple[Served, Stub]]:
+    """Serve a gateway with a key for one model, which relays more than it does by default."""
+    relayed = [*RELAYED_PATHS, "batches", "messages/batches", "audio/transcriptions", "GET files"]
+    async with serve_stub([reply(completion())]) as stub:
+        text = f'relay_paths = {relayed}\n[upstreams.stub]\nurl = "{stub.url}"\nprobe = "off"\n'
+        family = "gemini" if ":" in path else "messages" if "/messages" in path else ""
+        text += f'protocol = "{family or "chat_completions"}"\n'
+        settings = make_settings(folder, text + key_tables(call='models = ["m"]'))
+        async with serve_gateway(settings, facts=folder / "facts.db") as served:
+            yield served, stub
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/embeddings", b'{"input": "x", "model": "m"}'),
+        ("/v1/embeddings?model=m", b'{"input": "x"}'),
+        ("/v1/messages/batches", b'{"requests": [{"params": {"model": "m", "messages": []}}]}'),
+        ("/v1beta/models/%6D:countTokens", b'{"contents": [{"parts": [{"text": "model"}]}]}'),
+        ("/v1beta/models/m:countTokens", b'{"generateContentRequest": {"model": "models/m"}}'),
+        (
+            "/v1/messages/count_tokens",
+            json.dumps(
+                {
+                    "model": "m",
+                    "messages": [
+                        {"role": "assistant", "content": [{"input": {"model": "T"}, "id": "c"}]}
+                    ],
+                    "tools": [{"name": "f", "input_schema": {"default": {"model": "T"}}}],
+                }
+            ).encode(),
+        ),
+    ],
+)
+async def test_a_key_for_a_model_may_ask_for_it(path: str, body: bytes, tmp_path: Path) -> None:
+    """Wherever it is named; what the model reads may have the word as well."""
+    header = {"authorization": f"Bearer {KEYS['call']}", "content-type": "application/json"}
+    async with serve_limited(path, tmp_path) as (served, stub):
+        got = await ask(served, "POST", path, body, header)
+        assert got.status == 200, got.body
+        assert len(stub.heads) == 1
 
 
 async def test_reloading_needs_an_admin_key(tmp_path: Path) -> None:

@@ -5,16 +5,20 @@ looked at closely. What is called clean here, the full reading takes without a c
 """
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from surecall.jsontext import decoder_of
+from surecall.limits import MAX_REPORTED_TOKENS
 from surecall.reading import ReadingLimits
 from surecall.records import Usage
 
 from .checks import Checks
 from .request import ClientRequest
+
+_Tokens = Annotated[int, Meta(ge=0, le=MAX_REPORTED_TOKENS)]
+"""Other counts are looked at closely, as whatever else is odd."""
 
 
 class Clean(NamedTuple):
@@ -86,9 +90,9 @@ class _Choice(Struct):
 
 
 class _ChatUsage(Struct):
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    total_tokens: int = 0
+    prompt_tokens: _Tokens = 0
+    completion_tokens: _Tokens = 0
+    total_tokens: _Tokens = 0
 
 
 class _Completion(Struct):
@@ -175,10 +179,10 @@ class _Block(Struct):
 
 
 class _MessagesUsage(Struct):
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
+    input_tokens: _Tokens = 0
+    output_tokens: _Tokens = 0
+    cache_read_input_tokens: _Tokens | None = None
+    cache_creation_input_tokens: _Tokens | None = None
 
 
 class _AnthropicMessage(Struct):
@@ -244,9 +248,9 @@ class _Item(Struct):
 
 
 class _ResponsesUsage(Struct):
-    input_tokens: int = 0
-    output_tokens: int = 0
-    total_tokens: int = 0
+    input_tokens: _Tokens = 0
+    output_tokens: _Tokens = 0
+    total_tokens: _Tokens = 0
 
 
 class _Response(Struct):
@@ -314,10 +318,10 @@ class _Candidate(Struct):
 
 
 class _GeminiUsage(Struct):
-    promptTokenCount: int = 0  # noqa: N815 - the name on the wire
-    candidatesTokenCount: int = 0  # noqa: N815 - the name on the wire
-    totalTokenCount: int = 0  # noqa: N815 - the name on the wire
-    thoughtsTokenCount: int = 0  # noqa: N815 - the name on the wire
+    promptTokenCount: _Tokens = 0  # noqa: N815 - the name on the wire
+    candidatesTokenCount: _Tokens = 0  # noqa: N815 - the name on the wire
+    totalTokenCount: _Tokens = 0  # noqa: N815 - the name on the wire
+    thoughtsTokenCount: _Tokens = 0  # noqa: N815 - the name on the wire
 
 
 class _Generated(Struct):

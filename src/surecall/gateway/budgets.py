@@ -6,6 +6,7 @@ only known when a request is over: those of the requests under way may go beyond
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -21,13 +22,58 @@ _MAX_REQUESTS: Final = 100
 _SETTLE_S: Final = 0.25
 _IDLE_S: Final = 5.0
 
+_SLEW_S: Final = 1.0
+"""How much a clock may be put right at once without being taken for set."""
+_BELIEVED_AFTER_S: Final = 600.0
+
 _log = open_log("surecall.gateway")
+
+
+def _tick() -> float:
+    """Return seconds that only go on, also while the machine sleeps, where it can tell."""
+    boot: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if boot is None else time.clock_gettime(boot)
 
 
 def share_of(window: Window, limit: int) -> int:
     """Return how much a process takes at a time."""
     share = max(1, limit // SHARE)
     return min(share, _MAX_REQUESTS) if window.resource == "requests" else share
+
+
+class SteadyClock:
+    """The time of day, going on evenly: a clock that is set begins no new day or minute.
+
+    A time that differs is believed once the clock has kept it for ten minutes.
+
+    Args:
+        wall: Seconds since 1970, which somebody may set.
+        ticks: Seconds that only go on.
+    """
+
+    __slots__ = ("_ahead_s", "_claimed_s", "_since", "_ticks", "_wall")
+
+    def __init__(
+        self, wall: Callable[[], float] = time.time, ticks: Callable[[], float] = _tick
+    ) -> None:
+        self._wall = wall
+        self._ticks = ticks
+        self._ahead_s = wall() - ticks()
+        self._claimed_s = self._ahead_s
+        """How far the clock is ahead by what it says now."""
+        self._since = 0.0
+
+    def now(self) -> float:
+        """Return the seconds since 1970."""
+        ticks = self._ticks()
+        ahead_s = self._wall() - ticks
+        if abs(ahead_s - self._ahead_s) <= _SLEW_S:
+            self._ahead_s = self._claimed_s = ahead_s
+        elif abs(ahead_s - self._claimed_s) > _SLEW_S:
+            self._claimed_s, self._since = ahead_s, ticks
+        elif ticks - self._since >= _BELIEVED_AFTER_S:
+            self._ahead_s = ahead_s
+        return ticks + self._ahead_s
 
 
 class _Account:
@@ -49,9 +95,11 @@ class Budgets:
 
     Args:
         ledger: Where processes count together; by default this one counts for itself.
+        clock: What says which day and minute it is.
     """
 
-    def __init__(self, ledger: Ledger | None = None) -> None:
+    def __init__(self, ledger: Ledger | None = None, clock: SteadyClock | None = None) -> None:
+        self.clock = clock or SteadyClock()
         self._ledger: Ledger = MemoryLedger() if ledger is None else ledger
         self._accounts: dict[Window, _Account] = {}
         self._task: asyncio.Task[None] | None = None
@@ -122,7 +170,7 @@ class Budgets:
 
     async def settle(self, *, idle_s: float = _IDLE_S) -> None:
         """Count debts, give shares back that nobody uses, and forget windows that are over."""
-        now, now_s = time.time(), time.monotonic()
+        now, now_s = self.clock.now(), time.monotonic()
         for window, account in list(self._accounts.items()):
             is_idle = account.left > 0 and now_s - account.used_at_s >= idle_s
             if account.left < 0 or (is_idle and not window.is_over(now)):

@@ -11,7 +11,7 @@ from surecall.errors import Code, ProviderStatusError
 from surecall.protocols import WireProtocol, find_protocol
 
 from .heads import Head
-from .settings import Role
+from .settings import RELAYED_PATHS, Role
 
 _GEMINI: Final = re.compile(
     r"/v1(?:beta|alpha)?/(?:models|tunedModels)/(?P<model>[^?#]+):"
@@ -98,6 +98,14 @@ _DASHBOARD_PATTERNS: Final = tuple(
     if "{" in item.path
 )
 
+_MODEL_METHODS: Final[Mapping[str, str]] = {
+    "": "GET",
+    "batchEmbedContents": "POST",
+    "countTokens": "POST",
+    "embedContent": "POST",
+}
+"""What may be done with a model by its name, with a key of the gateway."""
+
 EVENTS_ONLY: Final = ProviderStatusError(
     Code.INVALID_REQUEST, "Streams are served as events only: add ?alt=sse.", status=400
 )
@@ -110,6 +118,22 @@ def protocol_of(name: str) -> WireProtocol:
     if found is None:
         found = _protocols[name] = find_protocol(name)
     return found
+
+
+def may_relay(method: str, rest: str, listed: Collection[str]) -> bool:
+    """Tell whether a path below the prefix is relayed with a key of the gateway.
+
+    Args:
+        method: The method of the request.
+        rest: The path as it came, without the prefix and the query.
+        listed: The paths of the settings, such as `batches`, for reading and adding, or with their
+            method, such as `DELETE batches`. What is listed by default only takes POST.
+    """
+    kind, _, tail = rest.partition("/")
+    if kind == "models" and tail:
+        return _MODEL_METHODS.get(unquote(tail).partition(":")[2]) == method
+    plain = ("POST",) if rest in RELAYED_PATHS else ("GET", "POST")
+    return f"{method} {rest}" in listed or (method in plain and rest in listed)
 
 
 def find_endpoint(

@@ -5,14 +5,14 @@ that how long that takes says nothing about any key.
 """
 
 import secrets
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b, sha256
 from hmac import compare_digest
-from typing import Final
+from typing import Any, Final, cast
 
 from surecall.errors import Code, JSONTextError, ProviderStatusError
 from surecall.jsontext import decode_noting
+from surecall.narrow import as_list
 from surecall.profiles import matches_glob
 
 from .budgets import Budgets
@@ -24,6 +24,16 @@ MINUTE_S: Final = 60
 DAY_S: Final = 86_400
 _MAX_KEY_CHARS: Final = 512
 _MAX_REFILLS: Final = 100
+_NAMING: Final = frozenset({"fallbacks", "model", "models"})
+"""Members of a body that name models, in lower case."""
+_READ_BY_MODELS: Final = frozenset(
+    {
+        *("contents", "documents", "input", "input_schema", "instructions", "json_schema"),
+        *("messages", "metadata", "parameters", "parametersjsonschema", "prediction", "prompt"),
+        *("responsejsonschema", "responseschema", "schema", "system", "systeminstruction"),
+    }
+)
+"""Members of a body that hold prompts and schemas, in lower case."""
 
 _MAY: Final[Mapping[Role, frozenset[Role]]] = {
     "call": frozenset({"call"}),
@@ -61,29 +71,39 @@ class Caller:
         globs = self.settings.models
         return not globs or any(matches_glob(glob, model) for glob in globs)
 
-    def check_models(self, models: Iterable[str], body: bytes = b"") -> None:
+    def check_models(self, named: Iterable[str], body: bytes = b"") -> None:
         """Refuse a request for a model that the key may not ask for, however it is named.
 
         Args:
-            models: Every model that is named.
+            named: The models that the path or the query names, or the request as it was read.
             body: What is sent. If it cannot be read, or has a key twice, an endpoint may see
                 another model in it.
 
         Raises:
-            ProviderStatusError: `FORBIDDEN`.
+            ProviderStatusError: `FORBIDDEN`: a model may not be asked, or none is named.
         """
         if not self.settings.models:
             return
-        for name in models:
-            if not self.may_ask(name):
-                raise forbidden(f"The key may not ask for {name[:80]!r}.")
+        names = list(named)
         try:
-            if body and decode_noting(body, surrogates="replace").duplicates:
-                raise forbidden(
-                    "The body has a key twice. With this key for some models it may not."
-                )
+            if body:
+                found = decode_noting(body, surrogates="replace")
+                if found.duplicates:
+                    raise forbidden(
+                        "The body has a key twice. With this key for some models it may not."
+                    )
+                names += models_in(found.value)
         except JSONTextError as error:
             raise forbidden("The body must be JSON that can be read, with this key.") from error
+        if not names:
+            raise forbidden("The request names no model, and the key is for some models only.")
+        for name in names:
+            if not self.may_ask(name):
+                raise forbidden(f"The key may not ask for {name[:80]!r}.")
+
+    def now(self) -> float:
+        """Return the time for `begin` and `charge`."""
+        return self._budgets.clock.now()
 
     async def begin(self, now: float) -> ProviderStatusError | None:
         """Count a request, or return why it must not be made.
@@ -110,8 +130,8 @@ class Caller:
         return overloaded(f"The key {self.id!r} is used by too many at once.")
 
     def charge(self, now: float, tokens: int) -> None:
-        """Count the tokens of a request that is over."""
-        if tokens:
+        """Count the tokens of a request that is over; there are never fewer than none."""
+        if tokens > 0:
             for resource, length, _ in self._limits:
                 if resource == "tokens":
                     window = Window(self.id, resource, length, int(now // length))
@@ -124,17 +144,10 @@ class Keyring:
     Args:
         keys: The keys.
         budgets: What they may still use, which outlives a change of the keys.
-        clock: Seconds since 1970.
     """
 
-    def __init__(
-        self,
-        keys: Iterable[VirtualKey],
-        budgets: Budgets,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, keys: Iterable[VirtualKey], budgets: Budgets) -> None:
         self._pepper = secrets.token_bytes(32)
-        self._clock = clock
         self._callers: dict[bytes, tuple[bytes, Caller]] = {}
         self._held: list[VirtualKey] = []
         for key in keys:
@@ -173,6 +186,27 @@ class Keyring:
 
     def _place(self, digest: bytes) -> bytes:
         return blake2b(digest, key=self._pepper, digest_size=16).digest()
+
+
+def models_in(body: Any) -> list[str]:
+    """Return every model that a body names, in whatever place and case an endpoint may read it.
+
+    Only what the model itself reads is left out: there, `model` is a word like any other.
+    """
+    found: list[str] = []
+    waiting = [body]
+    for value in waiting:  # grows while it is walked through
+        if isinstance(value, list):
+            waiting += cast("list[Any]", value)
+        elif isinstance(value, dict):
+            for key, item in cast("dict[str, Any]", value).items():
+                name = key.casefold()
+                if name in _NAMING:
+                    texts = [item] if isinstance(item, str) else as_list(item)
+                    found += [text for text in texts if isinstance(text, str)]
+                if name not in _READ_BY_MODELS:
+                    waiting.append(item)
+    return [name.removeprefix("models/") for name in found]
 
 
 def _spent(key: str, what: str, length: int, left_s: float) -> ProviderStatusError:

@@ -70,7 +70,7 @@ class _Inflater:
         self._max_bytes = max_bytes
         self._code = code
         self._limits = limits
-        self._pending = memoryview(b"")
+        self._pending: memoryview = memoryview(b"")
         self._fed_bytes = 0
         self._total = 0
 

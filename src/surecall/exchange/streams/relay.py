@@ -24,7 +24,7 @@ from surecall.exchange.verdict import Verdict
 from surecall.jsontext import decode, encode
 from surecall.narrow import as_fields
 from surecall.protocols.substitutes import restore_names
-from surecall.records import Defect, Receipt, Reply
+from surecall.records import Defect, Receipt, Reply, Usage
 
 from .ending import Ending, note_outcome
 from .passing import Passing
@@ -117,6 +117,13 @@ class StreamRelay:
         if self._again is not None:
             return self._again.done
         return self._side is not None and self._side.done
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens that were reported so far."""
+        if self._tries.usage is None and self._side is not None:
+            return self._side.usage
+        return self._tries.usage
 
     def take_headers(self, headers: Mapping[str, str]) -> None:
         """Note the headers of the endpoint's answer, names in lower case."""

@@ -108,6 +108,11 @@ class Answer:
         return _HeaderMap(self)
 
     @property
+    def received_bytes(self) -> int:
+        """How much of the body has come, decompressed as far as somebody has read it."""
+        return self._read_bytes + self._unread_bytes
+
+    @property
     def is_complete(self) -> bool:
         """Whether the last byte has arrived."""
         return self._frame.is_complete

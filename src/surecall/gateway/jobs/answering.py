@@ -10,7 +10,6 @@ from surecall.exchange import ClientRequest, Delivered, Step
 from surecall.exchange.streams import Ending
 from surecall.gateway.answers import end_retries, render_error, retry_headers
 from surecall.gateway.heads import returned_plain
-from surecall.gateway.keys import Caller
 from surecall.gateway.records import ParseError, ProbeNote, RequestRecord, StepNote
 from surecall.gateway.upstreams import Known, Target
 from surecall.records import Usage
@@ -18,7 +17,6 @@ from surecall.transport.retry import parse_retry_after
 
 from .asking import AskingJob
 
-_BYTES_PER_TOKEN: Final = 4
 _MAX_CLIENT_WAIT_S: Final = 60.0
 """What official clients wait at most; with more, some do not wait at all."""
 _JSON_TYPE: Final = (b"content-type", b"application/json")
@@ -102,8 +100,12 @@ class AnsweringJob(AskingJob):
 
     def _describe_left(self) -> RequestRecord:
         status = 200 if self._has_started else 499
-        left = Delivered(status=status, body=b"", outcome="failed")
+        left = Delivered(status=status, body=b"", outcome="failed", usage=self._usage_so_far())
         return replace(self._record(status, left), error_code=str(Code.CLIENT_CLOSED))
+
+    def _usage_so_far(self) -> Usage | None:
+        """Return the tokens that were reported before the reply came to its end."""
+        return None
 
     def _record(
         self, status: int, result: Delivered | Ending, reply: bytes | None = None
@@ -119,8 +121,7 @@ class AnsweringJob(AskingJob):
         upstream_s, first_byte_s = self._upstream_s, self._first_byte_s
         request, target, usage = self._request, self._target, result.usage
         size = len(reply) if reply is not None else self._sent_bytes
-        if self._caller is not None:
-            self._charge(self._caller, usage, size)
+        self._charge(usage)
         record = RequestRecord(  # in the order of its fields, which is quickest
             id=self.id,
             time=self.time,
@@ -187,13 +188,6 @@ class AnsweringJob(AskingJob):
             request_body=None if copy is None else self._body,
             reply_body=None if copy is None else reply,
         )
-
-    def _charge(self, caller: Caller, usage: Usage | None, size: int) -> None:
-        """Charge the tokens to a key; about as many as there are bytes where nobody says."""
-        tokens = usage.total_tokens if usage is not None else 0
-        if not tokens and self._requests:
-            tokens = (len(self._body) + size) // _BYTES_PER_TOKEN
-        caller.charge(self.time, tokens)
 
 
 def _note_step(step: Step) -> StepNote:

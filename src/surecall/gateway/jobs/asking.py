@@ -27,9 +27,10 @@ class AskingJob(ClientJob):
     _retries = 0
     _waited_s = 0.0
 
-    def count_request(self) -> None:
+    def count_request(self, body: bytes) -> None:
         """Count a request to an upstream."""
         self._requests += 1
+        self._asked_bytes += len(body)
 
     async def wait_to_retry(self, error: ProviderError) -> bool:
         """Wait before a retry; return whether there is one."""
@@ -98,10 +99,10 @@ class Asking:
         attempt = 0
         while True:
             attempt += 1
-            job.count_request()
+            job.count_request(body)
             try:
                 answer = await self.send_once(body, stream=False)
-                data = await answer.read()
+                data = await job.read_whole(answer)
             except ProviderError as error:
                 if not self.is_last or not await job.wait_to_retry(error):
                     error.attempts = attempt
@@ -117,12 +118,13 @@ class Asking:
         """Send a body and return the open answer, or all of it when it is an error."""
         job = self._job
         while True:
-            job.count_request()
+            job.count_request(body)
             try:
                 answer = await self.send_once(body, stream=stream)
                 if answer.status < 400:
                     return answer
-                sent = Sent(answer.status, answer.header_map, await answer.read())
+                data = await job.read_whole(answer)
+                sent = Sent(answer.status, answer.header_map, data)
             except ProviderError as error:
                 if not self.is_last or not await job.wait_to_retry(error):
                     raise

@@ -12,9 +12,11 @@ from surecall.gateway.heads import ClientLeft, Head, hide_key, read_body, too_la
 from surecall.gateway.keys import Caller
 from surecall.gateway.records import RequestRecord, new_request_id
 from surecall.protocols import WireProtocol
+from surecall.records import Usage
 from surecall.redaction import open_log
 
 from .stream_copy import StreamCopy
+from .usage import count_tokens
 
 if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
@@ -46,6 +48,13 @@ class ClientJob(ABC):
     _has_left = False
     _is_cut = False
     _sent_bytes = 0
+    _counted_at = 0.0
+    """When the request began to count for its key; zero if it does not."""
+    _asked_bytes = 0
+    """Of all bodies that went to upstreams."""
+    _received_bytes = 0
+    """Of all bodies that came back, also in part."""
+    _received_events = 0
 
     def __init__(
         self,
@@ -151,6 +160,54 @@ class ClientJob(ABC):
             self._core.store.add_soon(record)
         except StoreError as error:
             _log.error("request %s was not recorded: %s", self.id, error)
+
+    async def _begin_counting(self) -> None:
+        """Count the request for its key.
+
+        Raises:
+            ProviderStatusError: The key has used what it may.
+        """
+        caller = self._caller
+        if caller is None:
+            return
+        now = caller.now()
+        refusal = await caller.begin(now)
+        if refusal is not None:
+            self._core.count_shed("rate_limit" if refusal.code == Code.RATE_LIMIT else "budget")
+            raise refusal
+        self._counted_at = now
+
+    def _note_received(self, data: bytes) -> None:
+        """Note a piece of a stream as it came from an upstream."""
+        self._received_bytes += len(data)
+        if self._counted_at:
+            self._received_events += data.count(b"\n\n") or data.count(b"\r\n\r\n")
+
+    async def read_whole(self, answer: "Answer") -> bytes:
+        """Return the body of an answer; what came of it counts, also if it is not read to its end.
+
+        Raises:
+            ProviderError: It did not come in full.
+        """
+        try:
+            return await answer.read()
+        finally:
+            self._received_bytes += answer.received_bytes
+
+    def _charge(self, usage: Usage | None, *, makes_text: bool = True) -> None:
+        """Charge the tokens that were used to the key, once, however the request ends."""
+        now, self._counted_at = self._counted_at, 0.0
+        if not now or self._caller is None:
+            return
+        tokens = count_tokens(
+            usage,
+            sent_bytes=self._asked_bytes,
+            received_bytes=self._received_bytes,
+            events=self._received_events,
+            makes_text=makes_text,
+            is_whole=not self._has_left and not self._is_cut,
+        )
+        self._caller.charge(now, tokens)
 
     async def _keep(self, record: RequestRecord) -> None:
         """Record the request; when this returns the record is durable.

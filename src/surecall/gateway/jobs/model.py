@@ -13,6 +13,7 @@ from surecall.gateway.heads import Wishes, returned_headers
 from surecall.gateway.upstreams import Target, may_fall_back
 from surecall.jsontext import encode
 from surecall.limits import MAX_INLINE_CHARACTERS
+from surecall.records import Usage
 
 from .asking import Asking
 from .streaming import StreamingJob
@@ -49,10 +50,7 @@ class Job(StreamingJob):
             if self._caller.settings.models:
                 check = partial(self._caller.check_models, (request.model,), request.body)
                 await read_aside(check, is_long=request.is_long)
-            refusal = await self._caller.begin(self.time)
-            if refusal is not None:
-                self._core.count_shed("rate_limit" if refusal.code == Code.RATE_LIMIT else "budget")
-                raise refusal
+            await self._begin_counting()
         targets = state.router.find(request.model)
         gate = self._core.gate
         if not gate.try_enter():
@@ -154,12 +152,15 @@ class Job(StreamingJob):
         await self._deliver(delivered)
         return True
 
+    def _usage_so_far(self) -> Usage | None:
+        return find_stream_usage(self._tail) if self._tail else super()._usage_so_far()
+
     async def _relay_untouched(self, asking: Asking) -> bool:
         """Pass request and reply on as they are."""
         request = self._request
         assert request is not None
         body = request.body_for(asking.target.model)
-        self._requests += 1
+        self.count_request(body)
         began_s = time.perf_counter()
         answer = await asking.send_once(body, stream=request.stream)
         self._answer = answer
@@ -170,7 +171,7 @@ class Job(StreamingJob):
             for name, value in headers
         )
         if not is_stream:
-            reply = await answer.read()
+            reply = await self.read_whole(answer)
             self._upstream_s += time.perf_counter() - began_s
             relayed = Delivered(
                 status=answer.status, body=reply, outcome="relayed", usage=find_usage(reply)
@@ -188,6 +189,7 @@ class Job(StreamingJob):
 
         def feed(chunk: bytes) -> None:
             nonlocal held
+            self._note_received(chunk)
             if held:
                 self._write(held)
                 held = b""

@@ -4,12 +4,13 @@ import asyncio
 import time
 from functools import partial
 from typing import Any, Final
+from urllib.parse import parse_qsl, quote, unquote, unquote_plus
 
 from surecall.apart import read_aside
 from surecall.errors import Code, JSONTextError, ProviderError, ProviderStatusError, SurecallError
 from surecall.gateway.answers import render_error, respond, retry_headers
 from surecall.gateway.core import State
-from surecall.gateway.endpoints import guess_protocol
+from surecall.gateway.endpoints import guess_protocol, may_relay
 from surecall.gateway.heads import Head, hide_key, returned_headers
 from surecall.gateway.keys import Caller, forbidden
 from surecall.gateway.records import RequestRecord
@@ -24,6 +25,7 @@ from .usage import find_usage
 
 _LIST_S: Final = 10.0
 _MAX_MODELS: Final = 10_000
+_KEY_NAMES: Final = frozenset({"api_key", "key"})
 _FAMILIES: Final = {"chat_completions": "openai", "responses": "openai"}
 
 
@@ -56,6 +58,7 @@ class RelayJob(ClientJob):
         self._model = ""
         self._named: list[str] = []
         self._upstream: Upstream | None = None
+        self._has_asked = False
 
     async def _serve(self) -> None:
         self._check_body()
@@ -73,17 +76,19 @@ class RelayJob(ClientJob):
                 status=404,
             )
         headers, is_ours = _client_headers(upstream, self._protocol, self._head, self._caller)
-        if (is_ours or self._caller is not None) and not self._is_listed(rest):
-            raise forbidden(f"{rest[:80]!r} is not relayed with a key of the gateway.")
+        method = self._asgi_scope["method"]
+        is_limited = is_ours or self._caller is not None
+        if is_limited and not may_relay(method, rest, self._state.settings.relay_paths):
+            raise forbidden(f"{method} {rest[:80]!r} is not relayed with a key of the gateway.")
         if self._caller is not None:
+            named = [*self._named, *_models_in_query(self._asgi_scope["query_string"])]
+            if not self._head.is_json and self._body and self._caller.settings.models:
+                raise forbidden("The body must be JSON, with this key for some models.")
             await read_aside(
-                partial(self._caller.check_models, self._named, self._body),
+                partial(self._caller.check_models, named, self._body),
                 is_long=len(self._body) > MAX_INLINE_CHARACTERS,
             )
-            refusal = await self._caller.begin(self.time)
-            if refusal is not None:
-                self._core.count_shed("rate_limit")
-                raise refusal
+            await self._begin_counting()
         gate = self._core.gate
         if not gate.try_enter():
             await self._core.wait_at(gate)
@@ -126,13 +131,6 @@ class RelayJob(ClientJob):
                 return Target(upstream, "")
         return Target(next(iter(state.upstreams.values())), "")
 
-    def _is_listed(self, rest: str) -> bool:
-        kind, _, tail = rest.partition("/")
-        if kind == "models" and tail:
-            method = tail.partition(":")[2]
-            return method in ("", "countTokens", "embedContent", "batchEmbedContents")
-        return rest in self._state.settings.relay_paths
-
     async def _relay(self, target: Target, rest: str, headers: list[tuple[str, str]]) -> None:
         upstream, body = target.upstream, self._body
         if self._model and target.model != self._model:
@@ -141,7 +139,8 @@ class RelayJob(ClientJob):
 
                 body = replace_model(body, target.model)
             if rest.startswith("models/"):
-                rest = rest.replace(self._model, target.model, 1)
+                _, colon, act = unquote(rest).partition(":")
+                rest = f"models/{quote(target.model, safe='/')}{colon}{act}"
         kind = next(
             (value for name, value in self._asgi_scope["headers"] if name == b"content-type"), b""
         )
@@ -150,6 +149,8 @@ class RelayJob(ClientJob):
         query = _clean_query(self._asgi_scope["query_string"])
         path = upstream.relayed_path(rest) + (f"?{query}" if query else "")
         began_s = time.perf_counter()
+        self._asked_bytes = len(body)
+        self._has_asked = True
         answer = self._answer = await upstream.send(self._asgi_scope["method"], path, headers, body)
         shown = [
             *returned_headers(answer.raw_headers),
@@ -161,7 +162,7 @@ class RelayJob(ClientJob):
             for name, value in shown
         )
         if not is_stream:
-            reply = await answer.read()
+            reply = await self.read_whole(answer)
             self._answer = None
             self._upstream_s = time.perf_counter() - began_s
             self._sent_bytes = len(reply)
@@ -174,11 +175,15 @@ class RelayJob(ClientJob):
             return
         self._has_started = True
         await self._send({"type": "http.response.start", "status": answer.status, "headers": shown})
-        await answer.pipe(self._write)
+        await answer.pipe(self._pass_on)
         self._answer = None
         self._upstream_s = time.perf_counter() - began_s
         await self._keep(self._record(answer.status, None))
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def _pass_on(self, data: bytes) -> None:
+        self._note_received(data)
+        self._write(data)
 
     async def _fail(self, error: SurecallError) -> None:
         if self._has_started:
@@ -192,9 +197,7 @@ class RelayJob(ClientJob):
 
     def _record(self, status: int, reply: bytes | None, error_code: str = "") -> RequestRecord:
         usage = find_usage(reply) if reply is not None else None
-        if self._caller is not None and self._upstream is not None:
-            tokens = usage.total_tokens if usage is not None else 0
-            self._caller.charge(self.time, tokens or (len(self._body) + self._sent_bytes) // 4)
+        self._charge(usage, makes_text=False)
         total_s = time.perf_counter() - self._began_s
         upstream = self._upstream
         return RequestRecord(
@@ -207,7 +210,7 @@ class RelayJob(ClientJob):
             model_asked=self._model,
             status=status,
             outcome="failed" if error_code else "relayed",
-            upstream_requests=1 if upstream is not None else 0,
+            upstream_requests=int(self._has_asked),
             prompt_tokens=usage.input_tokens if usage is not None else 0,
             completion_tokens=usage.output_tokens if usage is not None else 0,
             upstream_ms=round(self._upstream_s * 1000, 3),
@@ -225,7 +228,8 @@ class RelayJob(ClientJob):
 def _clean_query(query: bytes) -> str:
     """Return the query without keys."""
     parts = query.decode("latin-1").split("&") if query else []
-    return "&".join(part for part in parts if not part.lower().startswith(("key=", "api_key=")))
+    names = (unquote_plus(part.partition("=")[0]).casefold() for part in parts)
+    return "&".join(part for part, name in zip(parts, names, strict=True) if name not in _KEY_NAMES)
 
 
 # The list of models
@@ -257,7 +261,7 @@ async def list_models(
 def _list_models(rest: str, body: bytes) -> list[str]:
     """Return every model that a request names: in its path first, then in its body."""
     kind, _, tail = rest.partition("/")
-    named = [tail.partition(":")[0]] if kind == "models" and tail else []
+    named = [unquote(tail).partition(":")[0]] if kind == "models" and tail else []
     try:
         fields = as_fields(decode(body, surrogates="replace")) if body else {}
     except JSONTextError:
@@ -266,6 +270,12 @@ def _list_models(rest: str, body: bytes) -> list[str]:
         if name := text_or_none(as_fields(entry).get("model")):
             named.append(name.removeprefix("models/") if named else name)
     return named
+
+
+def _models_in_query(query: bytes) -> list[str]:
+    """Return the models that a query names."""
+    pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
+    return [value for name, value in pairs if name.casefold() == "model"]
 
 
 async def _fetch_names(

@@ -36,6 +36,7 @@ from surecall.gateway.answers import render_error
 from surecall.gateway.heads import returned_headers
 from surecall.gateway.upstreams import may_fall_back
 from surecall.limits import MAX_INLINE_CHARACTERS
+from surecall.records import Usage
 
 from .answering import AnsweringJob
 from .asking import Asking, read_error
@@ -58,12 +59,14 @@ class StreamingJob(AnsweringJob):
     """A job that may answer with a stream."""
 
     _relay: StreamRelay | None = None
-    _received_bytes = 0
 
     @property
     def _scope(self) -> str:
         """Whose conversation it is."""
         return self._caller.id if self._caller is not None else self._head.token
+
+    def _usage_so_far(self) -> Usage | None:
+        return None if self._relay is None else self._relay.usage
 
     async def _fail(self, error: SurecallError) -> None:
         """Answer with an error, in the format of the client, also inside a stream."""
@@ -149,7 +152,7 @@ class StreamingJob(AnsweringJob):
 
         def feed(chunk: bytes) -> None:
             nonlocal lingering
-            self._received_bytes += len(chunk)
+            self._note_received(chunk)
             if not self._has_started and len(chunk) > _FIRST_BYTES:
                 if data := relay.feed(chunk[:_FIRST_BYTES]):  # what comes first need not wait
                     self._write(data)

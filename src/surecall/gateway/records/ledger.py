@@ -5,7 +5,6 @@ What was taken counts as used at once, so that all together never take more than
 
 import asyncio
 import sqlite3
-import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol
@@ -24,7 +23,8 @@ from .postgres import is_postgres, prepare_tables
 
 Resource = Literal["requests", "tokens"]
 """What a quota counts."""
-_KEPT_WINDOWS: Final = 3
+_KEPT_WINDOWS: Final = 400
+"""How many windows of a kind are remembered: the newest. No clock decides, which may be wrong."""
 _BUSY_S: Final = 2.0
 
 
@@ -67,16 +67,16 @@ class MemoryLedger:
     """Counts for one process, as long as it runs."""
 
     def __init__(self) -> None:
-        self._used: dict[Window, int] = {}
+        self._used: dict[tuple[str, Resource, int], dict[int, int]] = {}
 
     async def take(self, window: Window, limit: int, amount: int, debt: int = 0) -> int:
         """Count a debt as used, take up to an amount of what is left, and return how much."""
-        used = self._used.get(window, 0) + debt
+        windows = self._used.setdefault((window.key, window.resource, window.length), {})
+        used = windows.get(window.number, 0) + debt
         granted = _grant(used, limit, amount)
-        self._used[window] = used + granted
-        now = time.time()
-        for old in [item for item in self._used if item.is_over(now - item.length)]:
-            del self._used[old]
+        windows[window.number] = used + granted
+        if len(windows) > _KEPT_WINDOWS:
+            del windows[min(windows)]
         return granted
 
     async def close(self) -> None:
@@ -107,10 +107,13 @@ class SqliteLedger:
                 "WHERE key = ? AND resource = ? AND length = ? AND number = ?",
                 (granted, *window),
             )
-            database.execute(
-                "DELETE FROM used WHERE (number + ?) * length < ?",
-                (_KEPT_WINDOWS, int(time.time())),
-            )
+            if used == debt:  # a window begins
+                alike = "key = ? AND resource = ? AND length = ?"
+                database.execute(
+                    f"DELETE FROM used WHERE {alike} AND number <= (SELECT number FROM used "  # noqa: S608
+                    f"WHERE {alike} ORDER BY number DESC LIMIT 1 OFFSET ?)",
+                    (*window[:3], *window[:3], _KEPT_WINDOWS),
+                )
             database.execute("COMMIT")
         return granted
 
@@ -160,11 +163,14 @@ class PostgresLedger:
                         *window,
                         granted,
                     )
-                if used == debt:  # a window begins, and others are over
+                if used == debt:  # a window begins
                     await connection.execute(
-                        "DELETE FROM surecall_budgets WHERE (number + $1) * length < $2",
+                        "DELETE FROM surecall_budgets WHERE key = $1 AND resource = $2 "
+                        "AND length = $3 AND number <= (SELECT number FROM surecall_budgets "
+                        "WHERE key = $1 AND resource = $2 AND length = $3 "
+                        "ORDER BY number DESC LIMIT 1 OFFSET $4)",
+                        *window[:3],
                         _KEPT_WINDOWS,
-                        int(time.time()),
                     )
         return granted
 
