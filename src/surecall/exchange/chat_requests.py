@@ -5,10 +5,10 @@ of turns, or leave a message out without a word. Strict providers refuse members
 an endpoint is not known to take is said in the form that all of them take.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from itertools import pairwise
+from operator import eq
 from typing import Any, Final
 
 from msgspec import Struct
@@ -21,21 +21,6 @@ from surecall.protocols.call_ids import find_id_shape
 
 from .policy import Route
 
-_MEMBERS: Final = (
-    "client_metadata",
-    "metadata",
-    "prompt_cache_key",
-    "prompt_cache_retention",
-    "reasoning_effort",
-    "safety_identifier",
-    "service_tier",
-    "store",
-    "top_k",
-    "user",
-    "verbosity",
-)
-"""Members of a request that only some take; all others go along, since the provider may know
-them."""
 _MESSAGE_MEMBERS: Final = ("phase", "reasoning", "reasoning_content", "reasoning_details")
 _CACHE: Final = "cache_control"
 _NAMES: Final = ("prompt_cache_key", "safety_identifier", "user")
@@ -44,23 +29,38 @@ _MAX_NAME_CHARS: Final = 64
 _GOES_ON: Final = "[The conversation goes on.]"
 _SEEN: Final = "[The result is above.]"
 _JOINED: Final = frozenset({"content", "reasoning_content", "role", "tool_calls"})
-_USER_MEMBER: Final = re.compile(rb'"user"\s*+:')
-_TURNS: Final = (b'"user"', b'"assistant"')
 _SYSTEM: Final = ("developer", "system")
-_MARKS: Final = {name: b'"%b"' % name.encode() for name in _MEMBERS if name != "user"}
 
 _Message = dict[str, Any]
 
 
-class _Role(Struct):
+class _Role(Struct, gc=False):
     role: Any = None
 
 
-class _Roles(Struct):
-    messages: list[_Role]
+class _Look(Struct):
+    """What shows whether a request has to be changed, but for what is inside of messages."""
+
+    messages: list[_Role] | None = None
+    client_metadata: Any = None
+    metadata: Any = None
+    prompt_cache_key: Any = None
+    prompt_cache_retention: Any = None
+    reasoning_effort: Any = None
+    safety_identifier: Any = None
+    service_tier: Any = None
+    store: Any = None
+    top_k: Any = None
+    user: Any = None
+    verbosity: Any = None
 
 
-_decode_roles: Final = decoder_of(_Roles)
+_MEMBERS: Final = _Look.__struct_fields__[1:]
+"""Members of a request that only some take; all others go along, since the provider may know
+them."""
+_NOTHING: Final = _Look()
+_PLAIN_ROLES: Final = (["system", "user"], ["user"])
+_look: Final = decoder_of(_Look)
 
 
 def fit_chat(body: bytes, route: Route, *, is_translated: bool) -> tuple[bytes, tuple[str, ...]]:
@@ -86,43 +86,47 @@ def fit_chat(body: bytes, route: Route, *, is_translated: bool) -> tuple[bytes, 
 
 
 def _may_need_change(body: bytes, route: Route) -> bool:
-    """Tell whether a request in the client's own form may have something to change."""
-    wanted = route.capabilities
-    taken = wanted.request_fields
-    if "*" not in taken:
-        if _CACHE not in taken and b'"cache_control"' in body:
-            return True
-        if any(mark in body and name not in taken for name, mark in _MARKS.items()):
-            return True
-        if _USER_MEMBER.search(body) is not None:
-            return True
-    if not wanted.takes_developer and b'"developer"' in body:
+    """Tell whether a request in the client's own form may have something to change.
+
+    This is all that most requests cost.
+    """
+    taken = route.capabilities.request_fields
+    if b'"cache_control"' in body and not ({_CACHE, "*"} & {*taken}):
         return True
-    if b'"assistant"' in body and (
+    try:
+        found = _look(body)
+    except (ValueError, RecursionError):
+        return True  # the whole reader finds out
+    messages, found.messages = found.messages, None
+    if found != _NOTHING and "*" not in taken:
+        for name in _MEMBERS:
+            value = getattr(found, name)
+            is_long = name in _NAMES and isinstance(value, str) and len(value) > _MAX_NAME_CHARS
+            if is_long or (value is not None and name not in taken):
+                return True
+    roles = [item.role for item in messages or ()]
+    return roles not in _PLAIN_ROLES and _may_need_order(roles, route)
+
+
+def _may_need_order(roles: list[Any], route: Route) -> bool:
+    """Tell whether messages of these roles may have to be changed."""
+    wanted = route.capabilities
+    if "assistant" in roles and (
         wanted.tool_id_pattern is not None or route.lacks("takes_user_after_result")
     ):
         return True
-    if not _takes_late_system(wanted) and (at := body.find(b'"system"')) >= 0:
-        first = min((place for mark in _TURNS if (place := body.find(mark)) >= 0), default=-1)
-        if body.find(b'"system"', at + 1) >= 0 or 0 <= first < at:
-            return True
-    return not wanted.takes_repeated_roles and _repeats_roles(body)
+    if "developer" in roles and not wanted.takes_developer:
+        return True
+    if "system" in roles[1:] and not _takes_late_system(wanted):
+        return True
+    repeats = not wanted.takes_repeated_roles and any(map(eq, roles, roles[1:]))
+    return repeats and any(
+        first == second and first in ("user", "assistant") for first, second in pairwise(roles)
+    )
 
 
 def _takes_late_system(wanted: Capabilities) -> bool:
     return wanted.allows_midturn_system or wanted.takes_developer
-
-
-def _repeats_roles(body: bytes) -> bool:
-    if body.count(b'"user"') < 2 and body.count(b'"assistant"') < 2:
-        return False
-    try:
-        roles = [item.role for item in _decode_roles(body).messages]
-    except (ValueError, RecursionError):
-        return True  # the whole reader finds out
-    return any(
-        first == second and first in ("user", "assistant") for first, second in pairwise(roles)
-    )
 
 
 class _Fitting:

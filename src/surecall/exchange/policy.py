@@ -95,6 +95,8 @@ class Route(Struct, frozen=True, kw_only=True):
     @property
     def takes_bytes(self) -> bool:
         """Whether the endpoint is known to demand nothing of a conversation without calls."""
+        if not self.known:
+            return self.strategy == "native" and not self.capabilities.needs_reasoning_echo
         return self.strategy == "native" and not (
             self.lacks("supports_parallel_tools")
             or self.capabilities.needs_reasoning_echo
