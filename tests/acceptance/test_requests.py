@@ -193,16 +193,32 @@ async def test_parallel_true_is_sent_and_caps_nothing(door: Door, ledger: Ledger
 
 
 @pytest.mark.parametrize("preset", ["openai", "openrouter", "volcano_engine"])
-async def test_a_provider_preset_may_switch_parallel_calls_off(
+async def test_the_preset_of_a_provider_drops_no_calls(
     door: Door, ledger: Ledger, preset: str
 ) -> None:
-    """The preset sends false and caps the turn at one; the trace says who set it."""
+    """The field is not sent, and every call of the reply runs."""
     result = await door.run([TWO_CALLS, "done"], tools=ledger.tools, preset=preset)
+
+    assert "parallel_tool_calls" not in door.requests[0]
+    assert len(result.calls) == 2
+    assert result.problems == ()
+
+
+async def test_the_preset_of_the_original_experiment_takes_one_call(
+    door: Door, ledger: Ledger
+) -> None:
+    """It sends false and caps the turn at one; trace, problems and print say who set it."""
+    result = await door.run([TWO_CALLS, "done"], tools=ledger.tools, preset="original")
 
     assert door.requests[0]["parallel_tool_calls"] is False
     assert len(result.calls) == 1
     origin = result.trace.origins["request_overrides.parallel_tool_calls"]
-    assert origin == f"preset:{preset}"
+    assert origin == "preset:original"
+    (problem,) = result.problems
+    assert problem.code == Code.CALLS_IGNORED
+    assert "request_overrides.parallel_tool_calls is false (from preset:original)" in problem.message
+    assert "drop_parallel_calls" in [receipt.rule for receipt in result.receipts]
+    assert "-> not run: CALLS_IGNORED" in repr(result)
 
 
 async def test_a_flag_the_model_does_not_know_is_not_sent_but_holds(

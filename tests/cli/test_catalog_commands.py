@@ -53,11 +53,12 @@ def test_a_models_options_are_shown_with_their_origin() -> None:
     found = document(invoke("--json", "presets", "show", model, "--provider", "openrouter"))
     item = "message_transforms.assistant_tool_calls_reasoning_content_empty_if_missing"
     assert found["origins"][item] == "preset:deepseek_openrouter_compat"
-    assert found["origins"]["request_overrides.parallel_tool_calls"] == "preset:openrouter"
+    routing = "structured_request_overrides.provider.require_parameters"
+    assert found["origins"][routing] == "preset:openrouter"
     assert found["known_model"] is True
     shown = invoke("presets", "show", model, "--provider", "openrouter").stdout
     lines = [" ".join(line.split()) for line in shown.splitlines()]
-    assert "request_overrides.parallel_tool_calls = false preset:openrouter" in lines
+    assert f"{routing} = true preset:openrouter" in lines
     assert "tool_use_mode = relaxed preset:default_tool_calling" in lines
     wanted = "assistant_tool_calls_reasoning_content_empty_if_missing"
     assert f"{wanted} preset:deepseek_openrouter_compat" in lines

@@ -189,7 +189,7 @@ def test_every_option_has_its_origin() -> None:
     assert origins["fix_empty_final"] == "preset:default_tool_calling"
     assert origins["text_formats"] == "strategy:production"
     assert origins["request_defaults.temperature"] == "profile:glm_4_7_recommended"
-    assert origins["request_overrides.parallel_tool_calls"] == "preset:openrouter"
+    assert "request_overrides.parallel_tool_calls" not in origins
     assert origins["max_tool_args_bytes"] == "scenario"
     assert origins["max_turns"] == "default"
     assert record["capability_origins"]["text_formats"] == "model:z-ai/glm-4.7:nitro"

@@ -188,7 +188,8 @@ async def test_a_person_changes_the_call(bank: Bank) -> None:
         edited,
     )
     assert "ada" in receipt.why
-    assert result.calls[1].arguments == {"to": "ann", "amount": 500}
+    assert (result.calls[1].arguments, result.calls[1].changed_by) == (edited, ("ada",))
+    assert msgspec.json.decode(result.calls[1].raw) == {"to": "ann", "amount": 500}
     assert result.results[1].arguments == edited
     assert result.history[1].tool_calls[1].arguments == edited
     assert replay_trace(result.trace).same
@@ -540,7 +541,12 @@ async def test_a_run_with_output_pauses_and_ends_with_its_value(bank: Bank) -> N
     """Also in another process: nothing but the store and the type is needed."""
     paused = await bank.start(output=Receipt)
     assert (paused.code, bank.paid) == ("APPROVAL_PENDING", [])
-    assert not isinstance(paused, OutputResult)
+    assert isinstance(paused, OutputResult)
+    for name in ("output", "value", "certainty", "doubt", "output_mode"):
+        with pytest.raises(ApprovalError, match=r"pay waits for a decision") as raised:
+            getattr(paused, name)
+        assert raised.value.code == "APPROVAL_PENDING"
+        assert "result.pending" in str(raised.value.hint)
     again = await bank.resume(paused.run_id, output=Receipt)
     assert ([a.id for a in again.pending], len(bank.requests)) == ([paused.pending[0].id], 1)
     await surecall.approve(bank.store, paused.pending[0].id, by="ann")

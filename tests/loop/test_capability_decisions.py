@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -189,6 +189,12 @@ async def names_limit(value: str) -> dict[str, Any]:
     return {name: body[name] for name in body if name.startswith("max_")}
 
 
+async def sends_choice(value: Sequence[str]) -> str | None:
+    """Return the choice of tools that is sent although nobody asked for one."""
+    (body,) = await send(["done"], capabilities={"unsupported_fields": value})
+    return body.get("tool_choice")
+
+
 @dataclass(frozen=True)
 class Decision:
     """Two values of a capability, and what is seen with each."""
@@ -284,6 +290,11 @@ DECISIONS = [
         "request_fields",
         names_for_clients,
         ((["top_k"], ["top_k"]), (["store"], ["store"]), (["*"], ["store", "top_k"])),
+    ),
+    Decision(
+        "unsupported_fields",
+        sends_choice,
+        (((), "auto"), (["tool_choice"], None)),
     ),
 ]
 

@@ -273,3 +273,35 @@ async def test_a_generation_inside_an_error_is_rescued_in_any_format() -> None:
     assert result.text == "All done."
     assert result.trace.turns[0].calls[0].arguments == {"what": "a"}
     assert replay_trace(result.trace).same
+
+
+THREE_READS = Reply(
+    content=None,
+    calls=tuple(RawCall(f"call_{n}", "look", {"what": str(n)}) for n in range(3)),
+    finish_reason="tool_calls",
+    model="m",
+    id="r1",
+)
+
+
+@pytest.mark.parametrize("provider", [entry.id for entry in Catalog.builtin().providers])
+@either_way
+async def test_every_call_of_a_reply_runs_at_every_provider(provider: str, stream: bool) -> None:
+    """No default asks for one call or drops the others, whoever the provider is."""
+    entry = Catalog.builtin().find_provider(provider)
+    assert entry is not None
+    protocol = find_protocol(entry.protocol or "chat_completions")
+    async with FamilyServer(protocol, [THREE_READS, DONE]) as server:
+        result = await surecall.run(
+            "Look three times.",
+            model="m",
+            tools=[look],
+            base_url=server.url,
+            api_key="k-123",
+            provider=provider,
+            stream=stream,
+        )
+    assert [call.arguments for call in result.calls] == [{"what": str(n)} for n in range(3)]
+    assert [answer.ok for answer in result.results] == [True] * 3
+    assert server.requests[0].parallel_tool_calls is None
+    assert result.problems == ()

@@ -138,8 +138,11 @@ def test_calls_while_tools_are_off_leave_the_text_as_the_answer() -> None:
     """A model that calls a tool it was not sent has answered with its text."""
     step = next_step(state_of(tools_enabled=False), replied(*TWO, content="so"), plan_of())
     assert step.effects[-1] == Finish("so")
-    ignored = Defect(Code.CALLS_IGNORED, "0 of 2 calls were accepted.", "/tool_calls")
-    assert step.accepted == Accepted((), TWO, defects=(ignored,))
+    assert step.accepted is not None
+    assert (step.accepted.calls, step.accepted.ignored) == ((), TWO)
+    why = "0 of 2 calls were accepted: no tool may be called in this turn."
+    assert step.accepted.defects == (Defect(Code.CALLS_IGNORED, why, "/tool_calls"),)
+    assert [receipt.rule for receipt in step.accepted.receipts] == ["drop_parallel_calls"]
 
 
 def test_a_reply_has_a_limit_of_calls_unless_it_is_lifted() -> None:

@@ -387,6 +387,7 @@ async def test_all_questions_together_stay_within_the_stated_cost() -> None:
         "text_formats",
         "reserved_response_tokens",
         "max_tokens_field",
+        "unsupported_fields",
     }
     assert report.cost.requests == sent
     assert sent < total_cost(QUESTIONS)[0]

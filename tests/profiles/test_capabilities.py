@@ -157,6 +157,7 @@ def test_every_field_says_where_it_comes_from() -> None:
         "takes_repeated_roles": "provider:openrouter",
         "takes_user_after_result": "rule:minimax_turns",
         "request_fields": "provider:openrouter",
+        "unsupported_fields": "default",
     }
     assert resolved.capabilities.context_window_tokens == 9000
 

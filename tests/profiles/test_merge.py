@@ -173,7 +173,7 @@ def test_merged_values_share_nothing_with_the_catalog() -> None:
     before = deepcopy(preset.fields)
     merged = merge_presets([preset.layer])
     merged.values["response_transforms"].clear()
-    merged.values["request_overrides"]["x"] = 1
+    merged.values["structured_request_overrides"]["provider"]["x"] = 1
     assert preset.fields == before
 
 

@@ -15,7 +15,6 @@ STRUCTURAL = {
     ],
     "tool_call_transforms": ["assistant_tool_calls_arguments_blank_to_empty_object"],
 }
-ONE_CALL = {**STRUCTURAL, "request_overrides": {"parallel_tool_calls": False}}
 REASONING = {
     "message_transforms": ["assistant_tool_calls_reasoning_content_empty_if_missing"],
 }
@@ -34,12 +33,13 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "openai_compatible_reliability": STRUCTURAL,
     "openrouter": {
-        **ONE_CALL,
+        **STRUCTURAL,
         "structured_request_overrides": {"provider": {"require_parameters": True}},
         "prompt_only_request_overrides": {"provider": {"require_parameters": False}},
     },
-    "openai": ONE_CALL,
-    "volcano_engine": ONE_CALL,
+    "openai": STRUCTURAL,
+    "volcano_engine": STRUCTURAL,
+    "original": {"request_overrides": {"parallel_tool_calls": False}},
     "content_tag_tool_call_fallback": TAGS,
     "deepseek_openrouter_compat": REASONING,
     "gemini_openrouter_compat": SIGNATURE,

@@ -194,7 +194,11 @@ def _show(output: Output, approval: Approval) -> None:
 
 
 def _payload(approval: Approval) -> str:
-    return bounded(shown_value(approval.payload), _PAYLOAD_CHARS)
+    text = bounded(shown_value(approval.runs_with), _PAYLOAD_CHARS)
+    if approval.approved_payload is None:
+        return text
+    asked = bounded(shown_value(approval.payload), _PAYLOAD_CHARS)
+    return f"{text} (changed by {line_of(approval.decided_by)}, asked: {asked})"
 
 
 def _time_text(moment: datetime) -> str:

@@ -134,7 +134,7 @@ def _render_replay(trace: Trace, replayed: Replay) -> dict[str, Any]:
 
 
 def _render_calls(calls: tuple[ToolCall, ...]) -> list[dict[str, Any]]:
-    fields = ("id", "name", "arguments", "state", "receipts", "errors")
+    fields = ("id", "name", "arguments", "sent", "changed_by", "state", "receipts", "errors")
     return [select_fields(call, *fields) for call in calls]
 
 

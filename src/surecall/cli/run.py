@@ -286,7 +286,7 @@ def render_result(result: RunResult) -> dict[str, Any]:
     """Return the last line of a run as JSON: the answer, and every call with its outcome."""
     calls = [
         {
-            **select_fields(call, "id", "name", "arguments", "receipts"),
+            **select_fields(call, "id", "name", "arguments", "sent", "changed_by", "receipts"),
             **select_fields(answer, "ok", "executed", "elapsed_ms"),
             "errors": answer.envelope.errors,
         }

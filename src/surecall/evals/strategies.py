@@ -13,6 +13,7 @@ from surecall.loop import resolve_options
 from surecall.profiles import (
     STRATEGIES,
     Catalog,
+    find_preset,
     join_capabilities,
     merge_presets,
     presets_for,
@@ -224,18 +225,23 @@ def settle(
         profile: The id of a sampling profile.
         case_options: Options that the scenario needs.
         catalog: What is known of models; the built-in catalog by default.
-        overrides: Options for the whole experiment.
+        overrides: Options for the whole experiment; `preset` names presets that strategies which
+            have any use besides theirs, such as `original`.
     """
     catalog = catalog or Catalog.builtin()
+    overrides = dict(overrides or {})
+    named = overrides.pop("preset", ())
     name, ablation = _parse_strategy(strategy, catalog)
     presets = presets_for(contender.provider, contender.model, catalog, strategy=name)
+    if presets:
+        presets += tuple(find_preset(preset, catalog) for preset in named)
     if ablation is not None:
         presets = tuple(preset for preset in presets if preset.name != ablation.name)
     protocol = _protocol_of(contender, catalog)
     layers: list[Layer] = [preset.layer for preset in presets]
     layers += _strategy_layers(name)
     layers += _profile_layers(profile, catalog)
-    layers += [("experiment", overrides or {})]
+    layers += [("experiment", overrides)]
     layers += _fallback_layers(fallback)
     layers += _pins(name, ablation)
     layers += _drop_shaped(protocol, layers)

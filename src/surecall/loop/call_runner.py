@@ -8,6 +8,7 @@ from surecall.records import (
     ToolCallEnded,
     ToolCallStarted,
     ToolResult,
+    as_run,
 )
 from surecall.tools import Dispatcher, OnceLedger, Permission, ToolContext, run_calls
 
@@ -38,6 +39,8 @@ class CallRunner:
         self._recorder = recorder
         self._emitter = emitter
         self._max_concurrency = max_concurrency
+        self._started: dict[str, ToolCall] = {}
+        """Calls that were announced and have not ended, as they run."""
 
     @property
     def permission(self) -> Permission:
@@ -63,14 +66,6 @@ class CallRunner:
         )
 
     async def _execute(self, turn: int, call: ToolCall, wanted: RunCalls) -> ToolResult:
-        self._emitter.emit(
-            ToolCallStarted,
-            tool_call_id=call.id,
-            name=call.name,
-            arguments_bytes=call.arguments_bytes,
-            parse_status=_parse_status(call),
-            call=call,
-        )
         context = ToolContext(self._emitter.run_id, turn, call.id, call.receipts)
         result = self._recorder.result(turn, call.id)
         if result is not None:
@@ -83,6 +78,11 @@ class CallRunner:
                 await self._recorder.record_result(turn, result, "read")
         if not self._emitter.has_listener:
             return result
+        (ran,) = as_run((call,), (result,))
+        if call.id in self._started:
+            ran = self._started.pop(call.id)
+        else:
+            self._announce(ran)
         self._emitter.emit(
             ToolCallEnded,
             tool_call_id=call.id,
@@ -94,8 +94,19 @@ class CallRunner:
             error_codes=result.envelope.error_codes,
             executed=result.executed,
             errors=result.envelope.errors,
+            call=ran,
         )
         return result
+
+    def _announce(self, call: ToolCall) -> None:
+        self._emitter.emit(
+            ToolCallStarted,
+            tool_call_id=call.id,
+            name=call.name,
+            arguments_bytes=call.arguments_bytes,
+            parse_status=_parse_status(call),
+            call=call,
+        )
 
     def _answer_unrun(self, call: ToolCall, wanted: RunCalls) -> ToolResult | None:
         """Return the result of a call whose tool is not run, if that has been decided."""
@@ -138,7 +149,10 @@ class CallRunner:
         effect: Effect,
         warnings: tuple[str, ...],
     ) -> ToolResult:
-        async def intend(context: ToolContext) -> None:
+        async def intend(ran: ToolCall, context: ToolContext) -> None:
+            if self._emitter.has_listener:
+                self._started[call.id] = ran
+                self._announce(ran)
             await self._recorder.record_intent(turn, call, effect, context.idempotency_key)
 
         result = await self._dispatcher.dispatch(

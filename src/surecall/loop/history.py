@@ -14,7 +14,7 @@ from surecall.errors import Code, RequestError
 from surecall.jsontext import encode_text
 from surecall.protocols.call_ids import find_id_shape, pair_calls
 from surecall.protocols.chat_completions import parse_history_message
-from surecall.records import Message, ToolResult
+from surecall.records import Message, ToolResult, as_run
 from surecall.tools.feedback import CHECK_STATE
 
 from .wording import FROM_SYSTEM, NO_RESULT
@@ -89,23 +89,12 @@ def answer_calls(results: Iterable[ToolResult]) -> tuple[Message, ...]:
     )
 
 
-def show_edits(history: tuple[Message, ...], results: Iterable[ToolResult]) -> tuple[Message, ...]:
+def show_edits(history: tuple[Message, ...], results: Sequence[ToolResult]) -> tuple[Message, ...]:
     """Return a history whose last calls have the arguments that they ran with."""
-    edits = {result.call_id: result for result in results if result.arguments is not None}
-    if not edits:
+    if all(result.arguments is None for result in results):
         return history
     *before, message = history
-    calls = tuple(
-        replace(
-            call,
-            arguments=edits[call.id].arguments,
-            receipts=call.receipts + edits[call.id].receipts,
-        )
-        if call.id in edits
-        else call
-        for call in message.tool_calls
-    )
-    return (*before, replace(message, tool_calls=calls))
+    return (*before, replace(message, tool_calls=as_run(message.tool_calls, results)))
 
 
 def _missing_results(waiting: dict[str, str]) -> Iterator[Message]:

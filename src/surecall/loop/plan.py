@@ -68,8 +68,11 @@ _SPELLINGS = (
     "takes_developer",
     "takes_repeated_roles",
     "takes_user_after_result",
+    "unsupported_fields",
 )
 """Capabilities that only decide how something is written on the wire: the run is the same."""
+_OWN_ORIGINS = ("default", "preset:", "profile:")
+"""What the origin of a value begins with that nobody asked for field by field."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -90,6 +93,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Body fields sent with every request."""
     parallel_tool_calls: bool | None
     send_parallel_flag: bool
+    own_fields: frozenset[str]
+    """Fields of the request that a default, a preset or a profile added, and not the caller."""
     ignored_overrides: tuple[str, ...]
     """Reserved keys that were found in `request_overrides`."""
     polling_tools: frozenset[str]
@@ -132,10 +137,22 @@ class Plan(Struct, frozen=True, kw_only=True):
     @property
     def max_calls_per_turn(self) -> int | None:
         """How many calls of one reply are accepted; `None` means all."""
+        return 1 if self._takes_one_call else self.options.max_tool_calls_per_turn
+
+    @property
+    def _takes_one_call(self) -> bool:
         limit = self.options.max_tool_calls_per_turn
-        if self.parallel_tool_calls is False and (limit is None or _has_default_limit(self)):
-            return 1
-        return limit
+        return self.parallel_tool_calls is False and (limit is None or _has_default_limit(self))
+
+    @property
+    def calls_limit(self) -> str:
+        """Say which setting limits the calls of a reply, and who set it."""
+        name, value = "max_tool_calls_per_turn", str(self.options.max_tool_calls_per_turn)
+        if self._takes_one_call:
+            name, value = "request_overrides.parallel_tool_calls", "false"
+            if name not in self.origins:
+                name = "request_defaults.parallel_tool_calls"
+        return f"{name} is {value} (from {self.origins.get(name, 'default')})"
 
     def reads_text(self, *, tools_offered: bool) -> bool:
         """Tell whether calls written as text are read in a turn."""
@@ -282,6 +299,7 @@ def make_plan(
         parallel_tool_calls=parallel,
         send_parallel_flag=capabilities.supports_parallel_tools
         or not _is_known("supports_parallel_tools", capability_origins),
+        own_fields=_find_own_fields(options, origins),
         ignored_overrides=ignored,
         polling_tools=frozenset(tool.name for tool in tools if tool.polling),
         effect_tools=frozenset(tool.name for tool in tools if tool.effect != "read"),
@@ -424,6 +442,25 @@ def _split_params(options: Options) -> tuple[dict[str, Any], bool | None, tuple[
             hint="Leave it out to let the provider decide.",
         )
     return params, parallel, ignored
+
+
+def _find_own_fields(options: Options, origins: Mapping[str, str]) -> frozenset[str]:
+    """Name the fields of the body that nobody asked for by name."""
+    said: dict[str, set[str]] = {"tool_choice": {origins.get("tool_choice", "default")}}
+    for option in ("request_defaults", "request_overrides"):
+        for field in getattr(options, option):
+            inside = f"{option}.{field}"
+            found = {
+                origin
+                for key, origin in origins.items()
+                if key == inside or key.startswith(f"{inside}.")
+            }
+            said.setdefault(field, set()).update(found or {origins.get(option, "caller")})
+    return frozenset(
+        field
+        for field, names in said.items()
+        if all(name.startswith(_OWN_ORIGINS) for name in names)
+    )
 
 
 def _wire_tool_choice(

@@ -1,13 +1,15 @@
 """What probes found out about the model of a session, and asking when nobody knows."""
 
+import asyncio
 import time
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from surecall.config import Config
-from surecall.errors import ConfigError
+from surecall.errors import ConfigError, ProviderError
 from surecall.profiles import embedded_name
 from surecall.protocols import WireProtocol
 from surecall.redaction import open_log
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 FACTS_FILE: Final = "facts.sqlite3"
 """Name of the file in `cache_dir`."""
 
+_REFUSED_FIELDS: Final = "unsupported_fields"
 _EMBEDDED: Final = "embedded"
 _DATE_CHARS: Final = len("2026-01-01")
 
@@ -159,6 +162,35 @@ class ProbedModel:
             ProbedFact(field=field, value=value, asked_at=asked_at, expires_at=expires_at)
             for field, value in note.fields.items()
         )
+
+    async def remember_refused(self, fields: Sequence[str], error: ProviderError) -> None:
+        """Keep the names of fields that the provider refuses, so that no later run sends them."""
+        from surecall.probe import FactKey, Finding, ProbedFact
+
+        known: Sequence[str] = self.known()[0].get(_REFUSED_FIELDS, ())
+        value = [*known, *(field for field in fields if field not in known)]
+        now = time.time()
+        self._asked += (
+            ProbedFact(
+                field=_REFUSED_FIELDS,
+                value=value,
+                asked_at=now,
+                expires_at=now + self._config.max_probe_age_s,
+            ),
+        )
+        if not self._address:
+            return
+        finding = Finding(
+            question=_REFUSED_FIELDS,
+            verdict="no",
+            fields={_REFUSED_FIELDS: value},
+            evidence=f"a run was refused: {error.message}",
+        )
+        key = FactKey.of(self._address, self._protocol.name, self._config.model or "")
+        try:
+            await asyncio.to_thread(self._store().save, key, (finding,))
+        except ConfigError as found:
+            _log.warning("that %s is refused could not be kept: %s", fields, found.message)
 
     def _store(self) -> "FactStore":
         from surecall.probe import FactStore

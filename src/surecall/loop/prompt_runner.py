@@ -4,7 +4,7 @@ Requests that must not be sent are refused before they cost anything.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from time import perf_counter
 from typing import Any, Final
@@ -23,12 +23,14 @@ from surecall.protocols.replies import DeltaMask, mask_reply
 from surecall.protocols.substitutes import name_limit
 from surecall.reading import rescue_receipts
 from surecall.records import Message, ModelRequest, Receipt, Reply, ToolSpec, WireRequest
-from surecall.redaction import cut_secret_causes, mask_known
+from surecall.redaction import cut_secret_causes, mask_known, open_log
 from surecall.transforms import TransformChain
 from surecall.transport import Transport, ask_transport, fold_stream
+from surecall.transport.retry import find_refused_field
 
 from .history import parse_history
 
+_log = open_log("surecall.loop")
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _CHARS_PER_TOKEN: Final = 128
 """No more characters are in one token of any vocabulary known; such long ones are runs of blanks,
@@ -157,6 +159,11 @@ def _strings(value: Any) -> Iterator[str]:
 
 _CHAT: Final = ChatCompletions()
 _TOOL_FIELDS = ("tools", "tool_choice", "parallel_tool_calls")
+_ADDED_BY_FORMATS: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
+    "chat_completions": (("stream_options", True),),
+    "responses": (("include", False), ("store", False)),
+}
+"""Fields that a wire format adds to requests, and whether it does so only to streamed ones."""
 _REQUEST_ID_HEADERS = ("x-request-id", "request-id")
 
 
@@ -170,6 +177,8 @@ class PromptResult(Struct, frozen=True, kw_only=True):
     elapsed_ms: float = 0.0
     request_id: str | None = None
     attempts: int = 1
+    left_out: tuple[str, ...] = ()
+    """Fields that surecall would have added, and left out because the provider refuses them."""
 
 
 class PromptRunner:
@@ -177,6 +186,9 @@ class PromptRunner:
 
     Transforms of messages, tools and replies edit the chat completions shape; a protocol with
     another shape goes without them. Those of calls and results work with every protocol.
+
+    A request that is refused because of a field that surecall had added itself is sent again
+    without that field; one that the caller set stays, and so does the refusal.
     """
 
     def __init__(
@@ -187,19 +199,29 @@ class PromptRunner:
         transforms: TransformChain | None = None,
         capabilities: Capabilities | None = None,
         skip_bad_events: bool = False,
+        own_fields: Set[str] = frozenset(),
+        on_refused: Callable[[Sequence[str], ProviderError], Awaitable[object]] | None = None,
     ) -> None:
         self.transport = transport
         self.protocol = protocol or _CHAT
         self.transforms = transforms or TransformChain()
         self.capabilities = capabilities or Capabilities()
         self.skip_bad_events = skip_bad_events
+        self._own_fields = own_fields
+        self._on_refused = on_refused
+        self._refused = dict.fromkeys(self.capabilities.unsupported_fields)
 
     def build(self, request: ModelRequest) -> WireRequest:
         """Check the request, render it and apply the outbound transforms."""
         check_request(request, self.capabilities)
+        refused = self._added_fields(request) & self._refused.keys()
+        request = _without(request, refused)
         excess = find_excess(request, self.capabilities)
         request = name_limit(request, self.capabilities.max_tokens_field)
         wire = self.protocol.render_request(request)
+        if refused & wire.body.keys():
+            body = {name: value for name, value in wire.body.items() if name not in refused}
+            wire = replace(wire, body=body)
         if self.protocol.takes_transforms:
             wire = self._transformed(wire)
             if excess is not None:  # a transform may have made it shorter
@@ -212,31 +234,73 @@ class PromptRunner:
         self, request: ModelRequest, *, on_delta: Callable[[StreamDelta], None] | None = None
     ) -> PromptResult:
         """Send the request and return the reply."""
-        wire = self.build(request)
-        started = perf_counter()
-        try:
-            if request.stream:
-                raw, headers, attempts = await ask_transport(
-                    self.transport, partial(self._stream, wire, on_delta)
-                )
-            else:
-                answer = await ask_transport(self.transport, partial(self.transport.send, wire))
-                headers, attempts = answer.headers, answer.attempts
-                raw = await read_aside(
-                    partial(self.protocol.parse_body, answer.body, headers),
-                    is_long=len(answer.body) > MAX_INLINE_CHARACTERS,
-                )
-        except ProviderError as error:
-            cut_secret_causes(error)
-            raise
+        found: dict[str, ProviderError] = {}
+        while True:
+            wire = self.build(request)
+            started = perf_counter()
+            try:
+                raw, headers, attempts = await self._send(request, wire, on_delta)
+                break
+            except ProviderError as error:
+                cut_secret_causes(error)
+                field = self._find_refused(request, error)
+                if field is None:
+                    raise
+                found[field] = error
+                self._refused[field] = None
         elapsed_ms = (perf_counter() - started) * 1000
+        if found and self._on_refused is not None:
+            await self._on_refused(tuple(found), found[next(iter(found))])
         result = await self.read_raw_aside(raw)
         return replace(
             result,
             elapsed_ms=elapsed_ms,
             request_id=_request_id(headers) or result.raw.id,
-            attempts=attempts,
+            attempts=attempts + sum(error.attempts for error in found.values()),
+            left_out=tuple(sorted(self._added_fields(request) & self._refused.keys())),
         )
+
+    async def _send(
+        self,
+        request: ModelRequest,
+        wire: WireRequest,
+        on_delta: Callable[[StreamDelta], None] | None,
+    ) -> tuple[RawReply, dict[str, str], int]:
+        if request.stream:
+            return await ask_transport(self.transport, partial(self._stream, wire, on_delta))
+        answer = await ask_transport(self.transport, partial(self.transport.send, wire))
+        raw = await read_aside(
+            partial(self.protocol.parse_body, answer.body, answer.headers),
+            is_long=len(answer.body) > MAX_INLINE_CHARACTERS,
+        )
+        return raw, answer.headers, answer.attempts
+
+    def _added_fields(self, request: ModelRequest) -> set[str]:
+        """Name the fields of a request that the caller did not ask for."""
+        found = set(self._own_fields & request.params.keys())
+        if request.parallel_tool_calls is not None:
+            found |= self._own_fields & {"parallel_tool_calls"}
+        if request.tool_choice == "auto":
+            found |= self._own_fields & {"tool_choice"}
+        for name, only_streamed in _ADDED_BY_FORMATS.get(self.protocol.name, ()):
+            if name not in request.params and (request.stream or not only_streamed):
+                found.add(name)
+        return found
+
+    def _find_refused(self, request: ModelRequest, error: ProviderError) -> str | None:
+        """Return the refused field that may be left out; tell the caller of one of their own."""
+        added = self._added_fields(request)
+        field = find_refused_field(error, sorted(added - self._refused.keys()))
+        if field is not None:
+            _log.warning("the provider refuses %s; the request is sent again without it", field)
+            return field
+        given = find_refused_field(error, sorted(_given_fields(request) - added))
+        if given is not None and error.hint is None:
+            error.hint = (
+                f"The run sets {given} itself (as an argument, an option or in "
+                "request_overrides); leave it out, since the provider refuses it."
+            )
+        return None
 
     async def read_raw_aside(self, raw: RawReply) -> PromptResult:
         """Do what `read_raw` does, in a thread if the reply is long, so that deadlines are kept."""
@@ -288,6 +352,29 @@ class PromptRunner:
                 if shown is not None:
                     shown.close()
             return raw, stream.headers, stream.attempts
+
+
+def _given_fields(request: ModelRequest) -> set[str]:
+    fields = set(request.params)
+    if request.parallel_tool_calls is not None:
+        fields.add("parallel_tool_calls")
+    if request.tool_choice is not None:
+        fields.add("tool_choice")
+    return fields
+
+
+def _without(request: ModelRequest, fields: Set[str]) -> ModelRequest:
+    """Return a request without some of its optional fields."""
+    if not fields:
+        return request
+    return replace(
+        request,
+        params={name: value for name, value in request.params.items() if name not in fields},
+        parallel_tool_calls=None
+        if "parallel_tool_calls" in fields
+        else request.parallel_tool_calls,
+        tool_choice=None if "tool_choice" in fields else request.tool_choice,
+    )
 
 
 def _request_id(headers: dict[str, str]) -> str | None:

@@ -24,7 +24,7 @@ from surecall.jsontext import decode_own
 from surecall.profiles import split_capabilities
 from surecall.protocols import WireProtocol, find_protocol
 from surecall.reading import TRANSFORM_RULES
-from surecall.records import ModelRequest, Reading, ToolCall, ToolResult
+from surecall.records import ModelRequest, Reading, ToolCall, ToolResult, as_run
 from surecall.tools import render_envelope
 from surecall.transforms import TransformChain, TransformRegistry
 from surecall.transport import ScriptedTransport, Transport
@@ -162,10 +162,10 @@ def _replay_turn(
     accepted = step.accepted or Accepted((), ())
     found = replace(
         turn,
-        calls=accepted.calls,
+        calls=as_run(accepted.calls, turn.results),
         ignored_calls=accepted.ignored,
         seen=reading.seen,
-        receipts=answer.receipts + reading.receipts,
+        receipts=answer.receipts + reading.receipts + accepted.receipts,
     )
     differences += [f"turn {turn.turn}: {words}" for words in _compare_turns(found, turn)]
     if any(isinstance(effect, RunCalls) for effect in step.effects) and turn.results:

@@ -3,14 +3,24 @@
 import asyncio
 import weakref
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterator,
+    Mapping,
+)
+from contextlib import suppress
 from html import escape
 from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from surecall.errors import Code
+from surecall.errors import ApprovalError, Code, JSONTextError
+from surecall.jsontext import decode
+from surecall.narrow import as_fields
 from surecall.records import (
     Certainty,
     ErrorDetail,
@@ -59,8 +69,16 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
     @property
     def problems(self) -> tuple[ErrorDetail, ...]:
-        """What a developer has to look at, such as an approver that failed."""
-        return tuple(result.problem for result in self.results if result.problem is not None)
+        """What a developer has to look at: calls that a limit dropped, an approver that failed."""
+        found: list[ErrorDetail] = []
+        for turn in self.trace.turns:
+            found += [
+                ErrorDetail(defect.code, defect.message)
+                for defect in turn.defects
+                if defect.code == Code.CALLS_IGNORED
+            ]
+            found += [result.problem for result in turn.results if result.problem is not None]
+        return tuple(found)
 
     @property
     def turns(self) -> int:
@@ -69,7 +87,10 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """Every accepted call, in order."""
+        """Every accepted call, in order, with the arguments that it ran with.
+
+        `sent` of a call is what the model sent; `changed_by` and `receipts` say what changed it.
+        """
         return tuple(call for turn in self.trace.turns for call in turn.calls)
 
     @property
@@ -94,15 +115,21 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         lines = [f"<RunResult {clip(self.text, 80)!r}: {self._summary()}>"]
-        for call, result in zip(self.calls, self.results, strict=True):
-            mark = "ok" if result.ok else " ".join(result.envelope.error_codes)
-            lines.append(f"  {call.name}({_arguments_text(call)}) -> {mark}")
+        for turn in self.trace.turns:
+            for call, result in zip(turn.calls, turn.results, strict=False):
+                lines.append(f"  {_call_text(call)} -> {_outcome(result)}{_tell_change(call)}")
+            if any(defect.code == Code.CALLS_IGNORED for defect in turn.defects):
+                lines += (
+                    f"  {_call_text(call)} -> not run: {Code.CALLS_IGNORED}"
+                    for call in turn.ignored_calls
+                )
+        lines += (f"  waits for a decision: {_waiting_text(each)}" for each in self.pending)
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{escape(call.name)}</td><td><code>{escape(_arguments_text(call))}</code></td>"
-            f"<td>{'ok' if result.ok else escape(' '.join(result.envelope.error_codes))}</td>"
+            f"<tr><td>{escape(call.name)}</td><td><code>{escape(_arguments_text(call))}</code>"
+            f"{escape(_tell_change(call))}</td><td>{escape(_outcome(result))}</td>"
             f"<td>{len(call.receipts)}</td><td>{result.elapsed_ms:.0f} ms</td></tr>"
             for call, result in zip(self.calls, self.results, strict=True)
         )
@@ -123,17 +150,37 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
 
 class OutputResult(RunResult, Generic[T], frozen=True, kw_only=True):
-    """The value that a run ended with, besides all that a run returns."""
+    """The value that a run ended with, besides all that a run returns.
 
-    output: T
-    """The value, as an object of the type that was asked for, or as JSON."""
-    value: Any = None
-    """The same as JSON."""
+    A run that waits for an approval has no value yet: look at `pending` first.
+
+        if result.pending:
+            ...  # decide, then surecall.resume(result.run_id, output=..., approvals=...)
+        else:
+            print(result.output)
+    """
+
+    found: tuple[T, Any] | None = None
+    """The value as an object and as JSON; unset while the run waits for a decision."""
 
     @classmethod
-    def of(cls, result: RunResult, output: T, value: Any) -> "OutputResult[T]":
-        """Return a result with the value that its text holds."""
-        return cls(**asdict(result), output=output, value=value)
+    def of(cls, result: RunResult, found: tuple[T, Any] | None) -> "OutputResult[T]":
+        """Return a result with the value that its text holds, if it has ended."""
+        return cls(**asdict(result), found=found)
+
+    @property
+    def output(self) -> T:
+        """The value, as an object of the type that was asked for, or as JSON.
+
+        Raises:
+            ApprovalError: `APPROVAL_PENDING`, while the run waits for a decision.
+        """
+        return self._need_value()[0]
+
+    @property
+    def value(self) -> Any:
+        """The same as JSON."""
+        return self._need_value()[1]
 
     @property
     def attempts(self) -> tuple[OutputReading, ...]:
@@ -143,17 +190,33 @@ class OutputResult(RunResult, Generic[T], frozen=True, kw_only=True):
     @property
     def certainty(self) -> Certainty:
         """Whether it took a judgement to find the value in the reply."""
-        return self.attempts[-1].certainty
+        return self._last_attempt.certainty
 
     @property
     def doubt(self) -> str:
         """Why the value is only likely; empty when it is certain."""
-        return self.attempts[-1].doubt
+        return self._last_attempt.doubt
 
     @property
     def output_mode(self) -> OutputMode:
         """The way of asking that led to the value."""
-        return self.attempts[-1].mode
+        return self._last_attempt.mode
+
+    @property
+    def _last_attempt(self) -> OutputReading:
+        self._need_value()
+        return self.attempts[-1]
+
+    def _need_value(self) -> tuple[T, Any]:
+        if self.found is None:
+            names = ", ".join(dict.fromkeys(each.name for each in self.pending))
+            raise ApprovalError(
+                Code.APPROVAL_PENDING,
+                f"The run {self.run_id!r} has no value yet: {names} waits for a decision.",
+                hint="Look at `result.pending` before `result.output`. "
+                "Decide with surecall.approve or surecall.deny, then call surecall.resume.",
+            )
+        return self.found
 
 
 def _count(number: int, noun: str) -> str:
@@ -163,7 +226,37 @@ def _count(number: int, noun: str) -> str:
 def _arguments_text(call: ToolCall) -> str:
     if call.arguments is None:
         return clip(str(call.raw), 60)
-    return ", ".join(f"{key}={clip(repr(value), 40)}" for key, value in call.arguments.items())
+    return ", ".join(_item_texts(call.arguments))
+
+
+def _item_texts(arguments: Mapping[str, Any]) -> Iterator[str]:
+    return (f"{key}={clip(repr(value), 40)}" for key, value in arguments.items())
+
+
+def _call_text(call: ToolCall) -> str:
+    return f"{call.name}({_arguments_text(call)})"
+
+
+def _waiting_text(approval: Approval) -> str:
+    return f"{approval.name}({clip(repr(approval.payload), 60)}), {approval.id}"
+
+
+def _outcome(result: ToolResult) -> str:
+    return "ok" if result.ok else " ".join(result.envelope.error_codes)
+
+
+def _tell_change(call: ToolCall) -> str:
+    """Say what the model sent and who changed it, where the call ran with something else."""
+    if not call.receipts or call.arguments is None:
+        return ""
+    sent = call.sent
+    if isinstance(sent, str):
+        with suppress(JSONTextError):
+            sent = decode(sent)
+    if sent == call.arguments and repr(sent) == repr(call.arguments):
+        return ""
+    shown = ", ".join(_item_texts(as_fields(sent))) or clip(str(sent), 60)
+    return f" (the model sent {shown}; changed by {', '.join(call.changed_by)})"
 
 
 _MANY_EVENTS: Final = 256

@@ -439,6 +439,8 @@ class Session(Closing):
                 transforms=chain,
                 capabilities=plan.capabilities,
                 skip_bad_events=options.skip_bad_events,
+                own_fields=plan.own_fields,
+                on_refused=self._probed.remember_refused,
             ),
             Dispatcher(
                 view,

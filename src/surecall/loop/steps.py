@@ -11,6 +11,7 @@ from surecall.records import (
     Event,
     Message,
     Reading,
+    Receipt,
     ToolCall,
     ToolResult,
     Usage,
@@ -165,6 +166,8 @@ class Accepted(NamedTuple):
     """Start of the text that came beside the calls and is not kept in the history."""
     defects: tuple[Defect, ...] = ()
     """What is found about the reply only because of its place in the run."""
+    receipts: tuple[Receipt, ...] = ()
+    """What was left out of the reply because of a limit of the run."""
 
 
 class Step(NamedTuple):

@@ -343,6 +343,9 @@ class ToolLoop:
         state = self._state
         output = None if self._output is None else self._output.reading
         turn = self._trace_builder.add_reply(state, asked, reading, accepted, output)
+        for defect in accepted.defects:
+            if defect.code == Code.CALLS_IGNORED:
+                _log.warning("%s: %s", defect.code, defect.message)
         if not self._emitter.has_listener:
             return
         self._emitter.emit(
@@ -395,7 +398,7 @@ class ToolLoop:
                 expires_at=approval.expires_at,
             )
         self._end(Code.APPROVAL_PENDING)
-        return RunResult(
+        result = RunResult(
             text="",
             history=self._state.history + answer_calls(results),
             trace=trace,
@@ -403,6 +406,7 @@ class ToolLoop:
             pending=pending,
             elapsed_ms=self._emitter.now_ms(),
         )
+        return result if self._form is None else OutputResult[Any].of(result, None)
 
     async def _forget_pause(self) -> None:
         """Remove the stored run that has its answer; the answer counts, even if that fails."""
@@ -432,7 +436,9 @@ class ToolLoop:
             elapsed_ms=self._emitter.now_ms(),
         )
         read = self._output
-        return result if read is None else OutputResult[Any].of(result, read.output, read.value)
+        if read is None:
+            return result
+        return OutputResult[Any].of(result, (read.output, read.value))
 
     def _error(self, fail: Fail) -> RunError:
         kind: type[RunError] = ToolUseError if fail.code in _TOOL_USE_CODES else RunLimitError

@@ -23,6 +23,7 @@ from surecall.records import (
     ToolResult,
     ToolSpec,
     Usage,
+    as_run,
 )
 from surecall.redaction import mask_known
 
@@ -112,12 +113,15 @@ class TurnTrace(Struct, frozen=True, kw_only=True):
     elapsed_ms: float = 0.0
     request_id: str | None = None
     attempts: int = 1
+    left_out: tuple[str, ...] = ()
+    """Fields that surecall would have added, and left out because the provider refuses them."""
     answered_by: str | None = None
     """The model that answered, as the provider names it."""
     failures: tuple[FailedRequest, ...] = ()
     raw: RawReply | None = None
     """The reply exactly as it arrived."""
     calls: tuple[ToolCall, ...] = ()
+    """The accepted calls, with the arguments that they ran with."""
     ignored_calls: tuple[ToolCall, ...] = ()
     receipts: tuple[Receipt, ...] = ()
     """Changes outside the calls; those of a call are with the call."""
@@ -154,7 +158,6 @@ class TurnTrace(Struct, frozen=True, kw_only=True):
     def all_receipts(self) -> tuple[Receipt, ...]:
         """Every change made to the reply of this turn."""
         made = self.receipts + tuple(r for call in self.calls for r in call.receipts)
-        made += tuple(r for result in self.results for r in result.receipts)
         return made if self.output is None else made + self.output.receipts
 
 
@@ -293,12 +296,13 @@ class TraceBuilder:
             elapsed_ms=asked.elapsed_ms,
             request_id=asked.request_id,
             attempts=asked.attempts,
+            left_out=asked.left_out,
             answered_by=reply.model,
             failures=tuple(self._failures),
             raw=asked.raw,
             calls=accepted.calls,
             ignored_calls=accepted.ignored,
-            receipts=asked.receipts + reading.receipts,
+            receipts=asked.receipts + reading.receipts + accepted.receipts,
             defects=reading.defects + accepted.defects,
             seen=reading.seen,
             output=output,
@@ -311,7 +315,10 @@ class TraceBuilder:
         self, results: tuple[ToolResult, ...], fit_checks: tuple[FitCheck, ...] = ()
     ) -> None:
         """Add the results of the calls of the last reply, and what was asked before they ran."""
-        self._turns[-1] = replace(self._turns[-1], results=results, fit_checks=fit_checks)
+        turn = self._turns[-1]
+        self._turns[-1] = replace(
+            turn, calls=as_run(turn.calls, results), results=results, fit_checks=fit_checks
+        )
 
     def trace(
         self, run_id: str, state: RunState, error: ErrorDetail | None, answer: str | None = None

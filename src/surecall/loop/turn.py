@@ -4,6 +4,8 @@
 to perform. The driver in `tool_loop.py` performs them; replaying a run is calling this again.
 """
 
+from typing import Final
+
 from msgspec.structs import replace
 
 from surecall.errors import Code, ProviderError, ProviderStatusError
@@ -18,6 +20,7 @@ from surecall.records import (
     Message,
     ModelRequestRetried,
     Reading,
+    Receipt,
     ToolCall,
     ToolNotExecuted,
     ToolResult,
@@ -57,6 +60,8 @@ from .steps import (
 )
 from .wording import ECHO_TEXT, find_echo, note_not_executed, tell_not_called, warn_ignored
 
+DROP_RULE: Final = "drop_parallel_calls"
+"""The rule in the receipt of calls that a limit drops."""
 _CONTENT_SAMPLE_CHARS = 200
 _SNIPPET_CHARS = 200
 _MAX_PAUSES = 4
@@ -135,9 +140,11 @@ def _decide(state: RunState, replied: Replied, plan: Plan) -> Step:
     may_call = state.tools_enabled and plan.tool_choice != "none"
     limit = plan.max_calls_per_turn if may_call else 0
     calls, ignored = reading.calls[:limit], () if limit is None else reading.calls[limit:]
-    defects = _note_ignored(calls, ignored)
+    why = plan.calls_limit if may_call else "no tool may be called in this turn"
+    defects, receipts = _note_ignored(calls, ignored, why)
     if not calls:
-        return _without_calls(state, reading, plan, Accepted((), ignored, defects=defects))
+        accepted = Accepted((), ignored, defects=defects, receipts=receipts)
+        return _without_calls(state, reading, plan, accepted)
     is_broken = _is_hopeless(reading, calls, plan, state)
     if is_broken and (_is_nudged_first(state, plan) or not _may_try_again(state, plan)):
         return _give_up(state, reading, plan)
@@ -148,7 +155,8 @@ def _decide(state: RunState, replied: Replied, plan: Plan) -> Step:
         events = [*(_report_call(call, retrying=True) for call in calls), *events]
     fail = check_limits(state, calls, repeats, plan)
     if fail is not None:
-        return Step(state, (*events, fail), Accepted(calls, ignored, defects=defects))
+        accepted = Accepted(calls, ignored, defects=defects, receipts=receipts)
+        return Step(state, (*events, fail), accepted)
     if ignored:
         last, notice = calls[-1].id, warn_ignored(len(calls), len(ignored))
         notice = f"{warnings[last]} {notice}" if last in warnings else notice
@@ -170,16 +178,21 @@ def _decide(state: RunState, replied: Replied, plan: Plan) -> Step:
         is_compensating=held_back,
         paused_text="",
     )
-    accepted = Accepted(calls, ignored, sample, defects)
+    accepted = Accepted(calls, ignored, sample, defects, receipts)
     run_calls = guide_calls(state, RunCalls(calls, warnings), plan)
     return Step(state, (*events, run_calls), accepted)
 
 
-def _note_ignored(calls: tuple[ToolCall, ...], ignored: tuple[ToolCall, ...]) -> tuple[Defect, ...]:
+def _note_ignored(
+    calls: tuple[ToolCall, ...], ignored: tuple[ToolCall, ...], limit: str
+) -> tuple[tuple[Defect, ...], tuple[Receipt, ...]]:
+    """Return what is said about calls that a limit drops."""
     if not ignored:
-        return ()
-    note = f"{len(calls)} of {len(calls) + len(ignored)} calls were accepted."
-    return (Defect(Code.CALLS_IGNORED, note, "/tool_calls"),)
+        return (), ()
+    why = f"{len(calls)} of {len(calls) + len(ignored)} calls were accepted: {limit}."
+    names = ", ".join(clip(call.name, 64) for call in ignored)
+    receipt = Receipt(DROP_RULE, "/tool_calls", names, None, lossless=False, why=why)
+    return (Defect(Code.CALLS_IGNORED, why, "/tool_calls"),), (receipt,)
 
 
 def _report_call(call: ToolCall, *, retrying: bool) -> Emit:

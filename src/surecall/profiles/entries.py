@@ -166,6 +166,9 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     )
     """Which members of chat completions are taken of those that only some providers know; `*`
     means all. Members that belong to no provider in particular are always sent."""
+    unsupported_fields: tuple[str, ...] = ()
+    """Fields of a request that are refused; surecall leaves them out where it had added them
+    itself. A run that meets such a refusal remembers it here."""
 
 
 class Findings(Struct, frozen=True, kw_only=True):

@@ -283,7 +283,7 @@ _DECLARED: Final = (
         add_call_type! Adds the type to a call that came without it.
         add_missing_result! Says of a call in the history that its result is not known.
         drop_choice-! Leaves out a choice that nobody asked for and that cannot be used.
-        drop_parallel_calls-! Leaves out calls after the first where a client takes one only.
+        drop_parallel_calls-! Leaves out calls beyond the number that a client or a run takes.
         move_reasoning! Moves reasoning in tags from the text to where the format has its own place.
         move_result! Puts a result in the history behind its call.
         restore_echo! Puts back what came with a call and the client left out.
@@ -296,6 +296,7 @@ _DECLARED: Final = (
     + _declare(
         "approval",
         """
+        change_by_transform-! Puts what a transform of the application made in place of arguments.
         edit_by_person-! Puts what a person decided in place of the arguments of a call.
         """,
     )

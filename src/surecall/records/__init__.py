@@ -1,6 +1,8 @@
 """Plain frozen data that travels between the layers: no I/O, no policy."""
 
 from .calls import (
+    CHANGED,
+    CHANGED_BY_TRANSFORM,
     CallState,
     Certainty,
     CoerceMode,
@@ -10,6 +12,7 @@ from .calls import (
     ToolCall,
     ToolResult,
     ToolSpec,
+    as_run,
 )
 from .events import (
     ApprovalFailed,
@@ -41,6 +44,8 @@ from .receipts import Defect, ErrorDetail, Receipt, clip
 from .weights import Weights, WeightsPart
 
 __all__ = [
+    "CHANGED",
+    "CHANGED_BY_TRANSFORM",
     "ApprovalFailed",
     "ApprovalRequested",
     "CallRepeated",
@@ -86,5 +91,6 @@ __all__ = [
     "WeightsPart",
     "WireReply",
     "WireRequest",
+    "as_run",
     "clip",
 ]

@@ -1,9 +1,10 @@
 """A tool, a call of it, and its result: as data, from what arrived to what the model is shown."""
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .receipts import ErrorDetail, Receipt
 
@@ -36,6 +37,11 @@ class ToolSpec(Struct, frozen=True, kw_only=True, weakref=True):
     extra: dict[str, Any] = {}
     """Fields to send along with the tool, such as `cache_control`, where the format knows them."""
 
+
+CHANGED: Final = " changed the call"
+"""How the reason of a receipt ends that begins with who put other arguments into a call."""
+CHANGED_BY_TRANSFORM: Final = "change_by_transform"
+"""The rule in the receipt of arguments that a transform changed."""
 
 CallState = Literal["whole", "cut", "unreadable"]
 """Whether a call is whole, cut or unreadable."""
@@ -78,6 +84,26 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     """`likely` when a part of the call may be missing: it runs only on a tool that just reads."""
     doubt: str = ""
     """Why it is only likely: one sentence that a model can read."""
+
+    @property
+    def sent(self) -> Any:
+        """What the model sent as arguments, before anything of the application changed it."""
+        made = (item.before for item in self.receipts if item.rule == CHANGED_BY_TRANSFORM)
+        return next(made, self.raw)
+
+    @property
+    def changed_by(self) -> tuple[str, ...]:
+        """Who changed what the model sent: names of people and transforms, and rules of reading."""
+        return tuple(
+            dict.fromkeys(
+                item.why.removesuffix(CHANGED) if item.why.endswith(CHANGED) else item.rule
+                for item in self.receipts
+            )
+        )
+
+    def edited(self, arguments: dict[str, Any], receipts: tuple[Receipt, ...]) -> "ToolCall":
+        """Return the call with arguments that somebody put in the place of its own."""
+        return replace(self, arguments=arguments, receipts=self.receipts + receipts)
 
 
 class Envelope(Struct, frozen=True):
@@ -135,3 +161,21 @@ class ToolResult(Struct, frozen=True, kw_only=True):
     def ok(self) -> bool:
         """Whether the tool succeeded."""
         return self.envelope.ok
+
+
+def as_run(calls: Iterable[ToolCall], results: Iterable[ToolResult]) -> tuple[ToolCall, ...]:
+    """Return calls with the arguments that they ran with, as everything shows them.
+
+    A call that nobody changed stays as it was read; so does one that was changed here before.
+    """
+    edits = {result.call_id: result for result in results if result.arguments is not None}
+    if not edits:
+        return tuple(calls)
+    return tuple(_apply_edit(call, edits.get(call.id)) for call in calls)
+
+
+def _apply_edit(call: ToolCall, edit: ToolResult | None) -> ToolCall:
+    if edit is None or edit.arguments is None:
+        return call
+    receipts = tuple(receipt for receipt in edit.receipts if receipt not in call.receipts)
+    return call.edited(edit.arguments, receipts)

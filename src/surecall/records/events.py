@@ -110,7 +110,7 @@ class TextRetracted(Event, frozen=True, tag="text_retracted"):
 
 
 class ToolCallStarted(Event, frozen=True, tag="tool_call_start"):
-    """A call is about to be checked and run."""
+    """A call is about to run, with whatever was decided about it; or is refused."""
 
     tool_call_id: str
     name: str
@@ -118,7 +118,7 @@ class ToolCallStarted(Event, frozen=True, tag="tool_call_start"):
     parse_status: str
     """`ok`, `invalid_json`, `too_large`, `too_deep` or `cut`."""
     call: ToolCall | None = None
-    """The call as it was read, with its arguments and receipts."""
+    """The call with the arguments that run, and the receipts of all that was changed in it."""
 
 
 class ToolCallEnded(Event, frozen=True, tag="tool_call_end"):
@@ -133,6 +133,8 @@ class ToolCallEnded(Event, frozen=True, tag="tool_call_end"):
     error_codes: tuple[str, ...]
     executed: bool
     errors: tuple[ErrorDetail, ...] = ()
+    call: ToolCall | None = None
+    """The call as it ran, as in `ToolCallStarted`."""
 
 
 class ApprovalRequested(Event, frozen=True, tag="approval_requested"):

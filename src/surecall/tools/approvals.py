@@ -46,6 +46,11 @@ class Approval(Struct, frozen=True, kw_only=True):
     revision: int | None = None
     """For facts: the revision of the workspace that they were proposed on."""
 
+    @property
+    def runs_with(self) -> Any:
+        """What runs, or may run: what a person put in the place of the payload, or the payload."""
+        return self.payload if self.approved_payload is None else self.approved_payload
+
     def at(self, now: datetime) -> "Approval":
         """Return the approval as it is at a moment: one that nobody used in time has expired."""
         if self.status in ("pending", "approved") and now >= self.expires_at:

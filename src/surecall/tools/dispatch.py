@@ -32,6 +32,9 @@ ResultTransforms = Callable[[dict[str, Any], str, str], dict[str, Any]]
 """Takes the full form of an envelope, the tool's name and the call's id; returns the form that
 is shown to the model."""
 
+BeforeRun = Callable[[ToolCall, ToolContext], Awaitable[None]]
+"""Takes a call with the arguments that it is about to run with."""
+
 LikelyPolicy = Literal["by_effect", "run", "approve", "never"]
 """What becomes of a call that is only likely; `never` concerns those in text, which reading leaves
 there, and is otherwise the same as `by_effect`."""
@@ -125,7 +128,7 @@ class Dispatcher:
         context: ToolContext,
         *,
         warnings: tuple[str, ...] = (),
-        before_run: Callable[[ToolContext], Awaitable[None]] | None = None,
+        before_run: BeforeRun | None = None,
     ) -> ToolResult:
         """Check the call, have it approved, run it, and return its one result.
 
@@ -133,8 +136,8 @@ class Dispatcher:
             call: The call as it was read.
             context: What the tool may know about it.
             warnings: Shown to the model in addition to those of the tool.
-            before_run: Awaited when nothing is left between the call and the tool; what
-                it raises is raised here, and the tool does not run.
+            before_run: Awaited with the call as it runs when nothing is left between it and the
+                tool; what it raises is raised here, and the tool does not run.
         """
         started = time.perf_counter()
         tool = self.resolve(call.name)
@@ -167,7 +170,7 @@ class Dispatcher:
         permit: Permit,
         context: ToolContext,
         warnings: tuple[str, ...],
-        before_run: Callable[[ToolContext], Awaitable[None]] | None,
+        before_run: BeforeRun | None,
         started: float,
     ) -> ToolResult:
         """Run a call that may run."""
@@ -181,8 +184,12 @@ class Dispatcher:
                 return self._refuse(call, tool.name, _with_warnings(repeated, warnings), started)
             key = make_once_key(tool, permit.arguments, context)
             context = msgspec.structs.replace(context, once_key=key)
+        edited = msgspec.to_builtins(permit.arguments) if permit.receipts else None
         if before_run is not None:
-            await before_run(context)
+            ran_as = call
+            if edited is not None:
+                ran_as = call.edited(edited, permit.receipts)
+            await before_run(ran_as, context)
         if permit.approval is not None:
             refusal = await self.permission.use(permit)
             if refusal is not None:
@@ -192,7 +199,6 @@ class Dispatcher:
         timeout_s = tool.spec.timeout_s
         if timeout_s is None:
             timeout_s = self._default_timeout_s
-        edited = msgspec.to_builtins(permit.arguments) if permit.receipts else None
         ran = await run_tool(tool, permit.arguments, context, timeout_s)
         answer = self._answer(_with_warnings(ran.envelope, warnings), tool.spec, call.id)
         result = _make_result(call, tool.name, answer, started, executed=ran.executed)

@@ -19,7 +19,7 @@ from surecall.errors import ApprovalError, Code
 from surecall.jsontext import canonical_hash
 from surecall.limits import APPROVAL_LIFETIME_S
 from surecall.narrow import as_fields
-from surecall.records import Envelope, ErrorDetail, Receipt, ToolCall, ToolSpec
+from surecall.records import CHANGED, Envelope, ErrorDetail, Receipt, ToolCall, ToolSpec
 from surecall.redaction import open_log
 
 from . import feedback
@@ -189,7 +189,7 @@ class Permission:
             return _deny_after_failure(tool.name, "its arguments cannot be checked", error)
         if not is_fit:
             return _deny_after_failure(tool.name, "its arguments do not fit the tool", None)
-        return Permit(edited, receipts=_note_edit(arguments, edited, "the approver"))
+        return _permit_changed(arguments, edited, "the approver")
 
     async def _look_up(
         self,
@@ -263,15 +263,17 @@ def _permit_edit(
         problem = _report(tool.name, Code.APPROVAL_MISMATCH, "the changed arguments do not fit it")
         return Denial(feedback.explain_approval_denied(tool.name, feedback.EDIT_UNFIT), problem)
     by = approval.decided_by or "a person"
-    return Permit(as_fields(edited), approval, _note_edit(arguments, as_fields(edited), by))
+    return _permit_changed(arguments, as_fields(edited), by, approval)
 
 
-def _note_edit(before: dict[str, Any], after: dict[str, Any], by: str) -> tuple[Receipt, ...]:
+def _permit_changed(
+    before: dict[str, Any], after: dict[str, Any], by: str, approval: Approval | None = None
+) -> Permit:
     if canonical_hash(before) == canonical_hash(after):
-        return ()
-    return (
-        Receipt(EDITED_BY_PERSON, "", before, after, lossless=False, why=f"{by} changed the call"),
-    )
+        return Permit(after, approval)
+    why = f"{by}{CHANGED}"
+    receipt = Receipt(EDITED_BY_PERSON, "", before, after, lossless=False, why=why)
+    return Permit(after, approval, (receipt,))
 
 
 async def _apply_rule(

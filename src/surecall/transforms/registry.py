@@ -12,15 +12,17 @@ built-in transforms of replies and calls have no function: `surecall.reading` do
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from operator import is_
 from types import MappingProxyType
 from typing import Any, Final, Literal, cast, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.reading import TRANSFORM_RULES
-from surecall.records import RawCall, Receipt
+from surecall.records import CHANGED, CHANGED_BY_TRANSFORM, RawCall, Receipt
 
 from . import builtin
 from .builtin import ResultContext
@@ -187,7 +189,14 @@ class TransformChain(Struct, frozen=True, kw_only=True):
         """Run the transforms of parsed calls."""
         if not self.calls or not calls:
             return calls, ()
-        current, receipts = _apply_noting(self.calls, list(calls))
+        current = list(calls)
+        receipts: tuple[Receipt, ...] = ()
+        for name, function in self.calls:
+            before = current
+            current, made = _apply_noting(((name, function),), before)
+            if current is not before and not made and len(current) == len(before):
+                current = list(map(partial(_note_change, name), before, current))
+            receipts += made
         unchanged = len(current) == len(calls) and all(map(is_, current, calls))
         return (calls if unchanged else tuple(current)), receipts
 
@@ -202,6 +211,17 @@ class TransformChain(Struct, frozen=True, kw_only=True):
     def apply_answer(self, text: str) -> tuple[str, tuple[Receipt, ...]]:
         """Run the transforms of the text that a run ends with."""
         return _apply_noting(self.answers, text)
+
+
+def _note_change(name: str, before: RawCall, after: RawCall) -> RawCall:
+    """Return a call with a receipt of what a transform that says nothing did to its arguments."""
+    if after is before or after.arguments == before.arguments:
+        return after
+    why = f"the transform {name}{CHANGED}"
+    receipt = Receipt(
+        CHANGED_BY_TRANSFORM, "", before.arguments, after.arguments, lossless=False, why=why
+    )
+    return replace(after, receipts=(*after.receipts, receipt))
 
 
 def _apply(transforms: NamedTransforms, value: Any, *context: Any) -> Any:

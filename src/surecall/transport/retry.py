@@ -1,4 +1,4 @@
-"""When a failed attempt is made again, and how long to wait before it.
+"""When a failed attempt is made again, how long to wait before it, and without which field.
 
 Only failures before the first byte of an answer come here. All waits of one request share
 one budget; a provider that asks for a longer wait gets none, and the caller learns of it at once.
@@ -7,15 +7,23 @@ one budget; a provider that asks for a longer wait gets none, and the caller lea
 import asyncio
 import random as random_module
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from math import isfinite
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
-from surecall.errors import ProviderError, ProviderTimeoutError, invalid_config
+from surecall.errors import (
+    Code,
+    JSONTextError,
+    ProviderError,
+    ProviderTimeoutError,
+    invalid_config,
+)
+from surecall.jsontext import decode
+from surecall.narrow import as_fields, as_list
 
 T = TypeVar("T")
 
@@ -130,3 +138,72 @@ def _parse_number(text: str | None) -> float | None:
     if text is None or not _SECONDS.fullmatch(text := text.strip()):
         return None
     return float(text)
+
+
+_REFUSALS: Final = frozenset({Code.BAD_REQUEST, Code.UNPROCESSABLE})
+_PLACES: Final = frozenset({"field", "loc", "param", "parameter"})
+"""Keys of an error under which providers say what part of the request is meant."""
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_PATH: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*")
+_QUOTES: Final = frozenset("\"'`")
+_MAX_READ_CHARS: Final = 20_000
+_MAX_LEVELS: Final = 8
+_OTHER_SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "max_tokens": ("max_completion_tokens", "max_output_tokens"),
+    "parallel_tool_calls": ("disable_parallel_tool_use",),
+    "tool_choice": ("tool_config",),
+}
+"""What fields are called on the wire where that is not only a matter of capital letters."""
+
+
+def find_refused_field(error: ProviderError, sent: Iterable[str]) -> str | None:
+    """Return the field of a request that a provider refuses by name, among those that were sent.
+
+    A field is named by the structure of the error (`param`, `loc`, `field`), by quotation marks
+    around it, by a colon behind it at the beginning, or by an underscore in it, which no word has.
+    """
+    if error.code not in _REFUSALS:
+        return None
+    fields: dict[str, str] = {}
+    for field in sent:
+        fields.update((_fold(name), field) for name in (field, *_OTHER_SPELLINGS.get(field, ())))
+    if not fields:
+        return None
+    text = (error.body or error.provider_message or "")[:_MAX_READ_CHARS]
+    try:
+        document = decode(text)
+    except JSONTextError:
+        document = text
+    names = (*_names_of_places(document), *_names_in_texts(document))
+    return next((fields[name] for name in map(_fold, names) if name in fields), None)
+
+
+def _fold(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def _names_of_places(value: Any, levels: int = _MAX_LEVELS) -> Iterator[str]:
+    """Yield the names under keys that say what part of a request is meant, innermost first."""
+    if not levels:
+        return
+    for key, item in as_fields(value).items():
+        if key in _PLACES:
+            path = " ".join(part for part in as_list(item) if isinstance(part, str)) or item
+            yield from reversed(_NAME.findall(path) if isinstance(path, str) else [])
+        else:
+            yield from _names_of_places(item, levels - 1)
+    for item in as_list(value):
+        yield from _names_of_places(item, levels - 1)
+
+
+def _names_in_texts(value: Any, levels: int = _MAX_LEVELS) -> Iterator[str]:
+    """Yield what can only be the name of a field in the sentences of an error."""
+    if isinstance(value, str):
+        for found in _PATH.finditer(value):
+            before, behind = value[max(found.start() - 1, 0) : found.start()], value[found.end() : found.end() + 1]
+            is_quoted = before in _QUOTES and before == behind
+            if is_quoted or "_" in found[0] or (not before and behind == ":"):
+                yield from reversed(_NAME.findall(found[0]))
+    if levels:
+        for item in (*as_fields(value).values(), *as_list(value)):
+            yield from _names_in_texts(item, levels - 1)

@@ -17,6 +17,7 @@ ORIGINAL_PROFILES: Final = "default,recommended,conversation,creative,tool_calli
 """The profiles of the original experiment's full matrix."""
 
 _PREFIX: Final = "OPENROUTER_"
+_PRESET: Final = "original"
 _TRUE: Final = frozenset({"1", "on", "true", "yes"})
 _FALSE: Final = frozenset({"0", "false", "no", "off"})
 _EVERYTHING: Final = frozenset({"*", "all", "full"})
@@ -40,7 +41,7 @@ class OriginalSettings(Struct, frozen=True, kw_only=True):
     axes: dict[str, Any] = {}
     """Fields of `Axes`."""
     options: dict[str, Any] = {}
-    """Options of every run."""
+    """Options of every run, and the preset that the strategies of the experiment had."""
     settings: dict[str, Any] = {}
     """Settings of the configuration, by dotted key."""
     concurrency: int | None = None
@@ -55,9 +56,11 @@ def read_original_settings(environ: Mapping[str, str] | None = None) -> Original
         ConfigError: `INVALID_CONFIG` for a value that cannot be used.
     """
     variables = _Variables(list_variables(_PREFIX, environ))
+    axes = _read_axes(variables)
+    preset = {"preset": [_PRESET]} if axes else {}
     return OriginalSettings(
-        axes=_read_axes(variables),
-        options=variables.read_all(_OPTIONS) | _read_request(variables),
+        axes=axes,
+        options=preset | variables.read_all(_OPTIONS) | _read_request(variables),
         settings=_read_settings(variables),
         concurrency=variables.read("JOBS", _count),
         notes=tuple(

@@ -124,7 +124,7 @@ def _describe_row(approval: Approval) -> dict[str, Any]:
         "id": approval.id,
         "subject": approval.subject,
         "name": approval.name,
-        "preview": clip(", ".join(paths) if paths else _text(approval.payload), _PREVIEW_CHARS),
+        "preview": clip(", ".join(paths) if paths else _text(approval.runs_with), _PREVIEW_CHARS),
         "size": len(paths) if approval.subject == "facts" else len(payload),
         "outcome": _outcome(approval),
         "created_at": _seconds(approval.created_at),
