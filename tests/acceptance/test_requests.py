@@ -216,7 +216,9 @@ async def test_the_preset_of_the_original_experiment_takes_one_call(
     assert origin == "preset:original"
     (problem,) = result.problems
     assert problem.code == Code.CALLS_IGNORED
-    assert "request_overrides.parallel_tool_calls is false (from preset:original)" in problem.message
+    assert (
+        "request_overrides.parallel_tool_calls is false (from preset:original)" in problem.message
+    )
     assert "drop_parallel_calls" in [receipt.rule for receipt in result.receipts]
     assert "-> not run: CALLS_IGNORED" in repr(result)
 

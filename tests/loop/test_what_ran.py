@@ -7,12 +7,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from cli.harness import invoke
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import surecall
+from cli.harness import invoke
 from surecall import MemoryApprovals, ScriptedTransport
 from surecall.cli.run import render_result
 from surecall.gateway.dashboard.approvals import show_approval

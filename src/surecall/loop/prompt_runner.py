@@ -4,7 +4,8 @@ Requests that must not be sent are refused before they cost anything.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from time import perf_counter
 from typing import Any, Final
@@ -199,7 +200,7 @@ class PromptRunner:
         transforms: TransformChain | None = None,
         capabilities: Capabilities | None = None,
         skip_bad_events: bool = False,
-        own_fields: Set[str] = frozenset(),
+        own_fields: AbstractSet[str] = frozenset(),
         on_refused: Callable[[Sequence[str], ProviderError], Awaitable[object]] | None = None,
     ) -> None:
         self.transport = transport
@@ -363,7 +364,7 @@ def _given_fields(request: ModelRequest) -> set[str]:
     return fields
 
 
-def _without(request: ModelRequest, fields: Set[str]) -> ModelRequest:
+def _without(request: ModelRequest, fields: AbstractSet[str]) -> ModelRequest:
     """Return a request without some of its optional fields."""
     if not fields:
         return request

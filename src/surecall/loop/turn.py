@@ -4,8 +4,6 @@
 to perform. The driver in `tool_loop.py` performs them; replaying a run is calling this again.
 """
 
-from typing import Final
-
 from msgspec.structs import replace
 
 from surecall.errors import Code, ProviderError, ProviderStatusError
@@ -60,7 +58,7 @@ from .steps import (
 )
 from .wording import ECHO_TEXT, find_echo, note_not_executed, tell_not_called, warn_ignored
 
-DROP_RULE: Final = "drop_parallel_calls"
+DROP_RULE = "drop_parallel_calls"
 """The rule in the receipt of calls that a limit drops."""
 _CONTENT_SAMPLE_CHARS = 200
 _SNIPPET_CHARS = 200

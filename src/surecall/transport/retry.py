@@ -200,7 +200,10 @@ def _names_in_texts(value: Any, levels: int = _MAX_LEVELS) -> Iterator[str]:
     """Yield what can only be the name of a field in the sentences of an error."""
     if isinstance(value, str):
         for found in _PATH.finditer(value):
-            before, behind = value[max(found.start() - 1, 0) : found.start()], value[found.end() : found.end() + 1]
+            before, behind = (
+                value[max(found.start() - 1, 0) : found.start()],
+                value[found.end() : found.end() + 1],
+            )
             is_quoted = before in _QUOTES and before == behind
             if is_quoted or "_" in found[0] or (not before and behind == ":"):
                 yield from reversed(_NAME.findall(found[0]))
