@@ -8,8 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surecall.evals.clusters import (
+    CasePairs,
+    Difference,
     clustered_difference,
     clustered_rate,
+    compare_pairs,
     effective_trials,
     student_t,
 )
@@ -135,3 +138,124 @@ def _try_case(dice: random.Random, true: float, spread: float) -> int:
         strength = 1 / spread - 1
         chance = dice.betavariate(true * strength, (1 - true) * strength)
     return sum(dice.random() < chance for _ in range(8))
+
+
+# Named cases: each stands for itself
+
+
+def compare(*cases: tuple[int, int, int, int], drawn: bool = False, **given: object) -> Difference:
+    """Compare cases of so many pairs right in both, only in A, only in B and in neither."""
+    return compare_pairs(
+        (
+            CasePairs(
+                name=f"case_{number}",
+                counts=PairCounts(both=both, only_a=only_a, only_b=only_b, neither=neither),
+                drawn=drawn,
+            )
+            for number, (both, only_a, only_b, neither) in enumerate(cases)
+        ),
+        **given,  # type: ignore[arg-type]  # passed on
+    )
+
+
+@pytest.mark.parametrize("others", [3, 5, 17, 199])
+@pytest.mark.parametrize("trials", [3, 10, 1000])
+def test_one_named_case_that_breaks_is_seen_among_any_number(others: int, trials: int) -> None:
+    """Always right before, always wrong now: nothing that the others do hides it."""
+    found = compare((0, trials, 0, 0), *[(trials, 0, 0, 0)] * others)
+    assert found.verdict == "worse"
+    assert [case.name for case in found.worse] == ["case_0"]
+    assert f"worse in case_0 {trials}/{trials} → 0/{trials}" in found.sentence
+
+
+def test_a_break_stays_seen_where_the_others_improve() -> None:
+    """A better rate over all does not make up for it."""
+    found = compare((0, 10, 0, 0), *[(0, 0, 10, 0)] * 3)
+    assert found.verdict == "mixed"
+    assert found.is_worse
+    assert (len(found.worse), len(found.better)) == (1, 3)
+
+
+def test_two_trials_are_no_break() -> None:
+    """Twice right and twice wrong is too little to say so, and is named as undecided."""
+    found = compare((0, 2, 0, 0), (2, 0, 0, 0))
+    assert (found.verdict, found.worse) == ("undecided", ())
+    assert "may be chance: case_0 2/2 → 0/2" in found.sentence
+
+
+def test_a_break_among_cases_that_swing_may_be_chance() -> None:
+    """Where half of all trials are right anyway, three of three to none of three happens."""
+    found = compare((0, 3, 0, 0), *[(1, 1, 0, 1), (1, 0, 1, 1)] * 9)
+    assert found.verdict == "undecided"
+    assert "may be chance: case_0 3/3 → 0/3" in found.sentence
+
+
+def test_a_drawn_case_that_breaks_is_one_of_many() -> None:
+    """Drawn cases are clusters, so one of four proves nothing about the others."""
+    found = compare((0, 10, 0, 0), *[(10, 0, 0, 0)] * 3, drawn=True)
+    assert (found.verdict, found.worse) == ("undecided", ())
+    assert found.needed is not None
+    assert found.needed > found.counts.n
+
+
+@pytest.mark.parametrize("trials", [3, 10])
+@pytest.mark.parametrize("others", [4, 18])
+@pytest.mark.parametrize("rate", [0.5, 0.8, 0.95])
+def test_without_a_break_nothing_is_called_worse(trials: int, others: int, rate: float) -> None:
+    """Of 400 pairs of runs that are alike, at most one in twenty is; both ends are measured."""
+    dice = random.Random(f"{trials} {others} {rate}")
+    alarms = 0
+    for _ in range(400):
+        pairs: list[tuple[int, int, int, int]] = []
+        for _ in range(others):
+            seen = [(dice.random() < rate, dice.random() < rate) for _ in range(trials)]
+            kinds = [(True, True), (True, False), (False, True), (False, False)]
+            both, only_a, only_b, neither = (seen.count(kind) for kind in kinds)
+            pairs.append((both, only_a, only_b, neither))
+        alarms += compare(*pairs, allowed=0.02).is_worse
+    assert alarms <= 20
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(*[st.integers(0, 8)] * 4), min_size=1, max_size=12), st.booleans())
+def test_more_trials_are_needed_than_were_made(
+    cases: list[tuple[int, int, int, int]], drawn: bool
+) -> None:
+    """What would tell is more than what does not; where it is named, the sentence has it."""
+    found = compare(*cases, drawn=drawn)
+    assert found.needed is None or found.needed > found.counts.n
+    assert (found.needed is None) or f"about {found.needed:,} would" in found.sentence
+    assert ("undecided" in found.sentence) == found.is_open
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(*[st.integers(0, 8)] * 4), min_size=1, max_size=12))
+def test_the_other_way_round_says_the_opposite(cases: list[tuple[int, int, int, int]]) -> None:
+    """What is worse in one direction is better in the other."""
+    found = compare(*cases)
+    turned = compare(*((both, b, a, neither) for both, a, b, neither in cases))
+    assert {case.name for case in found.worse} == {case.name for case in turned.better}
+    opposite = {"worse": "better", "better": "worse", "no difference seen": "undecided"}
+    verdicts = {opposite.get(found.verdict, found.verdict), found.verdict}
+    assert turned.verdict in verdicts | {"no difference seen"}
+
+
+@pytest.mark.parametrize("rates", [(0.9, 0.9), (0.95, 0.6), (0.5, 0.3)])
+def test_the_interval_of_named_cases_covers_the_truth(rates: tuple[float, float]) -> None:
+    """Cases of very different rates: of 600 experiments, 95 % have the true difference inside."""
+    dice, cases = random.Random(f"strata {rates}"), [(1.0, 0.2), (0.9, 0.9), (0.1, 0.5), rates]
+    true = sum(b - a for a, b in cases) / len(cases)
+    inside = 0
+    for _ in range(600):
+        counts = PairCounts()
+        for a, b in cases:
+            for _ in range(10):
+                was, now = dice.random() < a, dice.random() < b
+                counts += PairCounts(
+                    both=was and now,
+                    only_a=was and not now,
+                    only_b=now and not was,
+                    neither=not (was or now),
+                )
+        inside += true in clustered_difference([], fixed=counts)
+    assert inside / 600 >= 0.94

@@ -43,7 +43,11 @@ def test_the_line_says_what_is_gained_and_lost() -> None:
     assert gain.sentence.startswith(
         "production against naive: 36\u202f% → 79\u202f% right, +43 points"
     )
-    assert gain.sentence.endswith("; of 14 trials 9 were gained and 3 lost, which may be chance.")
+    assert gain.sentence.endswith(
+        "; of 14 trials 9 were gained and 3 lost; better in single_call 1/10 → 10/10; "
+        "over all undecided: 14 pairs cannot tell this from chance; about 36 would; "
+        "may be chance: no_call_needed 4/4 → 1/4."
+    )
 
 
 def test_the_cost_is_that_of_one_trial() -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from surecall.errors import Code, ConfigError
 from surecall.evals.gates import (
@@ -152,12 +153,13 @@ def test_any_text_is_a_gate_or_refused(text: str) -> None:
 
 
 def test_a_rate_is_compared_as_counted() -> None:
-    """Nine of ten passes 0.9 and fails 0.95; both figures come with their interval."""
+    """Nine of ten fails 0.95, and is too little to pass 0.9; both come with their interval."""
     rows = series("+++++++++-")
-    passed, failed = check_gates(
-        [parse_gate("strict>=0.9"), parse_gate("strict>=0.95")], rows
+    passed, undecided, failed = check_gates(
+        [parse_gate("strict>=0.5"), parse_gate("strict>=0.9"), parse_gate("strict>=0.95")], rows
     ).results
     assert (passed.verdict, passed.ok) == ("passed", True)
+    assert (undecided.verdict, undecided.ok) == ("undecided", True)
     assert (failed.verdict, failed.ok) == ("failed", False)
     assert (failed.k, failed.n, failed.observed) == (9, 10, 0.9)
     assert failed.interval is not None
@@ -165,9 +167,10 @@ def test_a_rate_is_compared_as_counted() -> None:
 
 
 def test_a_rate_on_too_few_trials_says_so() -> None:
-    """The bound lies inside the interval: the verdict stands, and the note warns."""
-    note = check("strict>=0.8", series("+++++++++-")).note
-    assert note == "n = 10 cannot tell 90.0% from 80.0%; about 62 would"
+    """The bound lies inside the interval: the gate is undecided, and the note says why."""
+    result = check("strict>=0.8", series("+++++++++-"))
+    assert (result.verdict, result.ok) == ("undecided", True)
+    assert result.note == "n = 10 cannot tell 90.0% from 80.0%; about 62 would"
     assert check("strict>=0.5", series("+" * 30 + "-")).note == ""
 
 
@@ -176,7 +179,7 @@ def test_a_rate_on_too_few_trials_says_so() -> None:
     [
         ("strict[scenario=a]==1", "passed"),
         ("strict[scenario=b]>=0.5", "failed"),
-        ("strict[scenario=*]>=0.5", "passed"),
+        ("strict[scenario=*]>=0.5", "undecided"),
         ("strict[scenario=A]==1", "passed"),
         ("strict[scenario=a,model=m]==1", "passed"),
         ("strict[scenario=a,model=other]==1", "empty"),
@@ -267,27 +270,34 @@ def test_a_supported_drop_fails() -> None:
     assert round(result.p or 1, 3) == 0.002
     assert result.interval is not None
     assert result.interval.low > 0.02
-    assert result.note == "10 trials got worse, 0 better"
+    assert result.note == "worse over all (p = 0.002); worse in s 40/40 → 30/40"
 
 
 def test_a_drop_that_chance_explains_passes_and_says_so() -> None:
     """One of ten trials got worse: too few to tell, and about how many would be needed."""
     result = against("regression<=0.02 vs @baseline", series("+" * 10), series("+" * 9 + "-"))
     assert (result.verdict, result.ok, result.observed) == ("undecided", True, 0.1)
-    assert result.note.startswith("n = 10 pairs cannot tell this drop from chance; about ")
+    assert result.note == (
+        "undecided: 10 pairs cannot tell this from chance; about 124 would; "
+        "may be chance: s 10/10 → 9/10"
+    )
 
 
 def test_without_a_drop_it_says_what_cannot_be_excluded() -> None:
-    """The same results on ten trials leave room for a sizable drop."""
+    """The same results on ten trials leave room for a sizable drop: no clear yes."""
     result = against("regression<=0.02 vs @baseline", series("+" * 10), series("+" * 10))
-    assert (result.verdict, result.observed) == ("passed", 0.0)
-    assert result.note == "a drop of up to 27.8% is possible with n = 10 pairs"
+    assert (result.verdict, result.ok, result.observed) == ("undecided", True, 0.0)
+    assert result.note == (
+        "undecided: a drop of up to 27.8% is possible with 10 pairs; "
+        "about 385 would rule out more than 2.0%"
+    )
 
 
-def test_many_equal_trials_pass_without_a_note() -> None:
-    """With enough pairs nothing worth a word is left."""
+def test_many_equal_trials_pass() -> None:
+    """With enough pairs there is a clear yes."""
     rows = series("+" * 400)
-    assert against("regression<=0.02 vs @baseline", rows, rows).note == ""
+    result = against("regression<=0.02 vs @baseline", rows, rows)
+    assert (result.verdict, result.note) == ("passed", "no difference seen in 400 pairs")
 
 
 def test_an_improvement_passes() -> None:
@@ -302,6 +312,93 @@ def test_a_small_drop_within_the_allowance_passes_however_sure() -> None:
     result = against("regression<=0.05 vs @baseline", before, now)
     assert (result.verdict, result.observed) == ("passed", 0.03)
     assert (result.p or 0) < 0.001
+
+
+def scenarios(broken: str, names: int, trials: int = 10) -> list[TrialRow]:
+    """Make trials that are right everywhere but in one scenario."""
+    marks = {f"s{n}": "-" if f"s{n}" == broken else "+" for n in range(names)}
+    return [one for name, mark in marks.items() for one in series(mark * trials, scenario=name)]
+
+
+@pytest.mark.parametrize("names", [4, 6, 18])
+@pytest.mark.parametrize("trials", [3, 10, 100])
+def test_a_scenario_that_breaks_altogether_fails_the_build(names: int, trials: int) -> None:
+    """Named scenarios are not a sample: one that was always right and is now wrong is a break."""
+    before, now = scenarios("", names, trials), scenarios("s1", names, trials)
+    result = against("regression<=0.02 vs @baseline", before, now)
+    assert result.verdict == "failed"
+    assert f"worse in s1 {trials}/{trials} → 0/{trials}" in result.note
+
+
+def test_a_scenario_of_one_model_that_breaks_fails_the_build() -> None:
+    """The other models do not hide it."""
+    before = [*series("+" * 4, model="a"), *series("+" * 40, model="b")]
+    now = [*series("-" * 4, model="a"), *series("+" * 40, model="b")]
+    result = against("regression<=0.02 vs @baseline", before, now)
+    assert result.verdict == "failed"
+    assert "worse in a / s 4/4 → 0/4" in result.note
+
+
+def test_cases_that_are_drawn_are_a_sample() -> None:
+    """One of four drawn cases says little about the ones that were not drawn."""
+    before, now = (
+        [replace(one, drawn=True) for one in scenarios(broken, 4)] for broken in ("", "s1")
+    )
+    assert against("regression<=0.02 vs @baseline", before, now).verdict == "undecided"
+
+
+def test_what_is_undecided_can_stop_the_build() -> None:
+    """One word in the gate or beside it; nothing else changes."""
+    rows = series("+" * 10)
+    for gate in (
+        parse_gate("regression<=0.02 vs @baseline undecided=fail"),
+        parse_gate("regression<=0.02 vs @baseline", undecided="fail"),
+    ):
+        assert gate.rename("abc") == "regression<=0.02 vs abc undecided=fail"
+        result = check_gates([gate], rows, rows_of=lambda _: rows).results[0]
+        assert (result.verdict, result.ok) == ("undecided", False)
+    assert parse_gate("strict>=0.5 undecided=fail", undecided="pass").undecided == "fail"
+    with pytest.raises(ConfigError, match="undecided=maybe"):
+        parse_gate("strict>=0.5 undecided=maybe")
+
+
+# Endpoint errors
+
+
+def lost(trial: int, outcome: str = "error", code: str = "UPSTREAM_5XX") -> TrialRow:
+    """Make a trial that the endpoint failed, or whose request it refused."""
+    return row(False, trial=trial, index=trial, outcome=outcome, code=code)
+
+
+@pytest.mark.parametrize(("outcome", "code"), [("refused", "BAD_REQUEST"), ("error", "RATE_LIMIT")])
+@pytest.mark.parametrize(
+    "text",
+    ["strict>=0.9", "strict>=0", "original>=0", "fabrications==0", "p95_ms<=1000", "pass^1>=0"],
+)
+def test_no_gate_passes_on_endpoint_errors(text: str, outcome: str, code: str) -> None:
+    """Two trials of forty were answered, both right: nothing is proved."""
+    rows = [*series("++"), *(lost(trial, outcome, code) for trial in range(3, 41))]
+    result = check(text, rows)
+    assert (result.verdict, result.ok) == ("failed", False)
+    assert result.note == (
+        f"38 of 40 trials ended with an endpoint's error ({code}), and <= 2 % is the limit"
+    )
+
+
+def test_a_baseline_of_endpoint_errors_proves_nothing() -> None:
+    """A run that was not answered cannot be got worse than."""
+    before = [*series("++"), *(lost(trial) for trial in range(3, 11))]
+    result = against("regression<=0.02 vs @baseline", before, series("++--------"))
+    assert result.verdict == "failed"
+    assert result.note.startswith("@baseline: 8 of 10 trials ended")
+
+
+def test_a_few_endpoint_errors_count_as_wrong() -> None:
+    """The gate on errors says how many there may be; the rate without them stands beside."""
+    rows = [*series("+" * 9), lost(10)]
+    result = check_gates([parse_gate("strict==1"), limit_errors("20%")], rows).results[0]
+    assert (result.verdict, result.k, result.n) == ("failed", 9, 10)
+    assert "1 endpoint errors count as wrong; without them 9/9" in result.note
 
 
 def test_only_trials_of_both_runs_are_paired() -> None:

@@ -84,10 +84,10 @@ def test_nothing_at_all_is_a_summary_too() -> None:
     assert summary.overall.pass_curve == ()
 
 
-def test_outcomes_are_counted_four_ways() -> None:
-    """A trial called, abstained, tried and broke, or met an endpoint that failed."""
-    rows = [row(outcome=name) for name in ("called", "broke", "broke", "error")]
-    expected = {"called": 1, "abstained": 0, "broke": 2, "error": 1}
+def test_outcomes_are_counted_five_ways() -> None:
+    """A trial called, abstained, tried and broke, or met an endpoint that refused it or failed."""
+    rows = [row(outcome=name) for name in ("called", "broke", "broke", "refused", "error")]
+    expected = {"called": 1, "abstained": 0, "broke": 2, "refused": 1, "error": 1}
     assert summarize(rows).overall.outcomes == expected
 
 
@@ -96,7 +96,7 @@ def test_an_error_of_the_endpoint_is_in_no_rate_and_counted_beside_them() -> Non
     lost = row(outcome="error", strict_ok=False, original_ok=False, code="UPSTREAM_5XX", trial=2)
     group = summarize([row(strict_ok=True, original_ok=True, trial=1), lost]).overall
     assert (group.strict.k, group.strict.n, group.original.n) == (1, 1, 1)
-    assert (group.n, group.errors, group.error_share.value) == (2, 1, 0.5)
+    assert (group.n, group.errors, group.unanswered.value) == (2, 1, 0.5)
     assert [(one.failure.code, one.count) for one in group.error_causes] == [("UPSTREAM_5XX", 1)]
     assert (group.failures, group.stability.once) == ((), 1)
 
@@ -263,7 +263,7 @@ def test_strategies_are_compared_on_trials_equal_in_all_else() -> None:
     whole, mine, other = summarize(rows).strategies
     assert (whole.a, whole.b, whole.model) == ("raw", "production", None)
     assert whole.counts == PairCounts(both=1, only_a=0, only_b=3, neither=1)
-    assert (whole.test.p, whole.test.method) == (0.25, "exact")
+    assert (whole.p, whole.test.method) == (0.25, "exact")
     assert whole.interval.low < 0.6 < whole.interval.high
     assert (mine.model, mine.counts.n) == ("m", 4)
     assert (other.model, other.counts) == ("other", PairCounts(only_b=1))

@@ -49,10 +49,11 @@ def trials(
     ]
 
 
-def answer(*models: list[TrialRow]) -> Recommendation:
+def answer(*models: list[TrialRow], max_errors: str = "2%") -> Recommendation:
     """Return what is said about these trials together."""
     rows = [row for found in models for row in found]
-    return recommend(tally_rows(replace(row, index=index) for index, row in enumerate(rows)))
+    tallies = tally_rows(replace(row, index=index) for index, row in enumerate(rows))
+    return recommend(tallies, max_errors=max_errors)
 
 
 BEST = trials("best", [4] * 9 + [3], cost=0.004, ms=2100.0)
@@ -65,7 +66,7 @@ def test_the_best_is_named_with_rate_interval_time_and_cost() -> None:
     found = answer(FAR, NEAR, BEST)
     assert found.chosen == "best"
     assert found.sentence == (
-        "Choose best: 98\u202f% [84–100] right, p95 2.1\u202fs, $0.40 per 100 tasks."
+        "Choose best: 98\u202f% [87–100] right, p95 2.1\u202fs, $0.40 per 100 tasks."
     )
     assert found.remark.startswith(
         "near cannot be told from it at n = 40. near is faster (p95 900\u202fms) and costs "
@@ -126,19 +127,49 @@ def test_a_model_without_all_its_trials_is_ruled_out() -> None:
 def test_one_model_is_described_and_not_ranked() -> None:
     """There is nobody to compare it with."""
     found = answer(BEST)
-    assert found.sentence.startswith("best is right in 98\u202f% [84–100] of 40 trials, p95 2.1")
+    assert found.sentence.startswith("best is right in 98\u202f% [87–100] of 40 trials, p95 2.1")
     assert found.standings.ranked[0].places is None
 
 
-def test_endpoint_errors_are_in_no_rate() -> None:
-    """They are counted beside it."""
+def test_endpoint_errors_count_as_wrong() -> None:
+    """The rate without them is there as well."""
     failed = [
         replace(row, outcome="error", strict_ok=False) if row.trial == 4 else row for row in BEST
     ]
-    found = answer(failed, FAR)
+    found = answer(failed, FAR, max_errors="50%")
     first = found.standings.ranked[0]
-    assert (first.rate.k, first.rate.n, first.group.errors) == (30, 30, 10)
-    assert "10 more trials met an endpoint error and are in no rate." in found.why
+    assert (first.rate.k, first.rate.n, first.group.errors) == (30, 40, 10)
+    assert (first.rate_answered.k, first.rate_answered.n) == (30, 30)
+    assert "10 of all trials met an endpoint error, which counts as wrong." in found.why
+    assert found.chosen == "best"
+
+
+def test_too_many_endpoint_errors_name_nobody() -> None:
+    """A model that errs is not named, and neither is one that nobody could compare it with."""
+    lost = [
+        replace(row, outcome="error", code="RATE_LIMIT", strict_ok=False) if n >= 4 else row
+        for n, row in enumerate(trials("lost", [4] * 10))
+    ]
+    good = trials("good", [4] * 8 + [0] * 2)
+    found = answer(lost, good)
+    assert found.chosen is None
+    assert found.sentence == (
+        "No choice. lost: 36 of 40 trials ended with an endpoint's error (RATE_LIMIT), "
+        "and <= 2 % is the limit."
+    )
+    assert answer(lost, good, max_errors="100%").chosen == "good"
+
+
+def test_a_model_whose_requests_are_refused_is_not_named() -> None:
+    """A refusal is the model's failure in that trial, also where it runs alone."""
+    refused = [
+        replace(row, outcome="refused", code="BAD_REQUEST", strict_ok=False) if n >= 2 else row
+        for n, row in enumerate(trials("alone", [4] * 10))
+    ]
+    found = answer(refused)
+    first = found.standings.ranked[0]
+    assert (found.chosen, first.rate.k, first.rate.n, first.group.errors) == (None, 2, 40, 0)
+    assert "38 of 40 trials ended with an endpoint's error (BAD_REQUEST)" in found.sentence
 
 
 def test_ties_go_to_fewer_false_calls_then_to_the_cheaper() -> None:
@@ -230,7 +261,7 @@ def test_every_surface_has_the_same_totals(store_path: Path) -> None:
     assert shown["overall"]["strict"]["n"] == summary.overall.strict.n
     assert f"### Tool calls: {total} " in render_markdown(summary, run.info)
     counted = [
-        (one.rate.k, one.rate.n)
+        (one.rate_answered.k, one.rate_answered.n)
         for strategy in ("raw", "baseline", "production")
         for one in rank(tally_rows(run.rows()), strategy).everyone
     ]

@@ -13,9 +13,10 @@ from scipy import stats as reference
 from surecall.evals.stats import (
     Interval,
     PairCounts,
+    chance_of_breaks,
+    correct_pairs,
     f1_score,
     mcnemar,
-    min_pairs,
     min_trials,
     min_trials_against,
     newcombe_paired,
@@ -217,6 +218,46 @@ def test_mcnemar_is_scipys_test_of_a_fair_coin(only_a: int, only_b: int) -> None
     assert mid_p == pytest.approx(whole - left_out)
 
 
+def test_the_correction_is_never_stricter_than_holms() -> None:
+    """Tests that cannot show anything cost nothing; equal ones cost as much as in Holm's method."""
+    tests = [(9, 1), (6, 0), (1, 0), (0, 0), (3, 3)]
+    found = [mcnemar(*counts).p for counts in tests]
+    holm, least = [0.0] * len(tests), 0.0
+    for rank, place in enumerate(sorted(range(len(tests)), key=found.__getitem__)):
+        holm[place] = least = max(least, min(1.0, (len(tests) - rank) * found[place]))
+    corrected = correct_pairs(tests)
+    assert all(
+        p <= one + 1e-12 <= two + 2e-12 for p, one, two in zip(found, corrected, holm, strict=True)
+    )
+    # 9 to 1 is 0.0215, and 6 to 0 would be 0.03125 or 0.03125 at most; two can reach it.
+    assert corrected[0] == pytest.approx(22 / 1024)
+    assert correct_pairs([(6, 0)] * 4) == pytest.approx([4 * 2 / 64] * 4)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=8))
+def test_corrected_values_keep_their_order(tests: list[tuple[int, int]]) -> None:
+    """A smaller p stays at most as large as a larger one, and none becomes smaller."""
+    found, corrected = [mcnemar(*counts).p for counts in tests], correct_pairs(tests)
+    assert all(p <= one + 1e-12 for p, one in zip(found, corrected, strict=True))
+    ordered = [one for _, one in sorted(zip(found, corrected, strict=True))]
+    assert ordered == sorted(ordered)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "breaks", "chance"),
+    [
+        ([3], 1, 1 / 20),
+        ([3, 3], 1, 1 - (19 / 20) ** 2),
+        ([3, 3], 2, 1 / 400),
+        ([10], 1, 1 / 184_756),
+        ([3, 4, 5], 1, 1 - 19 / 20 * 69 / 70 * 251 / 252),
+    ],
+)
+def test_breaks_by_accident_are_counted(sizes: list[int], breaks: int, chance: float) -> None:
+    """Of six results with three right, one deal in twenty puts all right ones before."""
+    assert chance_of_breaks(sizes, breaks) == pytest.approx(chance)
+
+
 @pytest.mark.parametrize(
     ("rate_a", "rate_b", "trials"),
     [
@@ -235,25 +276,6 @@ def test_min_trials_gives_the_textbook_sizes(rate_a: float, rate_b: float, trial
 def test_equal_rates_are_never_told_apart() -> None:
     """There is no number of trials for a difference of nothing."""
     assert min_trials(0.9, 0.9) is None
-
-
-@pytest.mark.parametrize(
-    ("only_a", "only_b", "pairs"),
-    [pytest.param(0.1, 0.2, 234, id="mixed"), pytest.param(0.0, 0.1, 77, id="one way")],
-)
-def test_min_pairs_gives_the_power_it_says(only_a: float, only_b: float, pairs: int) -> None:
-    """In simulated experiments of that size the test sees the difference four times of five."""
-    assert min_pairs(only_a + only_b, only_b - only_a) == pairs
-    drawn = np.random.default_rng(5).multinomial(
-        pairs, [only_a, only_b, 1 - only_a - only_b], size=2000
-    )
-    seen = sum(mcnemar(int(a), int(b), mid_p=True).p < 0.05 for a, b, _ in drawn)
-    assert 0.75 <= seen / 2000 <= 0.9
-
-
-def test_pairs_without_a_difference_tell_nothing() -> None:
-    """There is no number of pairs for a difference of nothing."""
-    assert min_pairs(0.3, 0.0) is None
 
 
 @pytest.mark.parametrize(("rate", "bound"), [(0.9, 0.8), (0.5, 0.6), (0.9, 0.95)])

@@ -1,7 +1,7 @@
 """`surecall diff`: two runs compared, trial by trial."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
@@ -13,6 +13,7 @@ from surecall.evals.diff_page import (
     PairBodies,
     describe_pair,
     list_rates,
+    name_sentence,
     render_diff_html,
 )
 from surecall.evals.experiments import open_run_store
@@ -23,7 +24,7 @@ from surecall.evals.store import RunInfo, RunStore
 from surecall.files import explain_write_errors, write_whole
 
 from .eval.page import show_gates
-from .flags import pass_output, store_flag
+from .flags import pass_output, store_flag, undecided_flag
 from .output import ExitCode, Output, select_fields
 from .suggestions import complete_files, complete_runs
 from .terminal import bounded, line_of, make_table, styled
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-_STYLES: Final = {"better": "green", "worse": "red"}
+_STYLES: Final = {"better": "green", "worse": "red", "mixed": "red", "undecided": "yellow"}
 _MARKS: Final = {
     "newly_failing": ("✗", "red"),
     "newly_passing": ("✓", "green"),
@@ -41,6 +42,7 @@ _MARKS: Final = {
     "still_failing": ("·", "bold"),
 }
 _MAX_CONFIG: Final = 12
+_MAX_WORDS: Final = 500
 _MIN_ROOM: Final = 30
 
 
@@ -53,11 +55,14 @@ def show_diff(output: Output, result: DiffResult, limit: int, warnings: list[str
     _show_config(console, result)
     console.print()
     console.print(_rates(result))
+    console.print(line_of(name_sentence(result), _MAX_WORDS), soft_wrap=True)
     if result.only_a or result.only_b:
         alone = f"{result.only_a} trials of A, {result.only_b} of B"
         console.print(f"without a partner: {alone}", style="dim")
     if result.errors:
-        console.print(f"{result.errors} pairs met an endpoint error, in no rate", style="dim")
+        console.print(
+            f"{result.errors} pairs met an endpoint error, which counts as wrong", style="dim"
+        )
     for change, heading in CHANGES.items():
         pairs = result.having(change)
         if pairs:
@@ -84,7 +89,11 @@ def _rates(result: DiffResult) -> "Table":
     table = make_table(columns, optional=("p", "better/worse", "A", "B"))
     for rate in list_rates(result):
         name, *figures, words = describe_pair(rate)
-        table.add_row(line_of(name), *figures, styled((words, _STYLES.get(rate.verdict, ""))))
+        table.add_row(
+            line_of(name),
+            *figures,
+            styled((line_of(words, 500), _STYLES.get(rate.verdict, ""))),
+        )
     return table
 
 
@@ -130,6 +139,7 @@ def _why(side: Side) -> str:
 @click.option(
     "--gate", "gates", multiple=True, metavar="EXPR", help="Exit with 1 unless this holds."
 )
+@undecided_flag
 @click.option(
     "--html",
     "html_file",
@@ -148,6 +158,7 @@ def diff(
     judged: Judged,
     across: tuple[str, ...],
     gates: tuple[str, ...],
+    undecided: Any,
     html_file: str | None,
     limit: int,
     store_file: str | None,
@@ -157,7 +168,7 @@ def diff(
     Name a run by its id, the start of one, a tag such as @baseline, or @latest~1. Gates are checked
     on B; a regression is measured from A unless the gate names another run.
     """
-    parsed = [parse_gate(text, against=a) for text in gates]
+    parsed = [parse_gate(text, against=a, undecided=undecided) for text in gates]
     with open_run_store(store_file, must_exist=True) as store:
         info_a, info_b = (store.info(store.resolve(name)) for name in (a, b))
         result = diff_rows(

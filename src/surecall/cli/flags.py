@@ -45,6 +45,17 @@ store_flag: Final = click.option(
     shell_complete=complete_files,
     help="File that holds the runs.",
 )
+undecided_flag: Final = click.option(
+    "--undecided",
+    type=click.Choice(["pass", "fail"]),
+    help="Whether a gate that the trials cannot decide stops the build. [default: pass]",
+)
+max_errors_flag: Final = click.option(
+    "--max-errors",
+    metavar="N|SHARE",
+    help="Endpoint errors that may be: 3, 0.02 or 2%; with more, no gate passes and no model is "
+    "named. [default: 2%]",
+)
 
 
 def pass_to_commands(context: click.Context, name: str) -> None:

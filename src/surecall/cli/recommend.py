@@ -8,6 +8,7 @@ import msgspec
 
 from surecall.evals.experiments import open_run_store
 from surecall.evals.gains import Gain, list_gains
+from surecall.evals.gates import MAX_ERRORS
 from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.recommendation import (
     Recommendation,
@@ -20,7 +21,7 @@ from surecall.evals.recommendation import (
 from surecall.evals.standings import Standing
 from surecall.evals.store import RunInfo
 
-from .flags import pass_output, store_flag
+from .flags import max_errors_flag, pass_output, store_flag
 from .gains import gain_data, show_gain
 from .output import Output, select_fields
 from .suggestions import complete_runs, complete_strategies
@@ -42,19 +43,29 @@ from .terminal import line_of, make_table
     show_default=True,
     help="Verdict that decides.",
 )
+@max_errors_flag
 @store_flag
 @pass_output
 def recommend_model(
-    output: Output, *, run: str, strategy: str | None, verdict: Any, store_file: str | None
+    output: Output,
+    *,
+    run: str,
+    strategy: str | None,
+    verdict: Any,
+    max_errors: str | None,
+    store_file: str | None,
 ) -> None:
     """Say which model a run speaks for, and why; RUN defaults to the latest.
 
-    No model is named when the trials cannot tell: too few, or too many models too close.
+    No model is named when the trials cannot tell: too few, too many models too close, or too many
+    endpoint errors.
     """
     with open_run_store(store_file, must_exist=True) as store:
         info = store.info(store.resolve(run))
         tallies = tally_rows(store.rows(info.id))
-    found = recommend(tallies, strategy=strategy, judged=verdict)
+    found = recommend(
+        tallies, strategy=strategy, judged=verdict, max_errors=max_errors or MAX_ERRORS
+    )
     gains = list_gains(tallies, found.strategy, verdict)
     if output.json:
         output.data(_render(info, found, gains))
@@ -96,9 +107,14 @@ def _row(one: Standing) -> tuple[str, ...]:
         str(one.group.false_calls.k),
         duration(one.p95_ms),
         dollars(one.cost_per_100),
-        str(one.group.errors),
+        _describe_errors(one),
         _describe_same(one),
     )
+
+
+def _describe_errors(one: Standing) -> str:
+    errors = one.group.errors
+    return f"{errors} (without: {percent(one.rate_answered.value)})" if errors else "0"
 
 
 def _describe_same(one: Standing) -> str:
@@ -110,7 +126,7 @@ def _describe_same(one: Standing) -> str:
     if contest is None:
         return "–"
     low, high = -100 * contest.interval.high, -100 * contest.interval.low
-    words = "no" if contest.is_told else "cannot tell"
+    words = "no" if contest.is_told else "undecided"
     return f"{words}: {-100 * contest.difference:.0f} lower [{low:.0f} to {high:.0f}]"
 
 
@@ -126,6 +142,7 @@ def _render(info: RunInfo, found: Recommendation, gains: Sequence[Gain]) -> dict
                 "name": one.name,
                 "simulated": one.simulated,
                 "rate": msgspec.to_builtins(one.rate),
+                "rate_answered": msgspec.to_builtins(one.rate_answered),
                 "places": one.places,
                 "false_calls": msgspec.to_builtins(one.group.false_calls),
                 "errors": one.group.errors,

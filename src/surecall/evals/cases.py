@@ -118,7 +118,10 @@ class Grades(Struct, frozen=True, kw_only=True):
 
 
 class Case(Protocol):
-    """One thing to try."""
+    """One thing to try.
+
+    A case that is a sample of many, and not a named one that stands for itself, has `drawn = True`.
+    """
 
     @property
     def scenario(self) -> str:

@@ -8,23 +8,15 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from surecall.errors import Code, ConfigError, did_you_mean
 
-from .clusters import clustered_difference
+from .clusters import CasePairs, Difference, compare_pairs
 from .metrics.records import AXES, Simulated, say_simulated
-from .metrics.tally import CaseKey
+from .metrics.tally import find_axes, merge_pairs
 from .records import Cell, TrialRow
-from .stats import (
-    CONFIDENCE,
-    Interval,
-    McNemar,
-    PairCounts,
-    count_pairs,
-    mcnemar,
-    min_pairs,
-)
+from .stats import PairCounts, correct_pairs, count_pairs
 from .taxonomy import Failure, classify
 from .wording import describe_reasons
 
@@ -70,19 +62,11 @@ class TrialPair(Struct, frozen=True, kw_only=True):
         return f"{self.cell.label}{case}, trial {self.trial}{control}{simulated}"
 
 
-class PairedRate(Struct, frozen=True, kw_only=True):
+class PairedRate(Difference, frozen=True, kw_only=True):
     """How the pairs of a group agree, and what that proves."""
 
     axis: str
     value: str
-    counts: PairCounts
-    test: McNemar
-    """Exact and two-sided."""
-    interval: Interval
-    """Of B's rate less A's."""
-    verdict: Literal["better", "worse", "no difference seen", "too few to tell"]
-    needed: int | None = None
-    """About how many pairs would tell the two apart, when these do not."""
     simulated: Simulated = "none"
 
 
@@ -106,7 +90,7 @@ class DiffResult(Struct, frozen=True, kw_only=True):
     """Trials of A without a partner."""
     only_b: int
     errors: int = 0
-    """Pairs in which the endpoint failed a trial: listed, and in no rate."""
+    """Pairs in which the endpoint failed a trial, which counts as wrong."""
 
     def having(self, change: Change) -> tuple[TrialPair, ...]:
         """Return the pairs that changed in one way."""
@@ -149,7 +133,7 @@ def diff_rows(
             f"{a} and {b} have no trial in common: none has the same cell, case and number.",
             "Set aside the axis in which they differ, such as --across model.",
         )
-    overall, controls = comparison.rate("overall", "all"), comparison.rate("controls", "controls")
+    overall, controls, groups = comparison.rates()
     return DiffResult(
         a=a,
         b=b,
@@ -158,7 +142,7 @@ def diff_rows(
         config=tuple(config),
         overall=overall,
         controls=controls if controls.counts.n else None,
-        groups=comparison.groups(),
+        groups=groups,
         pairs=tuple(comparison.pairs),
         only_a=len(left) - comparison.paired,
         only_b=comparison.alone,
@@ -214,8 +198,7 @@ class _Comparison:
         self._judged: Judged = judged
         self._across = across
         self._seen: set[Key] = set()
-        self._counts: dict[tuple[str, str], dict[CaseKey, PairCounts]] = {}
-        self._simulated: dict[tuple[str, str], int] = {}
+        self._counts: _Counts = {}
         self.pairs: list[TrialPair] = []
         self.alone = 0
         self.errors = 0
@@ -235,10 +218,8 @@ class _Comparison:
             raise _refuse_several(name, row, self._across)
         self._seen.add(key)
         now = _side(row, self._judged)
-        if row.is_error or before.is_error:
-            self.errors += 1
-        else:
-            self._count(row, before, now)
+        self.errors += row.is_error or before.is_error
+        self._count(row, before, now)
         change = _change(before.side, now)
         if change is not None:
             self.pairs.append(
@@ -255,56 +236,67 @@ class _Comparison:
             )
 
     def _count(self, row: TrialRow, before: _Kept, now: Side) -> None:
-        one = count_pairs([(before.side.ok, now.ok)])
-        if row.control:
-            groups = [("controls", "controls")]
-        else:
-            axes = [axis for axis in AXES if axis not in self._across]
-            groups = [("overall", "all"), *((axis, getattr(row.cell, axis)) for axis in axes)]
-        for group in groups:
-            cases = self._counts.setdefault(group, {})
-            key = (row.cell.suite, row.cell.scenario, row.case)
-            cases[key] = cases.get(key, PairCounts()) + one
-            simulated = int(row.simulated or before.simulated)
-            self._simulated[group] = self._simulated.get(group, 0) + simulated
+        cell, case, _ = _key(row, self._across)
+        pairs = self._counts.setdefault((cell, case, row.control), _Pairs(row.drawn))
+        pairs.counts += count_pairs([(before.side.ok, now.ok)])
+        pairs.simulated += row.simulated or before.simulated
 
-    def groups(self) -> tuple[PairedRate, ...]:
-        """Return the groups of every axis that has several values."""
-        return tuple(
-            self.rate(axis, value)
-            for wanted in AXES
-            for axis, value in self._counts
-            if axis == wanted and sum(other == axis for other, _ in self._counts) > 1
+    def rates(self) -> tuple[PairedRate, PairedRate, tuple[PairedRate, ...]]:
+        """Return the rates of all pairs, of controls, and by every axis that has several values.
+
+        The p of the groups of an axis is corrected for their number, and a named case is better or
+        worse where it is over all.
+        """
+        tools, controls = (
+            {key: pairs for key, pairs in self._counts.items() if key[2] == control}
+            for control in (False, True)
+        )
+        names = find_axes(cell for cell, _, _ in tools)
+        overall = compare_pairs(_merge(tools, names))
+        groups: list[PairedRate] = []
+        for axis in AXES:
+            values = dict.fromkeys(getattr(cell, axis) for cell, _, _ in tools)
+            if len(values) < 2:
+                continue
+            members = [
+                {key: one for key, one in tools.items() if getattr(key[0], axis) == value}
+                for value in values
+            ]
+            merged = [_merge(found, names) for found in members]
+            totals = [sum((case.counts for case in cases), PairCounts()) for cases in merged]
+            corrected = correct_pairs([(one.only_a, one.only_b) for one in totals])
+            for value, found, cases, p in zip(values, members, merged, corrected, strict=True):
+                groups.append(_rate(axis, value, found, compare_pairs(cases, p=p, among=overall)))
+        held = compare_pairs(_merge(controls, ["scenario"]))
+        return (
+            _rate("overall", "all", tools, overall),
+            _rate("controls", "controls", controls, held),
+            tuple(groups),
         )
 
-    def rate(self, axis: str, value: str) -> PairedRate:
-        cases = self._counts.get((axis, value), {})
-        counts = sum(cases.values(), PairCounts())
-        simulated = self._simulated.get((axis, value), 0)
-        test = mcnemar(counts.only_a, counts.only_b)
-        interval = clustered_difference(cases.values())
-        verdict, needed = _judge(counts, test, interval)
-        return PairedRate(
-            axis=axis,
-            value=value,
-            counts=counts,
-            test=test,
-            interval=interval,
-            verdict=verdict,
-            needed=needed,
-            simulated=say_simulated(simulated, counts.n),
-        )
+
+class _Pairs:
+    """The pairs of one case in one cell."""
+
+    def __init__(self, drawn: bool) -> None:
+        self.drawn = drawn
+        self.counts = PairCounts()
+        self.simulated = 0
 
 
-def _judge(
-    counts: PairCounts, test: McNemar, interval: Interval
-) -> tuple[Literal["better", "worse", "no difference seen", "too few to tell"], int | None]:
-    difference = counts.difference
-    if not difference:
-        return "no difference seen", None
-    if test.p < 1 - CONFIDENCE and 0 not in interval:
-        return ("better" if difference > 0 else "worse"), None
-    return "too few to tell", min_pairs(counts.discordant / counts.n, difference)
+_Counts = dict[tuple[Cell, str, bool], _Pairs]
+
+
+def _merge(found: _Counts, names: Sequence[str]) -> tuple[CasePairs, ...]:
+    return merge_pairs(
+        (((cell, case), one.counts, one.drawn) for (cell, case, _), one in found.items()), names
+    )
+
+
+def _rate(axis: str, value: str, found: _Counts, pairs: Difference) -> PairedRate:
+    simulated = sum(one.simulated for one in found.values())
+    about = {"axis": axis, "value": value, "simulated": say_simulated(simulated, pairs.counts.n)}
+    return PairedRate(**asdict(pairs), **about)
 
 
 def _change(before: Side, now: Side) -> Change | None:

@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 from surecall.loop.stored import encode_kept
 
+from .clusters import METHOD
 from .diff import Change, DiffResult, PairedRate, Side, TrialPair
 from .records import TrialBody
 from .wording import describe_points, label_simulated
@@ -89,15 +90,22 @@ def _rates(result: DiffResult) -> Iterator[str]:
     yield (
         f'<p class="soft">{_text(result.judged)} verdict; trials paired by cell, case and number'
         f"{_text(aside)}. {result.only_a} trials of A and {result.only_b} of B have no partner. "
-        f"{result.errors} pairs met an endpoint error and are in no rate. "
-        "Differences are in points. Intervals: Newcombe, paired, clustered by case, 95 %. "
-        "Test: McNemar, exact, two-sided, not corrected for testing several groups.</p>"
+        f"{result.errors} pairs met an endpoint error, which counts as wrong. "
+        f"Differences are in points. Intervals: Newcombe, paired, {METHOD}, 95 %. "
+        "Test: McNemar, exact, two-sided, corrected for the groups of an axis and for the number "
+        "of named cases (Holm).</p>"
     )
     yield "<table><thead><tr><th>trials</th><th>pairs</th><th>A</th><th>B</th>"
     yield "<th>B minus A</th><th>better/worse</th><th>p</th><th>verdict</th></tr>"
     yield "</thead><tbody>"
     yield from map(_rate_row, list_rates(result))
     yield "</tbody></table>"
+    yield f"<p>{_text(name_sentence(result))}.</p>"
+
+
+def name_sentence(result: DiffResult) -> str:
+    """Return what all pairs show, in one sentence."""
+    return f"B against A: {result.overall.sentence}"
 
 
 def list_rates(result: DiffResult) -> list[PairedRate]:
@@ -109,7 +117,7 @@ def list_rates(result: DiffResult) -> list[PairedRate]:
 def _rate_row(rate: PairedRate) -> str:
     name, *cells, words = describe_pair(rate)
     numbers = "".join(f'<td class="number">{cell}</td>' for cell in (rate.counts.n, *cells))
-    verdict = f'<td class="{rate.verdict.split()[0]}">{words}</td>'
+    verdict = f'<td class="{rate.verdict.split()[0]}">{_text(words)}</td>'
     return f"<tr><td>{_text(name)}</td>{numbers}{verdict}</tr>"
 
 
@@ -123,7 +131,7 @@ def describe_pair(rate: PairedRate) -> tuple[str, ...]:
         f"{counts.both + counts.only_b}/{counts.n}",
         describe_points(counts.difference, rate.interval),
         f"{counts.only_b}/{counts.only_a}",
-        f"{rate.test.p:.3g}",
+        f"{rate.p:.3g}",
         rate.verdict + (f"; about {rate.needed} pairs would tell" if rate.needed else ""),
     )
 

@@ -19,7 +19,7 @@ from .contenders import Price, parse_price
 from .diff import DiffResult, Judged, diff_rows
 from .executors import Executor, Job, LocalExecutor, ProcessExecutor, RayExecutor
 from .export import Exported, export_run
-from .gates import Gate, GateReport, check_gates, parse_gate
+from .gates import MAX_ERRORS, Gate, GateReport, Undecided, check_gates, parse_gate
 from .matrix import Estimate, estimate
 from .metrics import Summary, summarize
 from .metrics.tally import tally_rows
@@ -253,15 +253,23 @@ class EvalRun:
             return summarize(store.rows(self.id))
 
     def recommend(
-        self, *, strategy: str | None = None, judged: Judged = "strict"
+        self,
+        *,
+        strategy: str | None = None,
+        judged: Judged = "strict",
+        max_errors: str = MAX_ERRORS,
     ) -> Recommendation:
         """Say which model to take, or why none can be named."""
         with self._open() as store:
-            return recommend(tally_rows(store.rows(self.id)), strategy=strategy, judged=judged)
+            tallies = tally_rows(store.rows(self.id))
+        return recommend(tallies, strategy=strategy, judged=judged, max_errors=max_errors)
 
-    def check(self, *gates: Gate | str) -> GateReport:
-        """Check gates such as `strict >= 0.9` on this run."""
-        parsed = [parse_gate(gate) if isinstance(gate, str) else gate for gate in gates]
+    def check(self, *gates: Gate | str, undecided: Undecided | None = None) -> GateReport:
+        """Check gates such as `strict >= 0.9` on this run; `undecided="fail"` wants a clear yes."""
+        parsed = [
+            parse_gate(gate, undecided=undecided) if isinstance(gate, str) else gate
+            for gate in gates
+        ]
         with self._open() as store:
             baselines = find_baselines(store, parsed, self.id)
             return check_gates(

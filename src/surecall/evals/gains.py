@@ -6,12 +6,13 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from .clusters import Difference
 from .diff import Judged
 from .metrics.tally import CaseTrials, Tallies, Tally, merge_tallies, pair_trials
 from .recommendation import duration, percent
 from .records import Cell
 from .scenarios import REASON_MEANINGS
-from .standings import KNOWN_STRATEGIES, Contest, compare_cases, list_strategies
+from .standings import KNOWN_STRATEGIES, compare_cases, list_strategies
 from .stats import PairCounts
 from .strategies import UNAIDED
 
@@ -63,7 +64,7 @@ class Gain(Struct, frozen=True, kw_only=True):
 
     base: str
     strategy: str
-    contest: Contest
+    contest: Difference
     spending: Spending
     base_spending: Spending
     shifts: tuple[Shift, ...]
@@ -84,7 +85,7 @@ class Gain(Struct, frozen=True, kw_only=True):
             f"{points(self.contest)} points {points_range(self.contest)}"
         )
         moved = f"of {counts.n:,} trials {counts.only_b:,} were gained and {counts.only_a:,} lost"
-        return f"{said}; {moved}{'' if self.contest.is_told else ', which may be chance'}."
+        return f"{said}; {moved}; {self.contest.sentence}."
 
     @property
     def cost(self) -> str:
@@ -135,7 +136,7 @@ def find_gain(tallies: Tallies, base: str, strategy: str, judged: Judged = "stri
     )
 
 
-def contrast(tallies: Tallies, base: str, strategy: str, judged: Judged) -> Contest:
+def contrast(tallies: Tallies, base: str, strategy: str, judged: Judged) -> Difference:
     """Compare a strategy with another on the trials that both have."""
     before, after = (strip_strategy(select_tools(tallies, name)) for name in (base, strategy))
     return compare_cases(before, after, judged)
@@ -181,19 +182,19 @@ def strip_strategy(tallies: Iterable[Tally]) -> dict[tuple[Cell, str], CaseTrial
     }
 
 
-def shares(contest: Contest) -> tuple[float, float]:
+def shares(contest: Difference) -> tuple[float, float]:
     """Return the share of right trials, of the other and of the one that is compared."""
     counts = contest.counts
     return ((counts.both + counts.only_a) / counts.n, (counts.both + counts.only_b) / counts.n)
 
 
-def points(contest: Contest) -> str:
+def points(contest: Difference) -> str:
     """Return a difference in points, with its sign."""
     found = round(100 * contest.difference)
     return f"+{found}" if found > 0 else signed(found)
 
 
-def points_range(contest: Contest) -> str:
+def points_range(contest: Difference) -> str:
     """Return the interval of a difference in points."""
     low, high = round(100 * contest.interval.low), round(100 * contest.interval.high)
     return f"[{signed(low)} to {signed(high)}]"
@@ -220,7 +221,8 @@ def _find_shifts(tallies: Tallies, base: str, strategy: str, judged: Judged) -> 
     found: list[Shift] = []
     for key, mine in after.items():
         sides = (strip_strategy(before.get(key, ())), strip_strategy(mine))
-        counts = sum(pair_trials(*sides, original=judged == "original"), PairCounts())
+        pairs = pair_trials(*sides, original=judged == "original")
+        counts = sum((case.counts for case in pairs), PairCounts())
         if counts.only_a == counts.only_b:
             continue
         failures = merge_tallies(mine).failures.items()

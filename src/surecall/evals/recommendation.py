@@ -9,9 +9,9 @@ from surecall.errors import Code, ConfigError
 
 from .clusters import METHOD
 from .diff import Judged
+from .gates.text import MAX_ERRORS, Gate, explain_errors, limit_errors
 from .metrics.tally import Tallies
 from .standings import Standing, Standings, list_strategies, main_strategy, rank
-from .stats import min_pairs
 
 MIN_TRIALS: Final = 20
 """Fewer trials than this name no model."""
@@ -55,7 +55,11 @@ class Recommendation(Struct, frozen=True, kw_only=True):
 
 
 def recommend(
-    tallies: Tallies, *, strategy: str | None = None, judged: Judged = "strict"
+    tallies: Tallies,
+    *,
+    strategy: str | None = None,
+    judged: Judged = "strict",
+    max_errors: str = MAX_ERRORS,
 ) -> Recommendation:
     """Say which model to take, or why none can be named.
 
@@ -63,6 +67,8 @@ def recommend(
         tallies: The trials of a run, counted by `tally_rows`.
         strategy: The strategy that is looked at; production by default.
         judged: The verdict that decides.
+        max_errors: How many trials of a model may end with an endpoint's error, as a count or a
+            share; when it is more of any model, none is named.
 
     Raises:
         ConfigError: `NOTHING_SELECTED`: the run has trials, but none with this strategy.
@@ -76,7 +82,7 @@ def recommend(
         )
     chosen_strategy = strategy or main_strategy(strategies)
     standings = rank(tallies, chosen_strategy, judged)
-    answer = _Answer(standings)
+    answer = _Answer(standings, limit_errors(max_errors))
     headline, chosen = answer.headline()
     return Recommendation(
         strategy=chosen_strategy,
@@ -92,8 +98,13 @@ def recommend(
 class _Answer:
     """The sentences about one order of merit."""
 
-    def __init__(self, standings: Standings) -> None:
+    def __init__(self, standings: Standings, limit: Gate) -> None:
         self.standings = standings
+        self.lost = [
+            f"{one.name}: {reason}"
+            for one in standings.ranked
+            if (reason := explain_errors(limit, one.group))
+        ]
         self.able = [one for one in standings.ranked if one.is_eligible]
         self.ranked = len(standings.ranked)
         self.first = self.able[0] if self.able else None
@@ -104,6 +115,8 @@ class _Answer:
     def headline(self) -> tuple[list[Words], str | None]:
         """Return the sentence, and who is named in it."""
         first = self.first
+        if self.lost:
+            return [Words("No choice.", "strong"), Words(f" {self.lost[0]}.")], None
         if first is None:
             return [Words(self._say_nobody())], None
         figures = [
@@ -140,7 +153,8 @@ class _Answer:
         if n < MIN_TRIALS:
             return f"With n = {n} a model, nothing is named; {MIN_TRIALS} trials are the least."
         told = f"At n = {n:,} the first {len(self.rivals) + 1} models cannot be told apart."
-        needed = _count_needed(self.rivals[0])
+        contest = self.rivals[0].against_first
+        needed = None if contest is None else contest.needed
         return (
             f"{told} About {needed:,} trials a model would tell the first two." if needed else told
         )
@@ -173,7 +187,7 @@ class _Answer:
     def reasons(self) -> list[str]:
         """Return how the answer was found, a sentence each."""
         everyone = self.standings.everyone
-        trials = sum(one.group.judged for one in everyone)
+        trials = sum(one.group.n for one in everyone)
         invented = sum(one.group.fabrications for one in everyone)
         errors = sum(one.group.errors for one in everyone)
         found = [
@@ -182,20 +196,25 @@ class _Answer:
             else f"No call was invented in {trials:,} trials."
         ]
         if errors:
-            found.append(f"{errors:,} more trials met an endpoint error and are in no rate.")
+            found.append(f"{errors:,} of all trials met an endpoint error, which counts as wrong.")
+        found += [f"{reason}." for reason in self.lost]
         short = [one.name for one in self.standings.ranked if one not in self.able]
         if short:
             found.append(
                 f"Not considered, with trials missing or invented calls: {', '.join(short)}."
             )
-        if self.rivals:
-            needed = _count_needed(self.rivals[0])
-            if needed:
-                found.append(f"About {needed:,} trials a model would tell the first two apart.")
+        if self.first is not None:
+            first = self.first.name
+            found += [
+                f"{rival.name} and {first}: {rival.against_first.sentence}."
+                for rival in self.rivals[:MAX_RIVALS]
+                if rival.against_first is not None
+            ]
         found.append(
             "First is the highest rate; ties go to fewer false calls, then to lower cost, then to "
-            f"lower p95. Intervals are at 95 %, {METHOD}. Two models are told apart when the exact "
-            "McNemar test has p < 0.05 and the interval of their difference leaves out 0."
+            f"lower p95. An endpoint error counts as wrong. Intervals are at 95 %, {METHOD}. Two "
+            "models are told apart when the exact McNemar test has p < 0.05 and the interval of "
+            "their difference leaves out 0."
         )
         return found
 
@@ -269,12 +288,3 @@ def _points(one: Standing) -> tuple[int, int]:
     assert one.against_first is not None
     interval = one.against_first.interval
     return (round(-100 * interval.high), round(-100 * interval.low))
-
-
-def _count_needed(rival: Standing) -> int | None:
-    contest = rival.against_first
-    if contest is None or not contest.counts.n:
-        return None
-    counts = contest.counts
-    needed = min_pairs(counts.discordant / counts.n, abs(contest.difference))
-    return needed if needed and needed > counts.n else None

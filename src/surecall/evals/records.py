@@ -13,9 +13,10 @@ from surecall.jsontext import canonical_hash, encode_text
 from surecall.records import Usage
 from surecall.version import VERSION
 
-Outcome = Literal["called", "abstained", "broke", "error"]
+Outcome = Literal["called", "abstained", "broke", "refused", "error"]
 """`called`: at least one call ran; `abstained`: none was tried; `broke`: tried, but none ran;
-`error`: the endpoint failed, so that nothing can be said about the model."""
+`refused`: the endpoint refused the request itself, which is the model's failure; `error`: the
+endpoint failed, so that nothing can be said about the model."""
 
 VERDICT_VERSION: Final = 5
 """The verdicts as they are made now.
@@ -162,6 +163,8 @@ class TrialRow(Struct, frozen=True, kw_only=True):
     simulated: bool = False
     control: bool = False
     """Whether the scenario is a control without tools, kept out of tool rates."""
+    drawn: bool = False
+    """Whether the case is a sample of many, and not a named one that stands for itself."""
     original_ok: bool = field(name="seed_ok")
     """The verdict of the original, loose assertion."""
     strict_ok: bool
@@ -212,8 +215,13 @@ class TrialRow(Struct, frozen=True, kw_only=True):
 
     @property
     def is_error(self) -> bool:
-        """Whether the endpoint failed, so that the trial is in no rate."""
+        """Whether the endpoint failed: wrong where sides are compared, and in no other rate."""
         return self.outcome == "error"
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the endpoint refused the request itself, which counts as wrong."""
+        return self.outcome == "refused"
 
     @property
     def answer_ok(self) -> bool | None:

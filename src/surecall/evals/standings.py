@@ -8,39 +8,18 @@ from msgspec.structs import replace
 
 from surecall.profiles import STRATEGIES
 
-from .clusters import clustered_difference
+from .clusters import Difference, compare_pairs
 from .diff import Judged
 from .metrics import Group, render_group
 from .metrics.records import Simulated
 from .metrics.tally import CaseTrials, Tallies, Tally, merge_tallies, pair_trials
 from .records import Cell
-from .stats import CONFIDENCE, Interval, PairCounts, Rate, mcnemar
+from .stats import Rate
 
 KNOWN_STRATEGIES: Final = tuple(strategy.id for strategy in STRATEGIES)
 """In the order in which they are shown; others follow."""
 
 _COST_TRIALS: Final = 100
-
-
-class Contest(Struct, frozen=True):
-    """One contender against another, on the trials that both have."""
-
-    counts: PairCounts
-    """A is the other, B the one that is compared."""
-    interval: Interval
-    """Of B's rate less A's, clustered by case."""
-    p: float
-    """Of the exact McNemar test."""
-
-    @property
-    def difference(self) -> float:
-        """The rate of B less that of A."""
-        return self.counts.difference or 0.0
-
-    @property
-    def is_told(self) -> bool:
-        """Whether the trials tell the two apart: the test and the interval both say so."""
-        return bool(self.counts.n) and self.p < 1 - CONFIDENCE and 0 not in self.interval
 
 
 class Standing(Struct, frozen=True, kw_only=True):
@@ -53,14 +32,16 @@ class Standing(Struct, frozen=True, kw_only=True):
     group: Group
     """Its figures."""
     rate: Rate
-    """Right by the verdict that decides."""
+    """Right by the verdict that decides; an endpoint error counts as wrong."""
+    rate_answered: Rate
+    """The same without the trials that the endpoint failed."""
     is_eligible: bool
     """Whether it may be named: all its trials are there, and no call was invented."""
     cost_per_100: float | None
     """Dollars for a hundred tasks; None when no price is known."""
     places: tuple[int, int] | None = None
     """The places that the trials allow; None where there is nothing to rank."""
-    against_first: Contest | None = None
+    against_first: Difference | None = None
     """None for the first, and for those that are not compared."""
 
     @property
@@ -149,11 +130,9 @@ def compare_cases(
     a: Mapping[tuple[Cell, str], CaseTrials],
     b: Mapping[tuple[Cell, str], CaseTrials],
     judged: Judged,
-) -> Contest:
+) -> Difference:
     """Compare B with A on the trials that both have."""
-    pairs = pair_trials(a, b, original=judged == "original")
-    counts = sum(pairs, PairCounts())
-    return Contest(counts, clustered_difference(pairs), mcnemar(counts.only_a, counts.only_b).p)
+    return compare_pairs(pair_trials(a, b, original=judged == "original"))
 
 
 ContenderKey = tuple[str, str, str]
@@ -204,7 +183,8 @@ def _stand(name: str, cell: Cell, tally: Tally, judged: Judged, *, has_all: bool
         name=name,
         cell=cell,
         group=group,
-        rate=group.strict if judged == "strict" else group.original,
+        rate=group.strict_of_all if judged == "strict" else group.original_of_all,
+        rate_answered=group.strict if judged == "strict" else group.original,
         is_eligible=has_all and group.judged > 0 and not group.fabrications,
         cost_per_100=_COST_TRIALS * (costs.cost_usd or 0.0) / costs.priced if is_priced else None,
     )
@@ -229,7 +209,7 @@ def _without_contender(
 
 
 def _places(
-    one: Standing, ranked: Sequence[Standing], contests: Mapping[tuple[str, str], Contest]
+    one: Standing, ranked: Sequence[Standing], contests: Mapping[tuple[str, str], Difference]
 ) -> tuple[int, int]:
     """Return the first and the last place that the trials allow."""
     others = [contests[other.name, one.name] for other in ranked if other.name != one.name]

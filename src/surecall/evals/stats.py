@@ -16,6 +16,9 @@ from msgspec import Struct
 CONFIDENCE: Final = 0.95
 
 _POWER: Final = 0.8
+SURE: Final = 2 * NormalDist().cdf(NormalDist().inv_cdf(0.975) + NormalDist().inv_cdf(_POWER)) - 1
+"""The confidence at which an interval of the rates that are expected must leave a bound out, so
+that one at 95 % leaves it out in 80 % of all experiments."""
 
 
 class Interval(Struct, frozen=True):
@@ -133,17 +136,26 @@ def rate_of(k: int, n: int, confidence: float = CONFIDENCE) -> Rate:
     return Rate(k, n, wilson(k, n, confidence))
 
 
-def newcombe_paired(counts: PairCounts, confidence: float = CONFIDENCE) -> Interval:
+def newcombe_paired(
+    counts: PairCounts, confidence: float = CONFIDENCE, times: float = 1.0
+) -> Interval:
     """Return the interval of B's rate less A's, of trials that are paired.
 
     This is the square-and-add interval (method 10 of Newcombe 1998 on paired data): two Wilson
     intervals, joined with the correlation of the pairs, which is corrected for continuity.
+
+    Args:
+        counts: The pairs.
+        confidence: Of the interval.
+        times: How often the same pairs are taken, to see what more of them would tell.
     """
-    n = counts.n
-    if not n:
+    if not counts.n:
         return Interval(-1.0, 1.0)
-    k_a, k_b = counts.both + counts.only_a, counts.both + counts.only_b
-    a, b, correlation = k_a / n, k_b / n, _correlation(counts)
+    n, k_a, k_b = (
+        times * count
+        for count in (counts.n, counts.both + counts.only_a, counts.both + counts.only_b)
+    )
+    a, b, correlation = k_a / n, k_b / n, _correlation(counts, times)
     of_a, of_b = wilson(k_a, n, confidence), wilson(k_b, n, confidence)
     down_a, up_a = a - of_a.low, of_a.high - a
     down_b, up_b = b - of_b.low, of_b.high - b
@@ -155,7 +167,7 @@ def newcombe_paired(counts: PairCounts, confidence: float = CONFIDENCE) -> Inter
     return Interval(max(-1.0, low), min(1.0, high))
 
 
-def _correlation(counts: PairCounts) -> float:
+def _correlation(counts: PairCounts, times: float) -> float:
     n = counts.n
     k_a, k_b = counts.both + counts.only_a, counts.both + counts.only_b
     scale = math.sqrt(k_a * (n - k_a) * k_b * (n - k_b))
@@ -163,7 +175,7 @@ def _correlation(counts: PairCounts) -> float:
         return 0.0
     product = counts.both * counts.neither - counts.only_a * counts.only_b
     if product > 0:
-        product = max(product - n / 2, 0)
+        product = max(product - n / (2 * times), 0)
     return product / scale
 
 
@@ -184,12 +196,65 @@ def mcnemar(only_a: int, only_b: int, *, mid_p: bool = False) -> McNemar:
     return McNemar(p, "mid-p", only_a, only_b)
 
 
+def correct_pairs(tests: Sequence[tuple[int, int]]) -> list[float]:
+    """Return the exact p of McNemar's test for each pair of counts, corrected for their number.
+
+    This is Holm's method for exact tests: instead of its p once for each test, p is the sum of
+    what each could have shown at most that far by chance. A test that has too few pairs which
+    differ to show anything costs the others nothing.
+
+    Args:
+        tests: For each test how many pairs only A says yes to, and how many only B.
+    """
+    found = [mcnemar(*counts).p for counts in tests]
+    left = Counter(sum(counts) for counts in tests)
+    corrected, least = [1.0] * len(tests), 0.0
+    for place in sorted(range(len(tests)), key=found.__getitem__):
+        p = found[place]
+        chance = sum(count * _reach(pairs, p) for pairs, count in left.items())
+        corrected[place] = least = min(1.0, max(least, chance))
+        left[sum(tests[place])] -= 1
+    return corrected
+
+
+@lru_cache(maxsize=4096)
+def _reach(pairs: int, p: float) -> float:
+    """Return the largest p that so many discordant pairs can have and that is at most `p`."""
+    reached, ways, below = 0.0, 1, 0
+    for k in range(pairs // 2 + 1):
+        below += ways
+        ways = ways * (pairs - k) // (k + 1)
+        here = min(1.0, 2 * below / 2**pairs)
+        if here > p:
+            break
+        reached = here
+    return reached
+
+
+def chance_of_breaks(sizes: Iterable[int], breaks: int) -> float:
+    """Return the chance that so many cases go from always right to always wrong by accident.
+
+    Args:
+        sizes: How often each case was tried on either side, of those that were right in half of
+            all their trials; no other case can do this. Their results are dealt to the two sides
+            by chance.
+        breaks: How many cases did.
+    """
+    fewer = [1.0] + [0.0] * (breaks - 1)
+    for n in sizes:
+        chance = 1 / math.comb(2 * n, n)
+        for place in range(breaks - 1, -1, -1):
+            fewer[place] *= 1 - chance
+            fewer[place] += fewer[place - 1] * chance if place else 0.0
+    return max(0.0, 1.0 - sum(fewer))
+
+
 def min_trials(
     rate_a: float, rate_b: float, *, confidence: float = CONFIDENCE, power: float = _POWER
 ) -> int | None:
     """Return how many trials on each side tell two rates apart; None when they are equal.
 
-    The usual formula for two independent groups; for paired trials see `min_pairs`.
+    The usual formula for two independent groups.
     """
     if rate_a == rate_b:
         return None
@@ -198,25 +263,6 @@ def min_trials(
     spread = rate_a * (1 - rate_a) + rate_b * (1 - rate_b)
     under_this = NormalDist().inv_cdf(power) * math.sqrt(spread)
     return math.ceil(((under_none + under_this) / (rate_a - rate_b)) ** 2)
-
-
-def min_pairs(
-    discordant: float, difference: float, *, confidence: float = CONFIDENCE, power: float = _POWER
-) -> int | None:
-    """Return how many pairs tell two paired rates apart; None when they are equal.
-
-    Args:
-        discordant: The share of pairs that differ.
-        difference: How far the two rates are apart, at most that share.
-        confidence: Of the test.
-        power: The chance that a difference of that size is seen.
-    """
-    if not difference:
-        return None
-    under_none = _z(confidence) * math.sqrt(discordant)
-    spread = max(0.0, discordant - difference**2)
-    under_this = NormalDist().inv_cdf(power) * math.sqrt(spread)
-    return math.ceil(((under_none + under_this) / difference) ** 2)
 
 
 def min_trials_against(rate: float, bound: float, *, confidence: float = CONFIDENCE) -> int | None:

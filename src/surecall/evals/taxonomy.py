@@ -149,9 +149,27 @@ ENDPOINT_LAYERS: Final = frozenset(
 """Layers in which the model has no part."""
 
 
+_REFUSALS: Final = frozenset(
+    {
+        Code.BAD_REQUEST,
+        Code.NOT_FOUND,
+        Code.NO_TOOL_USE_ENDPOINT,
+        Code.PROMPT_BLOCKED,
+        Code.REQUEST_TOO_LARGE,
+        Code.UNPROCESSABLE,
+    }
+)
+"""Answers to this very request, which would be the same another time."""
+
+
+def refuses_request(code: str) -> bool:
+    """Tell whether a run ended because the endpoint refused the request itself."""
+    return code in _REFUSALS
+
+
 def blames_endpoint(code: str) -> bool:
     """Tell whether a run that ended with this code says nothing about the model."""
-    return layer_of(code) in ENDPOINT_LAYERS
+    return layer_of(code) in ENDPOINT_LAYERS and not refuses_request(code)
 
 
 def classify(row: TrialRow) -> Failure | None:

@@ -36,7 +36,7 @@ from .records import VERDICT_VERSION, Parts, Reason, TrialBody, TrialRow, Unit, 
 from .reply_cache import CachedTransport
 from .strategies import GUIDED, NAIVE, Settled
 from .stream_times import TimedTransport
-from .taxonomy import blames_endpoint, is_timeout
+from .taxonomy import blames_endpoint, is_timeout, refuses_request
 from .transcript import write_body
 
 _NO_CATALOG: Final = Catalog()
@@ -237,8 +237,10 @@ class _Trial(Struct):
 
     def make_row(self, grades: Grades, facts: RunFacts) -> TrialRow:
         error, strict_ok, original_ok = self.error, grades.strict.ok, grades.original.ok
-        is_error = error is not None and blames_endpoint(_code_of(error))
-        if is_error:  # nothing is known of the model, whatever a case makes of its silence
+        code = None if error is None else _code_of(error)
+        is_error = code is not None and blames_endpoint(code)
+        is_refused = code is not None and refuses_request(code)
+        if is_error or is_refused:  # whatever a case makes of the silence
             strict_ok = original_ok = False
         status, resent, price, times = None, 0, self.contender.price, self.times
         if isinstance(error, ProviderError):
@@ -250,15 +252,16 @@ class _Trial(Struct):
             **asdict(self.unit),
             simulated=self.contender.simulated,
             control=self.case.control,
+            drawn=getattr(self.case, "drawn", False),
             original_ok=original_ok,
             strict_ok=strict_ok,
             original_reasons=_clean_reasons(grades.original),
             strict_reasons=_clean_reasons(grades.strict),
-            parts=None if is_error else _clean_parts(grades),
+            parts=None if is_error or is_refused else _clean_parts(grades),
             verdict_version=VERDICT_VERSION,
-            outcome="error" if is_error else facts.outcome,
+            outcome="error" if is_error else "refused" if is_refused else facts.outcome,
             category=None if original_ok else categorize(error, self.trace, self.text),
-            code=None if error is None else _code_of(error),
+            code=code,
             error=None if error is None else _clean(_describe_error(error), _MAX_ERROR_CHARS),
             error_status=status,
             cut_by_limit=facts.cut and not strict_ok,

@@ -77,7 +77,8 @@ def test_strategies_stand_side_by_side_and_are_compared(tmp_path: Path) -> None:
         re.MULTILINE,
     )
     assert re.search(
-        r"^- `production` against `raw`: \+25\.0 points \(\+\d.*\), 40 pairs, p 0\.002$",
+        r"^- `production` against `raw`: \+25\.0 points \[\+\d.*\], 40 pairs; "
+        r"`better over all \(p = 0\.002\); better in s 30/40 → 40/40`$",
         page,
         re.MULTILINE,
     )

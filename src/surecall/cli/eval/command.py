@@ -9,11 +9,13 @@ from surecall.cli.flags import (
     check_options,
     command_text,
     count_flag,
+    max_errors_flag,
     output_flags,
     parse_options,
     pass_output,
     split_names,
     store_flag,
+    undecided_flag,
 )
 from surecall.cli.output import ExitCode, Output
 from surecall.cli.suggestions import (
@@ -169,11 +171,8 @@ def evaluate() -> None:
     help="Resume this run; by default the latest unfinished run of this experiment.",
 )
 @click.option("--gate", "gates", multiple=True, metavar="EXPR", help="Exit with 1 unless it holds.")
-@click.option(
-    "--max-errors",
-    metavar="N|SHARE",
-    help="Exit with 1 when the endpoint failed more trials than this: 3, 0.02 or 2%.",
-)
+@undecided_flag
+@max_errors_flag
 @click.option(
     "--report",
     "formats",
@@ -205,6 +204,7 @@ def run(
     is_new: bool,
     resume: str | None,
     gates: tuple[str, ...],
+    undecided: Any,
     max_errors: str | None,
     formats: str | None,
     folder: str | None,
@@ -220,7 +220,7 @@ def run(
     `surecall eval vendors` compares endpoints that serve the same model.
     """
     _refuse_conflicts(is_new=is_new, resume=resume, engine=engine, ray_address=ray_address)
-    parsed_gates = [parse_gate(text) for text in gates]
+    parsed_gates = [parse_gate(text, undecided=undecided) for text in gates]
     if max_errors is not None:
         parsed_gates.append(limit_errors(max_errors))
     parsed_formats = _read_formats(formats, folder)

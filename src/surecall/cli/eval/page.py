@@ -11,7 +11,7 @@ from surecall.cli.progress import count_of
 from surecall.cli.terminal import line_of, make_table, styled
 from surecall.evals.clusters import METHOD
 from surecall.evals.gains import list_helped_gains
-from surecall.evals.gates import GateReport, GateResult
+from surecall.evals.gates import VERDICTS, GateReport, GateResult, describe_observed
 from surecall.evals.matrix import Estimate
 from surecall.evals.metrics import group_tasks, summarize_tallies
 from surecall.evals.metrics.records import Group, Summary
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 
 _MARKS: Final = {
-    "passed": ("✓ passed", "green"),
-    "failed": ("✗ failed", "red"),
-    "undecided": ("? passed, undecided", "yellow"),
-    "empty": ("✗ nothing to check", "red"),
+    "passed": ("✓", "green"),
+    "failed": ("✗", "red"),
+    "undecided": ("?", "yellow"),
+    "empty": ("✗", "red"),
 }
 _ROW_AXES: Final = ("profile", "strategy", "fallback")
 _MAX_FAILURES: Final = 5
@@ -52,6 +52,13 @@ def show_gates(output: Output, report: GateReport) -> ExitCode:
     elif report.results:
         console = output.page()
         console.print(_table(report))
+        undecided = sum(result.verdict == "undecided" for result in report.results if result.ok)
+        if undecided:
+            console.print(
+                f"? {count_of(undecided, 'gate')} undecided and let through; "
+                "--undecided fail stops them",
+                style="yellow",
+            )
         if not report.ok:
             failed = sum(not result.ok for result in report.results)
             console.print(f"✗ {failed} of {len(report.results)} gates failed")
@@ -63,24 +70,19 @@ def _table(report: GateReport) -> "Table":
     table = make_table(columns, optional=("note", "observed"))
     for result in report.results:
         notes = [note for note in (label_simulated(result.simulated, "{}"), result.note) if note]
-        gate, verdict = line_of(result.gate.text), styled(_MARKS[result.verdict])
-        table.add_row(gate, verdict, _describe_observed(result), line_of("; ".join(notes)))
+        gate, verdict = line_of(result.gate.text), styled(_mark(result))
+        table.add_row(gate, verdict, describe_observed(result), line_of("; ".join(notes)))
     return table
 
 
-def _describe_observed(result: GateResult) -> str:
-    if result.observed is None:
-        return "-"
-    match result.gate.measure.kind:
-        case "rate":
-            text = f"{result.k}/{result.n} = {result.observed:.1%}"
-        case "regression":
-            text = f"{100 * result.observed:+.1f} points, {result.n} pairs"
-        case _:
-            text = f"{result.observed:g}"
-    if result.interval is not None:
-        text += f" [{100 * result.interval.low:.1f}, {100 * result.interval.high:.1f}]"
-    return text if result.p is None else f"{text}, p = {result.p:.2g}"
+def _mark(result: GateResult) -> tuple[str, str]:
+    mark, style = _MARKS[result.verdict]
+    is_failed = result.verdict == "undecided" and not result.ok
+    return (
+        (f"✗ {VERDICTS[result.verdict]}", "red")
+        if is_failed
+        else (f"{mark} {VERDICTS[result.verdict]}", style)
+    )
 
 
 def plan_data(
@@ -191,12 +193,21 @@ def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
     if summary.overall.fabrications:
         calls = count_of(summary.overall.fabrications, "call")
         console.print(f"✗ {calls} ran with something the model did not send", style="red")
+    refused = summary.overall.outcomes["refused"]
+    if refused:
+        trials = count_of(refused, "trial")
+        console.print(
+            f"✗ the endpoint refused the request of {trials}, which are wrong",
+            style="red",
+            soft_wrap=True,
+        )
     errors = info.errors
     if errors:
         causes = [item.failure.code for item in summary.overall.error_causes]
         why = f" ({', '.join(dict.fromkeys(causes))})" if causes else ""
         console.print(
-            f"✗ the endpoint failed {count_of(errors, 'trial')}, which are in no rate{why}",
+            f"✗ the endpoint failed {count_of(errors, 'trial')}{why}: in no rate of this table, "
+            "wrong for gates and comparisons",
             style="red",
             soft_wrap=True,
         )

@@ -76,13 +76,11 @@ class EvalWork:
         if is_resumed and run_id is not None and not self._gates:
             self._gates = [parse_gate(text) for text in store.info(run_id).manifest.gates]
         self._baselines = find_baselines(store, self._gates, run_id)
-        texts = tuple(map(self._name_gate, self._gates))
+        texts = tuple(
+            gate.text if gate.against is None else gate.rename(self._baselines[gate.against])
+            for gate in self._gates
+        )
         return replace(experiment, manifest=replace(experiment.manifest, gates=texts))
-
-    def _name_gate(self, gate: Gate) -> str:
-        if gate.against is None:
-            return gate.text
-        return gate.text.removesuffix(gate.against) + self._baselines[gate.against]
 
     def show_plan(
         self, store: RunStore | None, experiment: Experiment, run_id: str | None

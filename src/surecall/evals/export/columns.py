@@ -89,7 +89,11 @@ TRIAL_COLUMNS: Final[tuple[Column, ...]] = (
     _column("control", "boolean", "Whether it is a control without tools."),
     _column("original_ok", "boolean", "The loose verdict of the original."),
     _column("strict_ok", "boolean", "The verdict on behaviour: state and process."),
-    _column("outcome", "text", "`called`, `abstained`, `broke`, or `error` of the endpoint."),
+    _column(
+        "outcome",
+        "text",
+        "`called`, `abstained`, `broke`, or `refused` or `error` of the endpoint.",
+    ),
     _column("code", "text", "Code the run ended with, without an answer."),
     _column("category", "text", "Category of the original, when it failed."),
     _column("error", "text", "What went wrong, in words."),

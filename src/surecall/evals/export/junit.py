@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from surecall.evals.gates import VERDICTS, GateResult, check_stored, describe_observed
 from surecall.evals.metrics.tally import Tallies, Tally, rate_cases
 from surecall.evals.original import add_old_names
 from surecall.evals.records import Cell, Task, TrialRow
@@ -61,10 +62,45 @@ def _document(source: RunSource) -> Iterator[str]:
     for cell, control in cells:
         suites.setdefault(Task.of(cell), []).append((cell, control))
     yield '<?xml version="1.0" encoding="UTF-8"?>'
-    yield _open("testsuites", {"name": f"surecall {source.run_id}"} | _totals(cells.values()))
+    gates = check_stored(source.store, source.info, source.tallies)
+    totals = _totals(cells.values())
+    if gates:
+        of_gates = _gate_totals(gates)
+        added = {
+            name: str(int(totals[name]) + int(of_gates[name]))
+            for name in of_gates
+            if name != "time"
+        }
+        totals |= added
+    yield _open("testsuites", {"name": f"surecall {source.run_id}"} | totals)
     for task, members in suites.items():
         yield from _suite(source, task, {key: cells[key] for key in members})
+    if gates:
+        yield from _gates(gates)
     yield "</testsuites>"
+
+
+def _gates(results: Sequence[GateResult]) -> Iterator[str]:
+    """Yield a suite of all gates: one that lets through what it cannot decide is skipped."""
+    yield _open("testsuite", {"name": "gates", **_gate_totals(results)}, indent=1)
+    for result in results:
+        attributes = {"classname": "gates", "name": result.gate.text, "time": "0.000"}
+        yield _open("testcase", attributes, indent=2)
+        words = "; ".join(part for part in (describe_observed(result), result.note) if part)
+        message = clean_xml(f"{VERDICTS[result.verdict]}: {words}")
+        if not result.ok:
+            yield f'      <failure message="{message}" type="{result.verdict}"/>'
+        elif result.verdict == "undecided":
+            yield f'      <skipped message="{message}"/>'
+        yield "    </testcase>"
+    yield "  </testsuite>"
+
+
+def _gate_totals(results: Sequence[GateResult]) -> dict[str, str]:
+    failed = sum(not result.ok for result in results)
+    skipped = sum(result.ok and result.verdict == "undecided" for result in results)
+    counts = {"tests": len(results), "failures": failed, "errors": 0, "skipped": skipped}
+    return {name: str(count) for name, count in counts.items()} | {"time": "0.000"}
 
 
 def _suite(source: RunSource, task: Task, cells: Tallies) -> Iterator[str]:

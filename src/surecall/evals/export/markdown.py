@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from surecall.evals.clusters import METHOD, clustered_rate
 from surecall.evals.gains import choose_base
+from surecall.evals.gates import VERDICTS, GateResult, check_stored
 from surecall.evals.metrics import group_tasks, summarize_tallies
 from surecall.evals.metrics.records import Group, Item, Simulated, StrategyComparison, Summary
 from surecall.evals.records import Cell, Task
@@ -15,7 +16,12 @@ from surecall.evals.run_source import RunSource
 from surecall.evals.standings import main_strategy
 from surecall.evals.stats import Rate
 from surecall.evals.store import RunInfo, RunStore
-from surecall.evals.wording import describe_cost, describe_verdict_versions, label_simulated
+from surecall.evals.wording import (
+    describe_cost,
+    describe_points,
+    describe_verdict_versions,
+    label_simulated,
+)
 
 MAX_LINES: Final = 60
 """A comment that is longer is not read."""
@@ -26,6 +32,8 @@ _MAX_FAILURES: Final = 5
 _MAX_RECOVERIES: Final = 4
 _MAX_COMPARISONS: Final = 2
 _MAX_COLUMNS: Final = 4
+_MAX_GATES: Final = 4
+_MAX_NOTE_CHARS: Final = 400
 _MAX_NAME_CHARS: Final = 80
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
@@ -35,14 +43,18 @@ def write_markdown(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
     source = RunSource(store, run_id)
     path = out / "summary.md"
     tasks = group_tasks(source.tallies)
-    text = render_markdown(summarize_tallies(source.tallies), source.info, tasks)
+    gates = check_stored(store, source.info, source.tallies)
+    text = render_markdown(summarize_tallies(source.tallies), source.info, tasks, gates)
     with write_export(path) as file:
         file.write(text.encode("utf-8"))
     return (path,)
 
 
 def render_markdown(
-    summary: Summary, info: RunInfo, tasks: Sequence[tuple[Cell, Group]] = ()
+    summary: Summary,
+    info: RunInfo,
+    tasks: Sequence[tuple[Cell, Group]] = (),
+    gates: Sequence[GateResult] = (),
 ) -> str:
     """Return the comment; names of models, tools and rules cannot become markup.
 
@@ -50,9 +62,11 @@ def render_markdown(
         summary: The figures.
         info: The run.
         tasks: The figures of each row over all scenarios, for the time and cost beside each rate.
+        gates: What became of the gates of the run.
     """
     lines = [
         *_head(summary, info),
+        *_gates(gates),
         *_rates(summary, {Task.of(cell): group for cell, group in tasks}),
         *_comparisons(summary.strategies),
         *_fabrications(summary.overall),
@@ -62,12 +76,12 @@ def render_markdown(
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def code_span(text: str) -> str:
+def code_span(text: str, limit: int = _MAX_NAME_CHARS) -> str:
     """Return text as code, on one line: no markup, mention or table cell can come out of it."""
     shown = "".join(" " if unicodedata.category(char) in _HIDDEN else char for char in text)
     shown = " ".join(shown.split()) or "-"
-    if len(shown) > _MAX_NAME_CHARS:
-        shown = f"{shown[:_MAX_NAME_CHARS]}…"
+    if len(shown) > limit:
+        shown = f"{shown[:limit]}…"
     fence = "`"
     while fence in shown:
         fence += "`"
@@ -95,7 +109,7 @@ def _head(summary: Summary, info: RunInfo) -> Iterator[str]:
         parts.append(f"answers {_share(summary.overall.answer)}")
     errors = _count_errors(summary)
     if errors:
-        parts.append(f"**{errors:,} errors** of the endpoint, in no rate")
+        parts.append(f"**{errors:,} errors** of the endpoint, in no rate here")
     if summary.controls is not None:
         parts.append(f"controls without tools {_share(summary.controls.strict)}")
     parts.append(f"surecall {info.manifest.package}" if info.manifest.package else "surecall")
@@ -112,6 +126,19 @@ def _head(summary: Summary, info: RunInfo) -> Iterator[str]:
 
 def _count_errors(summary: Summary) -> int:
     return summary.overall.errors + (summary.controls.errors if summary.controls else 0)
+
+
+def _gates(results: Sequence[GateResult]) -> Iterator[str]:
+    """Yield what became of gates, those that do not pass first."""
+    ordered = sorted(results, key=lambda result: (result.ok, result.verdict == "passed"))
+    for result in ordered[:_MAX_GATES]:
+        note = f": {code_span(result.note, _MAX_NOTE_CHARS)}" if result.note else ""
+        let = "" if result.ok else ", stops the build"
+        yield f"- gate {code_span(result.gate.text)} **{VERDICTS[result.verdict]}**{let}{note}"
+    if len(ordered) > _MAX_GATES:
+        yield f"- {len(ordered) - _MAX_GATES} more gates"
+    if ordered:
+        yield ""
 
 
 class _Row(NamedTuple):
@@ -175,17 +202,16 @@ def _describe_task(group: Group | None) -> str:
 
 def _comparisons(found: Sequence[StrategyComparison]) -> Iterator[str]:
     """Yield what production adds over the naive rescue first, then what is the surest."""
-    overall = [one for one in found if one.model is None and one.counts.difference is not None]
+    overall = [one for one in found if one.model is None]
     names = list(dict.fromkeys(name for one in overall for name in (one.a, one.b)))
     claim = (choose_base(names), main_strategy(names))
-    overall.sort(key=lambda one: ((one.a, one.b) != claim, one.test.p))
+    overall.sort(key=lambda one: ((one.a, one.b) != claim, one.p))
     for one in overall[:_MAX_COMPARISONS]:
-        points = 100 * (one.counts.difference or 0.0)
-        low, high = 100 * one.interval.low, 100 * one.interval.high
-        p = f"{one.test.p:.3f}" if one.test.p >= 0.001 else "below 0.001"
+        words = code_span(one.sentence, _MAX_NOTE_CHARS)
+        points = describe_points(one.difference, one.interval, " points")
         yield (
-            f"- {code_span(one.b)} against {code_span(one.a)}: {points:+.1f} points "
-            f"({low:+.1f} to {high:+.1f}), {one.counts.n:,} pairs, p {p}{_mark(one.simulated)}"
+            f"- {code_span(one.b)} against {code_span(one.a)}: {points}, "
+            f"{one.counts.n:,} pairs{_mark(one.simulated)}; {words}"
         )
     if overall:
         yield ""
@@ -255,15 +281,16 @@ def _pool(
     groups: Sequence[Group], items: Mapping[Cell, Sequence[Item]], *, loose: bool = False
 ) -> Rate | None:
     """Return the rate of several cells together, clustered by case."""
-    cases: dict[tuple[str, str, str], tuple[int, int]] = {}
-    for item in (item for group in groups for item in items.get(_cell(group), ())):
-        key = (item.cell.suite, item.cell.scenario, item.case)
-        k, n = cases.get(key, (0, 0))
-        cases[key] = (k + (item.original_k if loose else item.k), n + item.n)
     if not groups:
         return None
-    k, n = sum(k for k, _ in cases.values()), sum(n for _, n in cases.values())
-    return clustered_rate(k, n, cases.values())
+    found = [item for group in groups for item in items.get(_cell(group), ())]
+    drawn: dict[tuple[str, str, str], tuple[int, int]] = {}
+    for item in (item for item in found if item.drawn):
+        key = (item.cell.suite, item.cell.scenario, item.case)
+        k, n = drawn.get(key, (0, 0))
+        drawn[key] = (k + (item.original_k if loose else item.k), n + item.n)
+    k = sum(item.original_k if loose else item.k for item in found)
+    return clustered_rate(k, sum(item.n for item in found), drawn.values())
 
 
 def _merge_simulated(groups: Sequence[Group]) -> Simulated:

@@ -1,44 +1,51 @@
 """Whether an experiment is good enough: gates on rates, counts, times and regressions.
 
-A gate on a rate compares the rate that was counted. A gate on a regression fails only when the
-drop is supported by its statistics; where too few trials were made to tell, it says so.
+A gate on a rate compares the rate that was counted. A gate on a regression fails when the drop is
+supported by its statistics, in all or in one named case. Where the trials cannot tell, the gate is
+undecided; and where too many of them ended with an endpoint's error, no gate passes.
 """
 
 import math
-import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from surecall.errors import Code, ConfigError, did_you_mean
-from surecall.evals.clusters import clustered_difference
+from surecall.errors import Code, ConfigError, StoreError, did_you_mean
+from surecall.evals.clusters import compare_pairs
 from surecall.evals.metrics import render_group
 from surecall.evals.metrics.records import Group, Simulated, say_simulated
 from surecall.evals.metrics.tally import Tallies, Tally, merge_tallies, pair_trials, tally_rows
 from surecall.evals.records import Cell, TrialRow
-from surecall.evals.stats import (
-    CONFIDENCE,
-    Interval,
-    PairCounts,
-    Rate,
-    mcnemar,
-    min_pairs,
-    min_trials_against,
-    wilson,
-)
+from surecall.evals.stats import Interval, Rate, min_trials_against, wilson
+from surecall.evals.store import RunInfo, RunStore
 from surecall.profiles.filters import matches_glob
 
-from .text import MEASURES, Gate, Measure, limit_errors, parse_gate
+from .text import (
+    MAX_ERRORS,
+    MEASURES,
+    Gate,
+    Measure,
+    Undecided,
+    explain_errors,
+    limit_errors,
+    parse_gate,
+)
 
 __all__ = [
+    "MAX_ERRORS",
     "MEASURES",
+    "VERDICTS",
     "Gate",
     "GateReport",
     "GateResult",
     "Measure",
+    "Undecided",
     "check_gates",
+    "check_stored",
     "check_tallies",
+    "describe_observed",
     "limit_errors",
     "parse_gate",
 ]
@@ -46,22 +53,13 @@ __all__ = [
 RowsOf = Callable[[str], Iterable[TrialRow]]
 """Returns the trials of a run by its name, such as `@baseline`."""
 
-_COMPARE: Final[dict[str, Callable[[float, float], bool]]] = {
-    ">=": operator.ge,
-    "<=": operator.le,
-    "==": operator.eq,
-    "!=": operator.ne,
-    ">": operator.gt,
-    "<": operator.lt,
-}
-
 
 class GateResult(Struct, frozen=True, kw_only=True):
     """What became of one gate."""
 
     gate: Gate
     verdict: Literal["passed", "failed", "undecided", "empty"]
-    """`undecided` passes: a drop was seen that chance may explain. `empty` does not."""
+    """`undecided`: nothing speaks against it, and the trials are too few to say so."""
     observed: float | None
     k: int | None = None
     n: int = 0
@@ -76,7 +74,33 @@ class GateResult(Struct, frozen=True, kw_only=True):
     @property
     def ok(self) -> bool:
         """Whether the gate lets the experiment through."""
-        return self.verdict in {"passed", "undecided"}
+        is_let = self.verdict == "undecided" and self.gate.undecided == "pass"
+        return is_let or self.verdict == "passed"
+
+
+VERDICTS: Final = {
+    "passed": "passed",
+    "failed": "failed",
+    "undecided": "undecided",
+    "empty": "nothing to check",
+}
+"""Each verdict in words."""
+
+
+def describe_observed(result: GateResult) -> str:
+    """Return what was measured, in words."""
+    if result.observed is None:
+        return "-"
+    match result.gate.measure.kind:
+        case "rate":
+            text = f"{result.k}/{result.n} = {result.observed:.1%}"
+        case "regression":
+            text = f"{100 * result.observed:+.1f} points, {result.n} pairs"
+        case _:
+            text = f"{result.observed:g}"
+    if result.interval is not None:
+        text += f" [{100 * result.interval.low:.1f}, {100 * result.interval.high:.1f}]"
+    return text if result.p is None else f"{text}, p = {result.p:.2g}"
 
 
 class GateReport(Struct, frozen=True):
@@ -117,24 +141,53 @@ def check_tallies(
                     hint="Say with rows_of where they come from.",
                 )
             baselines[gate.against] = tally_rows(rows_of(gate.against))
-    return GateReport(tuple(_check(gate, tallies, baselines) for gate in gates))
+    of_errors = [gate for gate in gates if gate.limits_errors and not gate.where]
+    limit = of_errors[-1] if of_errors else limit_errors(MAX_ERRORS)
+    return GateReport(tuple(_check(gate, tallies, baselines, limit) for gate in gates))
 
 
-def _check(gate: Gate, tallies: Tallies, baselines: Mapping[str, Tallies]) -> GateResult:
+def check_stored(store: RunStore, info: RunInfo, tallies: Tallies) -> tuple[GateResult, ...]:
+    """Check the gates that a complete run was given, on its trials as they were counted."""
+    if not info.is_complete:
+        return ()
+    gates = [parse_gate(text) for text in info.manifest.gates]
+    try:
+        return check_tallies(gates, tallies, rows_of=store.rows).results
+    except StoreError as error:  # the run to compare with is gone
+        return tuple(
+            GateResult(gate=gate, verdict="empty", observed=None, note=error.message)
+            for gate in gates
+        )
+
+
+def _check(
+    gate: Gate, tallies: Tallies, baselines: Mapping[str, Tallies], limit: Gate
+) -> GateResult:
     chosen = _select(gate, tallies)
     if not chosen:
         return GateResult(gate=gate, verdict="empty", observed=None, note=_why_empty(gate, tallies))
     whole = merge_tallies(chosen)
-    if gate.against is not None:
-        return _regression(gate, whole, merge_tallies(_select(gate, baselines[gate.against])))
     group = render_group(whole, axis="overall", value="gate")
+    lost = "" if gate.limits_errors else explain_errors(limit, group)
+    if gate.against is None:
+        result = _measure(gate, group)
+    else:
+        before = merge_tallies(_select(gate, baselines[gate.against]))
+        result = _regression(gate, whole, before)
+        lost_before = explain_errors(limit, render_group(before, axis="overall", value="gate"))
+        lost = lost or (lost_before and f"{gate.against}: {lost_before}")
+    return replace(result, verdict="failed", note=lost) if lost else result
+
+
+def _measure(gate: Gate, group: Group) -> GateResult:
+    """Check a gate on what one group of trials shows."""
     found = gate.read(group)
     if isinstance(found, Rate):
-        return _rate(gate, found, group.simulated)
+        return _rate(gate, found, group)
     if found is None:
         note = f"no trial shows: {gate.measure.meaning}"
         return GateResult(gate=gate, verdict="empty", observed=None, n=group.n, note=note)
-    holds = _COMPARE[gate.operator](found, gate.bound)
+    holds = gate.holds(found)
     note = _about_timeouts(gate, group)
     if note and "<" in gate.operator:
         holds = False  # nobody knows how long it would have taken
@@ -178,24 +231,32 @@ def _why_empty(gate: Gate, tallies: Tallies) -> str:
     return "no trial has all of these"
 
 
-def _rate(gate: Gate, rate: Rate, simulated: Simulated) -> GateResult:
+def _rate(gate: Gate, rate: Rate, group: Group) -> GateResult:
     value, bound = rate.value, gate.bound
     if value is None:
         note = f"nothing to count: {gate.measure.meaning}"
         return GateResult(gate=gate, verdict="empty", observed=None, note=note)
-    note = ""
-    if bound in rate.interval and value != bound:
+    is_open = rate.interval.low < bound < rate.interval.high
+    notes: list[str] = []
+    if is_open:
         needed = math.ceil((min_trials_against(value, bound) or 0) * _weigh_cases(rate))
-        note = f"n = {rate.n} cannot tell {value:.1%} from {bound:.1%}; about {needed} would"
+        enough = f"; about {max(needed, rate.n + 1)} would" if needed else ""
+        notes.append(f"n = {rate.n} cannot tell {value:.1%} from {bound:.1%}{enough}")
+    answered = {"strict": group.strict, "original": group.original}.get(gate.metric)
+    if group.errors and answered is not None:
+        notes.append(
+            f"{group.errors} endpoint errors count as wrong; without them {answered.k}/{answered.n}"
+        )
+    verdict = "failed" if not gate.holds(value) else "undecided" if is_open else "passed"
     return GateResult(
         gate=gate,
-        verdict="passed" if _COMPARE[gate.operator](value, bound) else "failed",
+        verdict=verdict,
         observed=value,
         k=rate.k,
         n=rate.n,
         interval=rate.interval,
-        note=note,
-        simulated=simulated,
+        note="; ".join(notes),
+        simulated=group.simulated,
     )
 
 
@@ -207,39 +268,20 @@ def _weigh_cases(rate: Rate) -> float:
 
 def _regression(gate: Gate, now: Tally, before: Tally) -> GateResult:
     cases = pair_trials(before.cases, now.cases, original=gate.metric == "original_regression")
-    counts = sum(cases, PairCounts())
-    difference = counts.difference
-    if difference is None:
+    found = compare_pairs(cases, gate.bound)
+    if not found.counts.n:
         note = f"no trial has a partner of the same cell, case and number in {gate.against}"
         return GateResult(gate=gate, verdict="empty", observed=None, note=note)
-    drop = 0.0 - difference  # and never -0.0
-    interval = clustered_difference(cases)
-    of_drop = Interval(-interval.high, -interval.low)
-    p = mcnemar(counts.only_a, counts.only_b).p
-    holds = _COMPARE[gate.operator](drop, gate.bound)
-    supported = of_drop.low > gate.bound and p < 1 - CONFIDENCE
+    is_undecided = found.is_open or bool(found.undecided)
+    missing = len(before.cases.keys() - now.cases.keys())
+    left = f"; {missing} cases of {gate.against} were not run" if missing else ""
     return GateResult(
         gate=gate,
-        verdict="passed" if holds else "failed" if supported else "undecided",
-        observed=drop,
-        n=counts.n,
-        interval=of_drop,
-        p=p,
-        note=_about_drop(gate, counts, of_drop, holds=holds, supported=supported),
+        verdict="failed" if found.is_worse else "undecided" if is_undecided else "passed",
+        observed=0.0 - found.difference,  # and never -0.0
+        n=found.counts.n,
+        interval=Interval(-found.interval.high, -found.interval.low),
+        p=found.p,
+        note=found.sentence + left,
         simulated=say_simulated(now.simulated, now.n),
     )
-
-
-def _about_drop(
-    gate: Gate, counts: PairCounts, of_drop: Interval, *, holds: bool, supported: bool
-) -> str:
-    if supported and not holds:
-        return f"{counts.only_a} trials got worse, {counts.only_b} better"
-    if not holds:
-        drop = (counts.only_a - counts.only_b) / counts.n
-        needed = min_pairs(counts.discordant / counts.n, drop - gate.bound)
-        enough = f"; about {needed} would" if needed else ""
-        return f"n = {counts.n} pairs cannot tell this drop from chance{enough}"
-    if of_drop.high > gate.bound:
-        return f"a drop of up to {of_drop.high:.1%} is possible with n = {counts.n} pairs"
-    return ""

@@ -1,8 +1,10 @@
 """Gates as text: `strict[scenario=happy_path]>=0.95`, `regression<=0.02 vs @baseline`."""
 
 import math
+import operator
+from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, cast, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,14 +13,27 @@ from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.evals.metrics.records import AXES, Group
 from surecall.evals.original import find_current_name
 from surecall.evals.stats import Rate
+from surecall.evals.taxonomy import ENDPOINT_LAYERS
 
+Undecided = Literal["pass", "fail"]
+"""What becomes of a gate that the trials cannot decide."""
 Operator = Literal[">=", "<=", "==", "!=", ">", "<"]
 
+_COMPARE: Final[Mapping[str, Callable[[float, float], bool]]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    "<": operator.lt,
+}
 _OPERATORS: Final[tuple[Operator, ...]] = (">=", "<=", "==", "!=", ">", "<")
 _SERIES: Final = ("pass^", "pass@")
 _PREFIX: Final = len("pass^")
 _MAX_SERIES: Final = 100
 _HINT: Final = "Write it as strict>=0.9 or strict[scenario=happy_path]>=0.95."
+_OF_ERRORS: Final = frozenset({"errors", "error_share"})
+_UNDECIDED: Final = "undecided="
 _NAME_ENDS: Final = frozenset("[<>=! \t")
 
 
@@ -32,11 +47,11 @@ class Measure(NamedTuple):
 
 
 MEASURES: Final[dict[str, Measure]] = {
-    "strict": Measure("rate", "trials that did what was asked", "strict"),
-    "original": Measure("rate", "trials that satisfy the original assertion", "original"),
+    "strict": Measure("rate", "trials that did what was asked", "strict_of_all"),
+    "original": Measure("rate", "trials that satisfy the original assertion", "original_of_all"),
     "answer": Measure("rate", "final texts that are right", "answer"),
-    "errors": Measure("count", "trials that the endpoint failed", "errors"),
-    "error_share": Measure("rate", "share of trials that the endpoint failed", "error_share"),
+    "errors": Measure("count", "trials that ended with an endpoint's error", "unanswered.k"),
+    "error_share": Measure("amount", "their share", "unanswered.value"),
     "structured": Measure("rate", "calls in the place the wire format has", "calls.structured"),
     "valid_before": Measure("rate", "calls that fit their schema as sent", "calls.valid_before"),
     "valid_after": Measure("rate", "calls that fit it after repair", "calls.valid_after"),
@@ -69,6 +84,8 @@ class Gate(Struct, frozen=True, kw_only=True):
     bound: float
     against: str | None = None
     """The run that a regression is measured from."""
+    undecided: Undecided = "pass"
+    """Whether it lets through what the trials cannot decide."""
 
     @property
     def series(self) -> int | None:
@@ -83,6 +100,22 @@ class Gate(Struct, frozen=True, kw_only=True):
         words = "all" if self.metric.startswith("pass^") else "at least one"
         return Measure("amount", f"{words} of {self.series} trials right")
 
+    @property
+    def limits_errors(self) -> bool:
+        """Whether it is about endpoint errors, and so says how many there may be."""
+        return self.metric in _OF_ERRORS
+
+    def holds(self, value: float) -> bool:
+        """Tell whether a value meets the condition."""
+        return _COMPARE[self.operator](value, self.bound)
+
+    def rename(self, run: str) -> str:
+        """Return its text with another name for the run that it is measured from."""
+        if self.against is None:
+            return self.text
+        before, _, after = self.text.rpartition(self.against)
+        return f"{before}{run}{after}"
+
     def read(self, group: Group) -> Rate | float | None:
         """Return what it is about in the figures of a group; None when that is not known."""
         if self.series is not None:
@@ -94,17 +127,24 @@ class Gate(Struct, frozen=True, kw_only=True):
         return attrgetter(path)(group) if path else None
 
 
-def parse_gate(text: str, *, against: str | None = None) -> Gate:
+def parse_gate(
+    text: str, *, against: str | None = None, undecided: Undecided | None = None
+) -> Gate:
     """Read a gate.
 
     Args:
-        text: A metric, perhaps axes in brackets, a comparison, a number, perhaps `vs` and a run.
+        text: A metric, perhaps axes in brackets, a comparison, a number, perhaps `vs` and a run,
+            perhaps `undecided=fail`.
         against: The run a regression is measured from when the text names none.
+        undecided: What becomes of it when the trials cannot decide, where the text does not say.
 
     Raises:
         ConfigError: It cannot be understood (INVALID_GATE).
     """
-    return _Parser(text).parse(against)
+    gate = _Parser(text).parse(against)
+    if undecided is None or _UNDECIDED in text:
+        return gate
+    return replace(gate, undecided=undecided, text=f"{gate.text} {_UNDECIDED}{undecided}")
 
 
 def limit_errors(text: str) -> Gate:
@@ -128,6 +168,27 @@ def limit_errors(text: str) -> Gate:
         ) from error
 
 
+MAX_ERRORS: Final = "2%"
+"""More trials than this that ended with an endpoint's error prove nothing, unless told so."""
+
+
+def explain_errors(limit: Gate, group: Group) -> str:
+    """Say that more trials ended with an endpoint's error than may be; empty when they did not."""
+    found, lost = limit.read(group), group.unanswered
+    if not isinstance(found, float | int) or limit.holds(found):
+        return ""
+    causes = dict.fromkeys(
+        item.failure.code
+        for item in (*group.error_causes, *group.failures)
+        if item.failure.layer in ENDPOINT_LAYERS
+    )
+    allowed = f"{limit.bound:g}" if limit.metric == "errors" else f"{100 * limit.bound:g} %"
+    return (
+        f"{lost.k:,} of {lost.n:,} trials ended with an endpoint's error "
+        f"({', '.join(causes)}), and {limit.operator} {allowed} is the limit"
+    )
+
+
 class _Parser:
     """Reads from left to right, each character once."""
 
@@ -137,7 +198,7 @@ class _Parser:
 
     def parse(self, against: str | None) -> Gate:
         metric, where, operator = self._metric(), self._where(), self._operator()
-        bound, named = self._bound()
+        bound, named, undecided = self._bound()
         gate = Gate(
             text=self._whole,
             metric=metric,
@@ -145,6 +206,7 @@ class _Parser:
             operator=operator,
             bound=bound,
             against=named,
+            undecided=undecided,
         )
         return self._check(gate, against)
 
@@ -214,16 +276,24 @@ class _Parser:
         return value, mark
 
     def _operator(self) -> Operator:
-        for operator in _OPERATORS:
-            if self._rest.startswith(operator):
-                self._rest = self._rest[len(operator) :].strip()
-                return operator
+        for sign in _OPERATORS:
+            if self._rest.startswith(sign):
+                self._rest = self._rest[len(sign) :].strip()
+                return sign
         if self._rest.startswith("="):
             raise self._refusal("compares with a single =", "Write == for equal, or >= and <=.")
         raise self._refusal("has no comparison", f"Use one of {' '.join(_OPERATORS)}.")
 
-    def _bound(self) -> tuple[float, str | None]:
+    def _bound(self) -> tuple[float, str | None, Undecided]:
         number, *rest = self._rest.split() or [""]
+        undecided: Undecided = "pass"
+        if rest and rest[-1].startswith(_UNDECIDED):
+            said = rest.pop().removeprefix(_UNDECIDED)
+            if said not in get_args(Undecided):
+                raise self._refusal(
+                    f"says {_UNDECIDED}{said[:80]}", "Write undecided=fail or undecided=pass."
+                )
+            undecided = cast("Undecided", said)
         if rest and (rest[0] != "vs" or len(rest) != 2):
             raise self._refusal(
                 f"continues with {' '.join(rest)[:80]!r}", "Only `vs RUN` may follow."
@@ -235,11 +305,13 @@ class _Parser:
             bound = math.nan
         if not math.isfinite(bound):
             raise self._refusal(f"compares with {number[:80]!r}, which is not a number")
-        return bound / 100 if percent else bound, rest[1] if rest else None
+        return bound / 100 if percent else bound, rest[1] if rest else None, undecided
 
     def _check(self, gate: Gate, against: str | None) -> Gate:
         kind = gate.measure.kind
-        is_share = kind in {"rate", "regression"} or gate.metric.startswith(_SERIES)
+        is_share = kind in {"rate", "regression"} or gate.metric.startswith(
+            (*_SERIES, "error_share")
+        )
         if is_share and not 0 <= gate.bound <= 1:
             raise self._refusal("needs a share from 0 to 1", "Write 0.9 or 90%.")
         if kind != "regression":

@@ -5,13 +5,11 @@ from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Any, Final, get_args
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from surecall.evals.clusters import clustered_difference
+from surecall.evals.clusters import compare_pairs
 from surecall.evals.records import Cell, Outcome, Task, TrialRow
 from surecall.evals.stats import (
-    PairCounts,
-    mcnemar,
     pass_at_k,
     pass_hat_k,
     percentile,
@@ -122,8 +120,10 @@ def render_group(
         strict=rate_cases(tally, "strict_ok"),
         answer=rate_cases(tally, "answer_ok", "answers"),
         false_calls=rate_cases(tally, "false_calls"),
+        original_of_all=rate_cases(tally, "original_ok", "tried"),
+        strict_of_all=rate_cases(tally, "strict_ok", "tried"),
         errors=tally.errors,
-        error_share=rate_of(tally.errors, tally.n),
+        unanswered=rate_of(tally.errors + tally.refused, tally.n),
         error_causes=_failures(tally, tally.error_causes),
         outcomes={name: tally.outcomes[name] for name in get_args(Outcome)},
         categories=_by_count(tally.categories),
@@ -198,8 +198,8 @@ def _latency(tally: Tally) -> Latency:
 
 
 def _pass_curve(cases: Iterable[CaseTrials]) -> tuple[PassPoint, ...]:
-    """Return both measures for every k that was tried; equal cases are computed once."""
-    shapes = Counter((trials.made.bit_count(), trials.strict.bit_count()) for trials in cases)
+    """Return both measures for every k that was tried; an endpoint error breaks a series."""
+    shapes = Counter((trials.tried.bit_count(), trials.strict.bit_count()) for trials in cases)
     points: list[PassPoint] = []
     for k in range(1, min(max((n for n, _ in shapes), default=0), MAX_CURVE_K) + 1):
         some = every = 0.0
@@ -214,7 +214,7 @@ def _pass_curve(cases: Iterable[CaseTrials]) -> tuple[PassPoint, ...]:
 
 
 def _stability(cases: Iterable[CaseTrials]) -> Stability:
-    counts = Counter(_consistency(trials) for trials in cases)
+    counts = Counter(_consistency(trials) for trials in cases if trials.made)
     return Stability(**counts)
 
 
@@ -230,6 +230,8 @@ def _consistency(trials: CaseTrials) -> Consistency:
 def _items_of(tallies: Tallies) -> Iterable[Item]:
     for (cell, control), tally in tallies.items():
         for (_, case), trials in tally.cases.items():
+            if not trials.made:
+                continue
             yield Item(
                 cell=cell,
                 case=case,
@@ -237,6 +239,7 @@ def _items_of(tallies: Tallies) -> Iterable[Item]:
                 n=trials.counts["judged"],
                 k=trials.counts["strict_ok"],
                 original_k=trials.counts["original_ok"],
+                drawn=trials.drawn,
                 consistency=_consistency(trials),
             )
 
@@ -264,16 +267,13 @@ def compare_strategies(tools: Mapping[Cell, Tally]) -> tuple[StrategyComparison,
 def _compare(
     a: str, b: str, model: str | None, of_a: list[Tally], of_b: list[Tally]
 ) -> StrategyComparison:
-    cases = pair_trials(_without_strategy(of_a), _without_strategy(of_b))
-    counts = sum(cases, PairCounts())
     simulated = sum(tally.simulated for tally in (*of_a, *of_b))
+    pairs = compare_pairs(pair_trials(_without_strategy(of_a), _without_strategy(of_b)))
     return StrategyComparison(
+        **asdict(pairs),
         a=a,
         b=b,
         model=model,
-        counts=counts,
-        test=mcnemar(counts.only_a, counts.only_b),
-        interval=clustered_difference(cases),
         simulated=say_simulated(simulated, sum(tally.n for tally in (*of_a, *of_b))),
     )
 

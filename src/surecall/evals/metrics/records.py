@@ -4,8 +4,9 @@ from typing import Literal
 
 from msgspec import Struct
 
+from surecall.evals.clusters import Difference
 from surecall.evals.records import Cell
-from surecall.evals.stats import Interval, McNemar, PairCounts, Rate
+from surecall.evals.stats import Rate
 from surecall.evals.taxonomy import Failure
 from surecall.records import Usage
 
@@ -137,10 +138,13 @@ class Group(Struct, frozen=True, kw_only=True):
     """Of trials with a final text that was judged: those whose text is right."""
     false_calls: Rate
     """Trials with a call that should not have been made."""
+    original_of_all: Rate
+    """The same of all trials, endpoint errors counted as wrong: what gates look at."""
+    strict_of_all: Rate
     errors: int
     """Trials that the endpoint failed: neither right nor wrong."""
-    error_share: Rate
-    """The share of trials that the endpoint failed."""
+    unanswered: Rate
+    """The share of trials that the endpoint failed, or whose request it refused."""
     error_causes: tuple[FailureCount, ...]
     """Why the endpoint failed."""
     outcomes: dict[str, int]
@@ -177,19 +181,17 @@ class Item(Struct, frozen=True, kw_only=True):
     original_k: int
     """Trials that are right by the original assertion."""
     consistency: Consistency
+    drawn: bool = False
+    """Whether the case is a sample of many."""
 
 
-class StrategyComparison(Struct, frozen=True, kw_only=True):
+class StrategyComparison(Difference, frozen=True, kw_only=True):
     """Two strategies on trials that are equal in everything else."""
 
     a: str
     b: str
     model: str | None
     """None over all models."""
-    counts: PairCounts
-    test: McNemar
-    interval: Interval
-    """Of B's rate less A's."""
     simulated: Simulated
 
 

@@ -2,15 +2,17 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Self
 
-from surecall.evals.clusters import clustered_rate
+from surecall.evals.clusters import CasePairs, clustered_rate
 from surecall.evals.false_calls import has_false_call
 from surecall.evals.records import CallFact, Cell, TrialRow
 from surecall.evals.stats import PairCounts, Rate
 from surecall.evals.taxonomy import Failure, classify
 from surecall.records import Usage
+
+from .records import AXES
 
 CALL_RATES: Final = ("structured", "valid_before", "valid_after", "changed", "executed")
 """What is counted of every call: fields of a call, and rates of its group."""
@@ -26,29 +28,37 @@ CaseKey = tuple[str, str, str]
 class CaseTrials:
     """The trials of one case in one cell, a bit each."""
 
-    __slots__ = ("counts", "made", "original", "strict")
+    __slots__ = ("counts", "drawn", "made", "original", "strict", "tried")
 
-    def __init__(self, made: int = 0, original: int = 0, strict: int = 0) -> None:
-        self.made = made
-        self.original = original
-        self.strict = strict
+    def __init__(self) -> None:
+        self.tried = 0
+        """Every trial; one that the endpoint failed is not right."""
+        self.made = 0
+        """Those that were judged."""
+        self.original = self.strict = 0
+        self.drawn = False
+        """Whether the case stands for others, and not for itself."""
         self.counts: Counter[str] = Counter()
         """Whatever else is counted of its trials and their calls."""
 
     def add(self, row: TrialRow) -> None:
-        """Note a trial that was judged; of two with the same number the first is paired."""
-        self.counts["judged"] += 1
-        self.counts["strict_ok"] += row.strict_ok
-        self.counts["original_ok"] += row.original_ok
+        """Note a trial; of two with the same number the first is paired."""
+        self.drawn = row.drawn
+        self.counts["tried"] += 1
+        if not row.is_error:
+            self.counts["judged"] += 1
+            self.counts["strict_ok"] += row.strict_ok
+            self.counts["original_ok"] += row.original_ok
         bit = 1 << row.trial
-        if not self.made & bit:
-            self.made |= bit
+        if not self.tried & bit:
+            self.tried |= bit
+            self.made |= 0 if row.is_error else bit
             self.original |= bit if row.original_ok else 0
             self.strict |= bit if row.strict_ok else 0
 
     def pair(self, other: Self, *, original: bool = False) -> PairCounts:
         """Count how the trials that both have agree."""
-        common = self.made & other.made
+        common = self.tried & other.tried
         a, b = (self.original, other.original) if original else (self.strict, other.strict)
         return PairCounts(
             both=(common & a & b).bit_count(),
@@ -62,7 +72,8 @@ class Tally:
     """Running counts of some trials; two of them can be added."""
 
     def __init__(self) -> None:
-        self.n = self.original_ok = self.strict_ok = self.simulated = self.errors = 0
+        self.n = self.original_ok = self.strict_ok = self.simulated = 0
+        self.errors = self.refused = 0
         self.turns = self.requests = self.escalations = self.fabrications = 0
         self.cut_by_limit = self.priced = self.cached_replies = 0
         self.cost_usd = 0.0
@@ -97,19 +108,20 @@ class Tally:
         self._add_costs(row)
         if row.censored:  # it would have taken longer, whoever is to blame
             self.censored_ms.append(row.elapsed_ms)
-        elif not row.is_error:  # an endpoint that fails at once is not fast
+        elif not row.is_error and not row.is_refused:  # an endpoint that fails at once is not fast
             self.elapsed_ms.append(row.elapsed_ms)
+        self.refused += row.is_refused
+        case = self.cases.setdefault((row.cell, row.case), CaseTrials())
+        case.add(row)
         if row.is_error:
             self.errors += 1
         else:
-            self._add_judged(row)
+            self._add_judged(case, row)
 
-    def _add_judged(self, row: TrialRow) -> None:
+    def _add_judged(self, case: CaseTrials, row: TrialRow) -> None:
         """Count what rates are made of."""
         self.original_ok += row.original_ok
         self.strict_ok += row.strict_ok
-        case = self.cases.setdefault((row.cell, row.case), CaseTrials())
-        case.add(row)
         case.counts["false_calls"] += has_false_call(row)
         if row.answer_ok is not None:
             case.counts["answers"] += 1
@@ -203,23 +215,66 @@ def pair_trials(
     b: Mapping[tuple[Cell, str], CaseTrials],
     *,
     original: bool = False,
-) -> tuple[PairCounts, ...]:
-    """Count, case by case, how the trials agree that both sides have: same cell and number."""
-    found: dict[CaseKey, PairCounts] = {}
-    for (cell, case), trials in a.items():
-        other = b.get((cell, case))
-        if other is not None:
+) -> tuple[CasePairs, ...]:
+    """Count, case by case, how the trials agree that both sides have: same cell and number.
+
+    A drawn case is the same in every cell; a named one is paired cell by cell.
+    """
+    common = [key for key in a if key in b]
+    counts = {key: a[key].pair(b[key], original=original) for key in common}
+    return merge_pairs((key, counts[key], b[key].drawn) for key in common)
+
+
+def merge_pairs(
+    found: Iterable[tuple[tuple[Cell, str], PairCounts, bool]], names: Sequence[str] = ()
+) -> tuple[CasePairs, ...]:
+    """Return pairs case by case.
+
+    Args:
+        found: Of each case in each cell: the cell and the case, the pairs, and whether it is drawn.
+        names: The axes that tell named cases apart; those in which cells differ by default.
+    """
+    drawn: dict[CaseKey, PairCounts] = {}
+    named: dict[tuple[Cell, str], PairCounts] = {}
+    for (cell, case), counts, is_drawn in found:
+        if is_drawn:
             key = (cell.suite, cell.scenario, case)
-            found[key] = found.get(key, PairCounts()) + trials.pair(other, original=original)
-    return tuple(found.values())
+            drawn[key] = drawn.get(key, PairCounts()) + counts
+        else:
+            named[cell, case] = counts
+    axes = names or find_axes(cell for cell, _ in named)
+    return (
+        *(CasePairs(name=key[-1], counts=counts, drawn=True) for key, counts in drawn.items()),
+        *(
+            CasePairs(name=_name_case(cell, case, axes), counts=counts)
+            for (cell, case), counts in named.items()
+        ),
+    )
+
+
+def find_axes(cells: Iterable[Cell]) -> list[str]:
+    """Return the axes in which cells differ, and the scenario."""
+    found = list(cells)
+    return [
+        axis
+        for axis in AXES
+        if axis == "scenario" or len({getattr(cell, axis) for cell in found}) > 1
+    ]
+
+
+def _name_case(cell: Cell, case: str, axes: Iterable[str]) -> str:
+    return " / ".join(part for part in (*(getattr(cell, axis) for axis in axes), case) if part)
 
 
 def rate_cases(tally: Tally, part: str, whole: str = "judged") -> Rate:
-    """Return the share that one count is of another, clustered by case."""
+    """Return the share that one count is of another, clustered where cases are drawn."""
     found: dict[CaseKey, tuple[int, int]] = {}
+    k = n = 0
     for (cell, case), trials in tally.cases.items():
-        key = (cell.suite, cell.scenario, case)
-        k, n = found.get(key, (0, 0))
-        found[key] = (k + trials.counts[part], n + trials.counts[whole])
-    k, n = sum(k for k, _ in found.values()), sum(n for _, n in found.values())
+        right, made = trials.counts[part], trials.counts[whole]
+        k, n = k + right, n + made
+        if trials.drawn:
+            key = (cell.suite, cell.scenario, case)
+            before = found.get(key, (0, 0))
+            found[key] = (before[0] + right, before[1] + made)
     return clustered_rate(k, n, found.values())

@@ -5,12 +5,13 @@ from typing import Final, get_args
 
 from surecall.evals.diff import Judged
 from surecall.evals.gains import choose_base
+from surecall.evals.gates import GateResult
 from surecall.evals.metrics.tally import Tallies
 from surecall.evals.recommendation import recommend
 from surecall.evals.standings import list_strategies, main_strategy
 from surecall.evals.store import RunInfo
 
-from .board import answer_view, board_view
+from .board import answer_view, board_view, gates_view
 from .findings import findings_view, kicker_view, method_view, notices_view
 from .gains import comparators_view, gain_lines, gains_view, rules_view
 from .markup import Html, join, name, tag
@@ -20,7 +21,13 @@ _JUDGED: Final[tuple[Judged, ...]] = get_args(Judged)
 
 
 def render_answer(
-    tallies: Tallies, info: RunInfo, *, kept: int, choice: str, left_out: int
+    tallies: Tallies,
+    info: RunInfo,
+    *,
+    gates: Sequence[GateResult] = (),
+    kept: int,
+    choice: str,
+    left_out: int,
 ) -> Html:
     """Return the page for every strategy and verdict, all but the first of them hidden."""
     strategies = list_strategies(tallies)
@@ -31,7 +38,9 @@ def render_answer(
         for strategy in ordered
         for judged in _JUDGED
     ]
-    return join(*pages, tag("div", {"class": "wrap"}, method_view(info, kept, choice)))
+    return join(
+        gates_view(gates), *pages, tag("div", {"class": "wrap"}, method_view(info, kept, choice))
+    )
 
 
 def _page(

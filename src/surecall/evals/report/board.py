@@ -1,19 +1,21 @@
 """The answer of a report: the sentence, and the models best first."""
 
+from collections.abc import Sequence
 from typing import Final
 
-from surecall.evals.clusters import METHOD
+from surecall.evals.clusters import METHOD, Difference
 from surecall.evals.gains import signed
+from surecall.evals.gates import VERDICTS, GateResult, describe_observed
 from surecall.evals.recommendation import Recommendation, dollars, duration, percent
-from surecall.evals.standings import Contest, Standing, Standings
+from surecall.evals.standings import Standing, Standings
 
-from .markup import Child, Html, join, name, sentence, table, tag, trials_link
+from .markup import Child, Html, code, join, name, sentence, table, tag, trials_link
 
 _CAPTION: Final = (
     "The blue column is the interval of the first model. Rank is the range of places that the "
     "trials allow. False calls: trials with a call that should not have been made; ≤ is the "
     "upper end of the interval. A dash under cost: no price is known. Errors of the endpoint "
-    f"are in no rate. Intervals are at 95\u202f%, {METHOD}; comparisons use the same cases."
+    f"count as wrong. Intervals are at 95\u202f%, {METHOD}; comparisons use the same cases."
 )
 _HALF: Final = "M8 3a5 5 0 1 0 0 10 5 5 0 0 0 0-10M8 3v10"
 
@@ -31,6 +33,36 @@ def answer_view(found: Recommendation) -> Html:
         tag("p", None, sentence(found.more)) if found.more else None,
         tag("div", {"class": "how"}, *facts, why),
     )
+
+
+def gates_view(results: Sequence[GateResult]) -> Html | None:
+    """Return what became of the gates of the run."""
+    rows = [
+        tag(
+            "tr",
+            {"role": "row"},
+            tag("th", {"scope": "row", "role": "rowheader"}, code(result.gate.text)),
+            _cell("", "verdict", tag("b", None, VERDICTS[result.verdict]), _say_let(result)),
+            _cell("", "observed", describe_observed(result)),
+            _cell("", "note", name(result.note)),
+        )
+        for result in results
+    ]
+    head = [("Gate", ""), ("Verdict", ""), ("Observed", ""), ("Note", "")]
+    if not rows:
+        return None
+    return tag(
+        "section",
+        {"class": "wrap block", "aria-label": "Gates"},
+        tag("h2", None, "Gates"),
+        table("Gates", "plain", head, rows),
+    )
+
+
+def _say_let(result: GateResult) -> str:
+    if result.verdict != "undecided":
+        return ""
+    return ", let through" if result.ok else ", stops the build"
 
 
 def board_view(standings: Standings) -> Html:
@@ -75,7 +107,9 @@ def _row(one: Standing, first: Standing | None, has_answers: bool, has_errors: b
     rank = "" if one.places is None else str(low) if low == high else f"{low}–{high}"
     limit = group.latency.p99_ms if group.latency.censored else None
     answer = [_cell("num", "answer", percent(group.answer.value))] if has_answers else []
-    errors = [_cell("num", "errors", f"{group.errors:,}")] if has_errors else []
+    beside = tag("small", None, f" without: {percent(one.rate_answered.value)}")
+    shown = [f"{group.errors:,}", *([beside] if group.errors else [])]
+    errors = [_cell("num", "errors", *shown)] if has_errors else []
     is_first = first is not None and one.name == first.name and one.is_eligible
     return tag(
         "tr",
@@ -161,11 +195,11 @@ def _same(one: Standing, first: Standing | None) -> list[Child]:
     icon = Html(
         f'<svg class="icon" viewBox="0 0 16 16" aria-hidden="true"><path d="{_HALF}"/></svg>'
     )
-    told = tag("span", {"class": "mark caution"}, icon, "cannot tell")
+    told = tag("span", {"class": "mark caution"}, icon, "undecided")
     return [told, " ", tag("span", {"class": "k3"}, f"{lower(contest)} "), _range(contest)]
 
 
-def lower(contest: Contest) -> str:
+def lower(contest: Difference) -> str:
     """Say how far a rate is below the first: `8 lower`."""
     points = round(-100 * contest.difference)
     if not points:
@@ -173,6 +207,6 @@ def lower(contest: Contest) -> str:
     return f"{points} lower" if points > 0 else f"{-points} higher"
 
 
-def _range(contest: Contest) -> Html:
+def _range(contest: Difference) -> Html:
     low, high = round(-100 * contest.interval.high), round(-100 * contest.interval.low)
     return tag("span", {"class": "k3"}, f"[{signed(low)} to {signed(high)}]")

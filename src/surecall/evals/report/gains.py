@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from surecall.evals.clusters import Difference
 from surecall.evals.diff import Judged
 from surecall.evals.gains import (
     Gain,
@@ -19,7 +20,6 @@ from surecall.evals.metrics import render_group
 from surecall.evals.metrics.tally import Tallies, Tally, merge_tallies
 from surecall.evals.recommendation import percent
 from surecall.evals.standings import (
-    Contest,
     Standings,
     compare_cases,
     key_of,
@@ -86,7 +86,7 @@ def gains_view(tallies: Tallies, base: str, standings: Standings) -> Html | None
     )
 
 
-def _dumbbell(who: str, contest: Contest) -> Html:
+def _dumbbell(who: str, contest: Difference) -> Html:
     a, b = shares(contest)
     told = contest.is_told
     tone = "" if not told else " told worse" if b < a else " told"
@@ -102,7 +102,10 @@ def _dumbbell(who: str, contest: Contest) -> Html:
     shown = (
         [tag("b", None, points(contest)), " ", tag("small", None, points_range(contest))]
         if told
-        else [tag("span", {"class": "k3"}, f"{points(contest)} may be chance")]
+        else [
+            tag("span", {"class": "k3"}, f"{points(contest)} {points_range(contest)}"),
+            tag("small", None, f" {contest.sentence}"),
+        ]
     )
     return tag(
         "tr",
@@ -192,8 +195,8 @@ def _comparator(tallies: Tallies, base: str, strategy: str, judged: Judged) -> H
     contest = contrast(tallies, base, strategy, judged)
     rate: Rate = group.strict if judged == "strict" else group.original
     against = "–" if strategy == base else f"{points(contest)} {points_range(contest)}"
-    if strategy != base and not contest.is_told:
-        against += ", may be chance"
+    if strategy != base and contest.counts.n:
+        against += f"; {contest.sentence}"
     low, high = 100 * rate.interval.low, 100 * rate.interval.high
     spending = average_spending(whole)
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.evals.gates import check_stored
 from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.records import TrialBody, TrialRow
 from surecall.evals.store import RunInfo, RunStore
@@ -127,7 +128,12 @@ def render_html(source: TrialSource, run_info: RunInfo, *, bodies: BodyChoice = 
         },
     }
     answer = render_answer(
-        tallies, run_info, kept=len(packed.packed), choice=bodies, left_out=packed.left_out
+        tallies,
+        run_info,
+        gates=check_stored(source, run_info, tallies) if isinstance(source, RunStore) else (),
+        kept=len(packed.packed),
+        choice=bodies,
+        left_out=packed.left_out,
     )
     return _fill(
         run=run_info.id,

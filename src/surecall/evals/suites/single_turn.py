@@ -221,6 +221,7 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
     check: CheckCalls | None = None
     """The rule of the verdict; without it that of `check_calls`, which also judges each call."""
     control: bool = False
+    drawn: bool = True
     is_closed: bool = False
     """Whether no other call may be made in the whole run, not even one that does not run."""
     is_once: bool = False

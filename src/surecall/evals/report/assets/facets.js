@@ -3,13 +3,13 @@
 // Maps, not objects: a value may be called `constructor`, and a tool `once`.
 const FACET_WORDS = new Map([
   ["flaky", new Map([["once", "tried once"]])],
-  ["outcome", new Map([["abstained", "made no call"], ["broke", "no call ran"], ["error", "endpoint error"]])],
+  ["outcome", new Map([["abstained", "made no call"], ["broke", "no call ran"], ["refused", "request refused"], ["error", "endpoint error"]])],
   ["verdict", new Map([["error", "endpoint error"]])],
 ]);
 const FACET_ORDERS = new Map([
   ["verdict", ["right", "wrong", "error"]],
   ["flaky", ["always", "sometimes", "never", "once"]],
-  ["outcome", ["called", "abstained", "broke", "error"]],
+  ["outcome", ["called", "abstained", "broke", "refused", "error"]],
   ...Object.entries(axes),
 ]);
 

@@ -114,6 +114,7 @@ class ConversationCase(Struct, frozen=True, kw_only=True):
     scenario: str
     conversation: BfclConversation
     control: bool = False
+    drawn: bool = True
 
     @property
     def id(self) -> str:

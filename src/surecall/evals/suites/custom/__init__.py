@@ -73,7 +73,7 @@ def _text(checks: ChecksDoc) -> str:
 _PREFIX: Final = "custom:"
 _HASH_CHARS: Final = 12
 _MAX_REASON_CHARS: Final = 400
-_PYTHON_NAMES: Final = ("cases", "name", "options", "system", "trials")
+_PYTHON_NAMES: Final = ("cases", "drawn", "name", "options", "system", "trials")
 """What a Python file may define besides its tools and checks."""
 
 
@@ -187,6 +187,11 @@ class CustomCase(Struct, frozen=True, kw_only=True):
     def control(self) -> bool:
         """Whether it is a control without tools."""
         return self.doc.control
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the file says that its cases are a sample of many."""
+        return self.suite.drawn
 
     def prepare(self, seed: int) -> Prepared:
         """Set up one trial; Python files are run anew, so that no trial sees another."""

@@ -207,6 +207,8 @@ class SuiteDoc(Struct, frozen=True, kw_only=True):
     name: str | None = None
     system: str | None = None
     trials: int = 1
+    drawn: bool = False
+    """Whether the cases are a sample of many, and not each one that stands for itself."""
     options: dict[str, Any] = {}
     tools_from: str | None = None
     tools: tuple[ToolDoc, ...] = ()
