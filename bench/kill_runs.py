@@ -1,12 +1,16 @@
 """Kills runs again and again, and checks that no effect happens twice.
 
     python bench/kill_runs.py [--kills 500] [--seed 1] [--stores journal,sqlite,postgres]
+    python bench/kill_runs.py --races 200 [--stores sqlite,postgres]
 
 Every kill is a SIGKILL at a random moment of a real process, from outside; the next process
 resumes what was left behind. A run that comes to its end is followed by a new one. What the tools
 did is counted in a file of their own. With `journal` a run is resumed from its journal; with
 `sqlite` and `postgres` it also waits twice for an approval in such a store, is decided about here,
 and is resumed from there. The tests do the same some forty times, and kill at each record and step.
+
+With `--races`, two processes resume the same run at once after each decision, and nobody is killed:
+each effect happens once, and no process is told that an outcome is not known.
 """
 
 import argparse
@@ -14,6 +18,7 @@ import random
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +26,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from loop.victim import Scene, Zygote
+from loop.victim import Scene, Zygote, approve_all, check_race
 from support.request_records import run_postgres
 
 TURNS = [["write", "read", "write"], ["put", "write"], ["write"], ["read", "write"]]
@@ -78,6 +83,30 @@ def kill_runs(place: str, kills: int, chance: random.Random, zygote: Zygote, fol
     return tally
 
 
+def race_runs(place: str, races: int, chance: random.Random, folder: Path) -> str:
+    """Let two processes resume each run at once, and return what came of them."""
+    rivals, lost, done = [Zygote(), Zygote()], Counter[str](), 0
+    with open_place(place, folder) as store:
+        while done < races:
+            home = folder / f"race{place}{done}"
+            home.mkdir()
+            scene = Scene(rivals[0], home, WAITING_TURNS, {"run_id": home.name})
+            report = scene.pause_and_resume(store)
+            while report is not None and report["code"] == "APPROVAL_PENDING":
+                reports = scene.race(rivals, store, takes_s=chance.choice((0.0, 0.005, 0.05)))
+                check_race(reports)
+                report = next(each for each in reports if each["code"] in ("", "APPROVAL_PENDING"))
+                lost.update(each["code"] for each in reports if each is not report)
+                approve_all(store)
+                done += 1
+            writes = [line.split()[1] for line in scene.writes]
+            assert len(writes) == len(set(writes)) == EFFECTS, writes
+    for rival in rivals:
+        rival.close()
+    losers = ", ".join(f"{count} {code or 'ended as well'}" for code, count in lost.items())
+    return f"{place}: {done} races; each effect once, no outcome unknown; losers: {losers}"
+
+
 def measure_process(scene: Scene, go_on: Callable[[Scene], dict[str, Any] | None]) -> float:
     """Play a run to its end, and return the seconds that its longest process took."""
     longest_s, report = 0.0, None
@@ -101,10 +130,17 @@ def open_place(place: str, folder: Path) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--kills", type=int, default=500)
+    parser.add_argument("--races", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--stores", default=",".join(PLACES))
     options = parser.parse_args()
     places = options.stores.split(",")
+    if options.races:
+        with tempfile.TemporaryDirectory() as folder:
+            for place in set(places) - {"journal"}:
+                chance = random.Random(options.seed)
+                print(race_runs(place, options.races, chance, Path(folder)), flush=True)
+        return
     zygote = Zygote()
     with tempfile.TemporaryDirectory() as folder:
         for number, place in enumerate(places):

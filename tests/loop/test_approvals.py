@@ -1,5 +1,7 @@
 """A run that waits for approvals: paused, decided about, and resumed."""
 
+import asyncio
+import time
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -12,7 +14,7 @@ from surecall import MemoryApprovals, OutputResult, RunResult, ScriptedTransport
 from surecall.errors import ApprovalError, ConfigError, JournalError
 from surecall.jsontext import canonical_hash
 from surecall.loop import MemoryJournal, replay_trace
-from surecall.loop.paused import StoreJournal, unpack_run
+from surecall.loop.paused import LEASE_S, StoreJournal, unpack_run
 from surecall.records import ApprovalFailed, ApprovalRequested, Event, RunEnded, RunStarted
 from surecall.tools import Decision
 from surecall.transport import ScriptedReply, assistant, tool_call
@@ -268,32 +270,48 @@ async def test_an_approval_that_was_used_is_never_used_again(bank: Bank) -> None
     assert (result.text, bank.paid) == ("Done.", [])
 
 
-async def test_only_one_of_two_processes_that_resume_a_run_goes_on(bank: Bank) -> None:
-    """The one that took the run last has it; the other stops before its next effect."""
+async def test_only_the_first_of_two_that_resume_a_run_goes_on(bank: Bank) -> None:
+    """The one that took the run keeps it; the other is told so, and nothing is done twice."""
     paused = await bank.start()
     await surecall.approve(bank.store, paused.pending[0].id, by="ada")
-    log = assistant(None, tool_call("log", {"text": "x"}, "d0"))
-    results: list[RunResult] = []
+    refused: list[str] = []
 
-    async def overtake(request: Any) -> Any:
-        """Answer the first process only after a second one has done all that is left."""
-        results.append(await bank.resume(paused.run_id, log, "Second."))
-        return log
+    async def interrupt(request: Any) -> Any:
+        """Answer the first process only after a second one has tried to resume the run."""
+        with pytest.raises(JournalError) as raised:
+            await bank.resume(paused.run_id)
+        refused.append(raised.value.code)
+        return "First."
 
-    with pytest.raises(surecall.SurecallError) as raised:
-        await surecall.resume(
-            paused.run_id,
-            tools=bank.tools,
-            approvals=bank.store,
-            preset=(),
-            transport=ScriptedTransport(overtake),
-        )
-    assert raised.value.code in ("JOURNAL_IN_USE", "APPROVAL_NOT_FOUND")
-    assert (results[0].text, bank.paid, bank.looks) == ("Second.", [("ann", 5)], 1)
+    result = await surecall.resume(
+        paused.run_id,
+        tools=bank.tools,
+        approvals=bank.store,
+        preset=(),
+        transport=ScriptedTransport(interrupt),
+    )
+    assert (result.text, bank.paid, refused) == ("First.", [("ann", 5)], ["JOURNAL_IN_USE"])
+    assert all("OUTCOME_UNKNOWN" not in each.envelope.error_codes for each in result.results)
+    with pytest.raises(ApprovalError, match="was resumed before, and has ended") as raised:
+        await bank.resume(paused.run_id)
+    assert raised.value.code == "APPROVAL_NOT_FOUND"
 
 
-async def test_a_run_that_was_taken_over_writes_nothing_more(bank: Bank) -> None:
-    """Neither an intent nor a pause of the first process hides what the second has done."""
+async def test_a_run_is_free_again_when_resuming_it_fails(bank: Bank) -> None:
+    """A provider that is away does not lock anybody out, not even for the time of a lease."""
+    paused = await bank.start()
+    await surecall.approve(bank.store, paused.pending[0].id, by="ada")
+    with pytest.raises(surecall.ProviderError):
+        await bank.resume(paused.run_id, ScriptedReply(status=401, message="Who are you?"))
+    assert unpack_run(await bank.store.load_run(paused.run_id)).holder == ""
+    result = await bank.resume(paused.run_id, "Done.")
+    assert (result.text, bank.paid) == ("Done.", [("ann", 5)])
+
+
+async def test_a_run_is_taken_over_only_when_its_lease_has_ended(
+    bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who was taken over hides nothing of what the other has done: it writes nothing more."""
     paused = await bank.start()
     stored = await bank.store.load_run(paused.run_id)
     first, late = StoreJournal(bank.store, stored), StoreJournal(bank.store, stored)
@@ -301,6 +319,10 @@ async def test_a_run_that_was_taken_over_writes_nothing_more(bank: Bank) -> None
     await first.save()
     with pytest.raises(JournalError):
         await late.claim()
+    with pytest.raises(JournalError):
+        await StoreJournal(bank.store, await bank.store.load_run(paused.run_id)).claim()
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + LEASE_S + 1)
     second = StoreJournal(bank.store, await bank.store.load_run(paused.run_id))
     await second.claim()
     with pytest.raises(JournalError) as raised:
@@ -308,6 +330,93 @@ async def test_a_run_that_was_taken_over_writes_nothing_more(bank: Bank) -> None
     assert raised.value.code == "JOURNAL_IN_USE"
     await second.save()
     assert unpack_run(await bank.store.load_run(paused.run_id)).holder == second.state.holder
+    await first.stop()
+    await second.stop()
+
+
+@pytest.mark.parametrize("process", ["another-machine 17", ""])
+async def test_a_process_that_cannot_be_seen_has_the_run_until_its_lease_ends(
+    bank: Bank, monkeypatch: pytest.MonkeyPatch, process: str
+) -> None:
+    """It is waited for; when it renews its lease meanwhile, it lives and keeps the run."""
+    monkeypatch.setattr("surecall.loop.paused.LEASE_S", 0.4)
+    paused = await bank.start()
+
+    async def hold() -> StoreJournal:
+        journal = StoreJournal(bank.store, await bank.store.load_run(paused.run_id))
+        journal.state = msgspec.structs.replace(journal.state, process=process)
+        await journal.save()
+        return journal
+
+    await hold()
+    second = StoreJournal(bank.store, await bank.store.load_run(paused.run_id))
+    await second.claim()
+    await second.release()
+
+    holder = await hold()
+    third = StoreJournal(bank.store, await bank.store.load_run(paused.run_id))
+    claiming = asyncio.ensure_future(third.claim())
+    await asyncio.sleep(0)
+    await holder.save()
+    with pytest.raises(JournalError):
+        await claiming
+
+
+def changed_tool(bank: Bank, **change: Any) -> Any:
+    """Return the tool that pays, with something about it changed."""
+    usual = change.pop("currency", "EUR")
+
+    def pay(to: str, amount: int, currency: str = usual) -> dict[str, Any]:
+        """Pay somebody."""
+        bank.paid.append((f"{to} {currency}", amount))
+        return {"paid": amount}
+
+    return surecall.tool(**{"effect": "external", "approval": "required", **change})(pay)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"currency": "JPY"},
+        {"effect": "write"},
+        {
+            "parameters": {
+                "type": "object",
+                "properties": {"to": {}, "amount": {"type": "number"}, "currency": {}},
+            }
+        },
+    ],
+    ids=["a default", "the effect", "the schema"],
+)
+async def test_an_approval_is_void_when_the_tool_has_changed(
+    bank: Bank, change: dict[str, Any]
+) -> None:
+    """The run asks again, and says why; what was approved never runs with another meaning."""
+    bank.tools = [changed_tool(bank)]
+    paused = await bank.start()
+    await surecall.approve(bank.store, paused.pending[0].id, by="ada")
+    bank.tools = [changed_tool(bank, **change)]
+    again = await bank.resume(paused.run_id)
+    assert (again.code, bank.paid) == ("APPROVAL_PENDING", [])
+    (problem,) = again.problems
+    assert problem.code == "APPROVAL_MISMATCH"
+    assert paused.pending[0].id in problem.message
+    (new,) = again.pending
+    assert new.id != paused.pending[0].id
+    await surecall.approve(bank.store, new.id, by="ada")
+    result = await bank.resume(paused.run_id)
+    assert (result.text, len(bank.paid), result.problems) == ("Done.", 1, ())
+
+
+async def test_a_pending_approval_of_a_changed_tool_is_withdrawn(bank: Bank) -> None:
+    """Nobody is left to decide about a call that cannot run any more."""
+    bank.tools = [changed_tool(bank)]
+    paused = await bank.start()
+    bank.tools = [changed_tool(bank, currency="JPY")]
+    again = await bank.resume(paused.run_id)
+    assert [each.id for each in await bank.store.list(status="pending")] == [again.pending[0].id]
+    (old,) = await bank.store.list(status="denied")
+    assert (old.id, old.decided_by) == (paused.pending[0].id, "surecall")
 
 
 async def test_an_approval_that_expired_does_not_run(bank: Bank) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from surecall.errors import Code
 
-from .victim import Scene, Zygote
+from .victim import Scene, Zygote, approve_all, check_race
 
 pytest.importorskip("surecall.stores")
 
@@ -117,3 +117,30 @@ def test_a_run_killed_at_random_moments(zygote: Zygote, tmp_path: Path) -> None:
         else:
             report = finish(scene, store)
         check_effects(scene, report)
+
+
+@pytest.fixture(scope="module")
+def rivals(zygote: Zygote) -> Iterator[list[Zygote]]:
+    """Two processes that fork victims at the same time."""
+    other = Zygote()
+    yield [zygote, other]
+    other.close()
+
+
+@pytest.mark.parametrize("takes_s", [0.0, 0.02, 0.1])
+def test_two_processes_that_resume_one_run_pay_once(
+    rivals: list[Zygote], tmp_path: Path, takes_s: float
+) -> None:
+    """Who comes second is told with a code, and nobody is told that an outcome is unknown."""
+    store = str(tmp_path / "approvals.db")
+    for number in range(3):
+        scene = make_scene(rivals[0], tmp_path / f"run{number}")
+        report = scene.pause_and_resume(store)
+        while report is not None and report["code"] == "APPROVAL_PENDING":
+            reports = scene.race(rivals, store, takes_s=takes_s)
+            check_race(reports)
+            report = next(each for each in reports if each["code"] in ("", "APPROVAL_PENDING"))
+            approve_all(store)
+        assert report is not None
+        check_effects(scene, report)
+        assert not any(UNKNOWN in told for told in report["told"])

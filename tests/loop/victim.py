@@ -12,6 +12,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -24,7 +26,7 @@ from surecall.errors import SurecallError
 from surecall.loop.journal import JournalRecord
 from surecall.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
 
-__all__ = ["Scene", "Zygote", "play"]
+__all__ = ["Scene", "Zygote", "approve_all", "check_race", "play"]
 
 
 KILLED = -9
@@ -91,6 +93,20 @@ class Scene:
             approve_all(store)
             self.resumes = True
         return report
+
+    def race(self, rivals: Sequence[Zygote], store: str, **extra: Any) -> list[dict[str, Any]]:
+        """Resume the run in one process of each rival at once, and return what each came to."""
+
+        def resume(number: int) -> dict[str, Any]:
+            scene = Scene(rivals[number], self.folder / f"rival{number}", self.turns, self.extra)
+            scene.folder.mkdir(exist_ok=True)
+            effects = str(self.folder / "effects")
+            report = scene.play(store=store, resumes=True, effects=effects, **extra)
+            assert report is not None
+            return report
+
+        with ThreadPoolExecutor(len(rivals)) as threads:
+            return list(threads.map(resume, range(len(rivals))))
 
     @property
     def effects(self) -> list[str]:
@@ -179,10 +195,20 @@ def approve_all(store: str) -> None:
     asyncio.run(approve())
 
 
+def check_race(reports: Sequence[dict[str, Any]]) -> None:
+    """Check that one process went on, and that any other was told with a code why it did not."""
+    ended = [report for report in reports if report["code"] in ("", "APPROVAL_PENDING")]
+    lost = [report["code"] for report in reports if report not in ended]
+    assert ended, reports
+    assert set(lost) <= {"JOURNAL_IN_USE", "APPROVAL_NOT_FOUND"}, reports
+    assert not any("OUTCOME_UNKNOWN" in told for each in ended for told in each["told"]), reports
+
+
 def tools_of(order: dict[str, Any]) -> list[Any]:
     """Return tools that leave a line in a file for each time they act."""
 
     def act(name: str, text: str, context: ToolContext) -> dict[str, Any]:
+        time.sleep(order.get("takes_s", 0.0))
         with Path(order["effects"]).open("a") as file:
             file.write(f"{name} {text} {context.idempotency_key}\n")
         if order["moment"] == f"during {name}":

@@ -3,10 +3,20 @@
 What is stored is the state of the run before its waiting calls, and what was recorded since. While
 a resumed run goes on, each intent and each result is stored before anything else happens, so a
 process that dies leaves a run that can be resumed again, and no effect happens twice.
+
+Whoever resumes a run holds a lease on it, renewed while the process lives. Another process that
+resumes it meanwhile is refused; it never guesses at the outcome of a call that is under way.
 """
 
+import asyncio
+import os
+import socket
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
@@ -18,6 +28,7 @@ from surecall.errors import ApprovalError, Code, JournalError, JSONTextError
 from surecall.jsontext import canonical_hash, decode_own
 from surecall.narrow import as_fields
 from surecall.records import ToolCall, ToolResult, ToolSpec
+from surecall.redaction import open_log
 from surecall.schema import SchemaChecker
 from surecall.tools.approvals import Approval, ApprovalStore, Decision, PausedRun
 
@@ -27,6 +38,12 @@ from .stored import encode_stored
 from .trace import Trace
 
 STATE_VERSION: Final = 1
+LEASE_S: Final = 15.0
+"""How long a process that resumed a run has it when nothing more is heard of it."""
+
+_RENEW_S: Final = LEASE_S / 3
+_POLL_S: Final = 0.25
+_log = open_log("surecall.loop")
 
 
 class PausedState(Struct, frozen=True, kw_only=True):
@@ -43,7 +60,11 @@ class PausedState(Struct, frozen=True, kw_only=True):
     records: tuple[JournalRecord, ...] = ()
     """What was recorded since: results, replies, and intents."""
     holder: str = ""
-    """Names the process that has resumed the run; empty while it waits."""
+    """Names whoever has resumed the run; empty while it waits."""
+    process: str = ""
+    """The process that this is, so that another one on the same machine knows when it has died."""
+    held_until: float = 0.0
+    """When the lease ends unless it is renewed, in seconds since the epoch."""
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -106,23 +127,48 @@ def unpack_run(stored: PausedRun) -> PausedState:
     )
 
 
+async def load_waiting(store: ApprovalStore, run_id: str) -> PausedRun:
+    """Return the run that waits, or raise `APPROVAL_NOT_FOUND` and tell whether it ever did."""
+    try:
+        return await store.load_run(run_id)
+    except ApprovalError as error:
+        if error.code != Code.APPROVAL_NOT_FOUND or not await store.list(run_id=run_id, limit=1):
+            raise
+        raise ApprovalError(
+            Code.APPROVAL_NOT_FOUND,
+            f"The run {run_id!r} waits no more: it was resumed before, and has ended.",
+            hint="Whoever resumed it has its result.",
+        ) from error
+
+
 class StoreJournal:
     """The journal of a resumed run, kept in the store that it waited in.
 
-    Whoever resumes the run last has it: a process that had it before may write nothing more, so
-    it stops before its next effect.
+    Whoever has claimed the run has it until it ends, or until nothing is heard of the process: what
+    came later is refused, and what lost its claim stops before its next effect.
     """
 
     def __init__(self, store: ApprovalStore, stored: PausedRun) -> None:
-        self.state = replace(unpack_run(stored), holder=uuid4().hex)
+        self._before = unpack_run(stored)
+        self.state = replace(self._before, holder=uuid4().hex, process=_name_process())
         self._store = store
         self._stored = stored
+        self._turn = asyncio.Lock()
+        self._renewing: asyncio.Task[None] | None = None
         self.records = list(self.state.records)
         """What was recorded since the run paused."""
 
     async def claim(self) -> None:
-        """Take the run, also from a process that had it and may have died."""
+        """Take the run, also from a process that had it and has died.
+
+        Raises:
+            JournalError: `JOURNAL_IN_USE`, when another process has it.
+        """
+        while _is_held(self._before):
+            await asyncio.sleep(_POLL_S)
+            await self.check()  # it was renewed: whoever has it lives
         await self.save()
+        self._renewing = asyncio.create_task(self._renew())
 
     def append(self, record: JournalRecord, *, durable: bool) -> None:
         """Keep the record until it is stored with the next that must not be lost."""
@@ -130,27 +176,105 @@ class StoreJournal:
         self.records.append(record)
 
     async def save(self) -> None:
-        """Store all records, if the run still belongs to this process."""
-        state = encode_stored(replace(self.state, records=tuple(self.records)))
-        after = replace(self._stored, state=state)
-        if not await self._store.replace_run(self._stored, after):
-            raise self._taken()
-        self._stored = after
+        """Store all records and renew the lease, if the run still belongs to this process."""
+        async with self._turn:
+            held = replace(self.state, held_until=time.time() + LEASE_S)
+            await self._write(held)
 
     async def check(self) -> None:
         """Raise `JOURNAL_IN_USE` when another process has resumed the run since."""
-        if await self._store.load_run(self._stored.run_id) != self._stored:
-            raise self._taken()
+        async with self._turn:
+            if await self._store.load_run(self._stored.run_id) != self._stored:
+                raise self._taken()
+
+    async def stop(self) -> None:
+        """Renew the lease no more."""
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.gather(self._renewing, return_exceptions=True)
+            self._renewing = None
+
+    async def release(self) -> None:
+        """Let others resume the run at once, since this process will not end it."""
+        await self.stop()
+        try:
+            async with self._turn:
+                await self._write(replace(self.state, holder="", process=""))
+        except JournalError:  # it waits again, or another process has it
+            return
+        except Exception:
+            _log.exception("the run %s is free in %g s", self._stored.run_id, LEASE_S)
 
     def close(self) -> None:
         """Nothing to let go of."""
 
-    def _taken(self) -> JournalError:
-        return JournalError(
-            Code.JOURNAL_IN_USE,
-            f"The run {self._stored.run_id!r} was resumed by another process.",
-            hint="Wait for that process; the run continues there.",
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(_RENEW_S)
+            try:
+                await self.save()
+            except JournalError:
+                return  # the next step of the run says it
+            except Exception:
+                _log.warning("a lease could not be renewed", exc_info=True)
+
+    async def _write(self, state: PausedState) -> None:
+        after = replace(
+            self._stored, state=encode_stored(replace(state, records=tuple(self.records)))
         )
+        if not await self._store.replace_run(self._stored, after):
+            raise self._taken()
+        self._stored = after
+
+    def _taken(self) -> JournalError:
+        return taken(self._stored.run_id)
+
+
+def taken(run_id: str) -> JournalError:
+    """Return the error of a run that another process has."""
+    return JournalError(
+        Code.JOURNAL_IN_USE,
+        f"The run {run_id!r} was resumed by another process.",
+        hint="Wait for that process; the run continues there, and its result comes there.",
+    )
+
+
+def _is_held(state: PausedState) -> bool:
+    """Tell whether a run may still belong to whoever resumed it; raise when it surely does."""
+    if not state.holder or time.time() >= state.held_until:
+        return False
+    machine, _, pid = state.process.rpartition(" ")
+    if machine != _name_machine() or not pid.isdecimal() or os.name == "nt":
+        return True
+    if _is_running(int(pid)):
+        raise taken(state.trace.run_id)
+    return False
+
+
+def _name_process() -> str:
+    return f"{_name_machine()} {os.getpid()}"
+
+
+@cache
+def _name_machine() -> str:
+    """Name what numbers of processes are counted in: a machine since its start, or a container."""
+    parts = [socket.gethostname()]
+    with suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip())
+        parts.append(os.readlink("/proc/self/ns/pid"))
+    return " ".join(parts)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    with suppress(OSError):  # one that was killed keeps its number until its parent looks
+        return not Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].startswith(" Z")
+    return True
 
 
 async def approve(

@@ -13,7 +13,7 @@ from .arguments import (
     stream_run,
 )
 from .output import OutputForm, make_form
-from .paused import unpack_run
+from .paused import load_waiting, unpack_run
 from .result import OutputResult, OutputStream, RunResult, RunStream
 from .session import Session
 from .wording import EXTRACT
@@ -80,7 +80,7 @@ async def resume(
     system text and options are those that the run was started with, unless others are given.
     """
     given = cast("dict[str, Any]", arguments)
-    stored = await need_store(given.get("approvals")).load_run(run_id)
+    stored = await load_waiting(need_store(given.get("approvals")), run_id)
     if given.get("model") is None:
         given["model"] = unpack_run(stored).trace.model
     async with Session(**given) as session:

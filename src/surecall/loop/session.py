@@ -42,7 +42,7 @@ from .history import parse_history
 from .journal import FileJournal, Journal
 from .options import CallerArguments, Options
 from .output import AnyForm, OutputForm, make_form
-from .paused import StoreJournal
+from .paused import StoreJournal, load_waiting
 from .plan import Plan, make_plan
 from .probing import ProbedModel
 from .prompt_runner import PromptRunner
@@ -275,11 +275,12 @@ class Session(Closing):
 
         Raises:
             ApprovalError: `APPROVAL_NOT_FOUND` or `PAUSED_RUN_UNREADABLE`.
+            JournalError: `JOURNAL_IN_USE`, while another process has the run.
             ProviderError: The model could not be asked; the run can be resumed again.
             RunError: The run ended without an answer.
         """
         store = need_store(self._approvals)
-        journal = StoreJournal(store, await store.load_run(run_id))
+        journal = StoreJournal(store, await load_waiting(store, run_id))
         state = journal.state
         await self._open_providers()
         form = None if output is None else make_form(output)
@@ -304,7 +305,12 @@ class Session(Closing):
             paused=journal,
         )
         await journal.claim()
-        result = await loop.run()
+        try:
+            result = await loop.run()
+        except BaseException:
+            await asyncio.shield(journal.release())
+            raise
+        await journal.stop()
         if not result.pending:
             self._history = result.history
         return result

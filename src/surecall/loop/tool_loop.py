@@ -384,6 +384,7 @@ class ToolLoop:
             records=keep_results(self._state.turn, results, permission.waiting),
         )
         if self._paused is not None:
+            await self._paused.stop()
             await self._paused.check()
         new = tuple(permission.new.values())
         stored = pack_run(run_id, state, tuple(approval.id for approval in pending))

@@ -30,6 +30,8 @@ class Approval(Struct, frozen=True, kw_only=True):
     """The tool to be called, or the workspace whose facts are proposed."""
     digest: str
     """SHA-256 of the canonical payload as it was asked for."""
+    definition: str = ""
+    """SHA-256 of the tool as it was then: its name, schema, effect and defaults."""
     payload: Any
     """The arguments of the call, or the proposed facts."""
     created_at: datetime

@@ -24,6 +24,7 @@ import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, ToolDefinitionError, did_you_mean
+from surecall.jsontext import canonical_hash
 from surecall.records import CoerceMode, Effect, Receipt, ToolSpec
 from surecall.redaction import open_log
 from surecall.schema import (
@@ -151,6 +152,19 @@ class Tool(Generic[P, R]):
     def name(self) -> str:
         """The name a model calls it by."""
         return self.spec.name
+
+    @property
+    def definition(self) -> str:
+        """A digest of what a call means: name, schema, effect, and defaults of the function."""
+        spec = self.spec
+        return canonical_hash(
+            {
+                "name": spec.name,
+                "parameters": spec.parameters,
+                "effect": spec.effect,
+                "defaults": _describe_defaults(self.function),
+            }
+        )
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function as if it had not been decorated."""
@@ -319,6 +333,29 @@ def _unknown_option(name: str, options: dict[str, Any]) -> ToolDefinitionError:
         f"The tool {name} was given {unknown!r}, which is not an option.",
         hint=did_you_mean(unknown, known),
     )
+
+
+def _describe_defaults(function: Callable[..., Any] | None) -> dict[str, str]:
+    """Return what parameters have when a call leaves them out, in the same words everywhere."""
+    if function is None:
+        return {}
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # some built-in functions do not say
+        return {}
+    return {
+        name: _describe_default(parameter.default)
+        for name, parameter in parameters.items()
+        if parameter.default is not parameter.empty
+    }
+
+
+def _describe_default(value: Any) -> str:
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    try:
+        return f"{kind} {canonical_hash(msgspec.to_builtins(value))}"
+    except Exception:  # an object that only this process knows
+        return kind
 
 
 def _names_of(name: str, requires: Any) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ approved.
 
 import asyncio
 from collections.abc import Awaitable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any, NamedTuple, Protocol
@@ -23,7 +24,7 @@ from surecall.records import CHANGED, Envelope, ErrorDetail, Receipt, ToolCall, 
 from surecall.redaction import open_log
 
 from . import feedback
-from .approvals import Approval, ApprovalStore
+from .approvals import Approval, ApprovalStore, Decision
 from .define import Tool, ToolContext, is_async
 from .once import bind_rule
 from .running import run_code
@@ -31,6 +32,10 @@ from .running import run_code
 EDITED_BY_PERSON = "edit_by_person"
 """The rule in the receipt of arguments that a person changed."""
 
+_CHANGED_TOOL = (
+    "was asked about another definition of the tool (name, schema, defaults or effect); "
+    "a new approval is asked for"
+)
 _log = open_log("surecall.tools")
 
 
@@ -200,17 +205,26 @@ class Permission:
         context: ToolContext,
     ) -> Permit | Denial:
         """Return what the stored approval of a call says; ask for one if there is none."""
-        name, digest = tool.name, canonical_hash(arguments)
+        name, digest, definition = tool.name, canonical_hash(arguments), tool.definition
         self.was_looked_up = True
-        approval = await _find(store, make_approval_id(context))
+        approval_id, problem = make_approval_id(context), None
+        approval = await _find(store, approval_id)
+        is_same_tool = approval is not None and approval.name == name
+        if approval is not None and is_same_tool and approval.definition != definition:
+            # What was asked is void: the same arguments would do something else today.
+            void, approval_id = approval, make_approval_id(context, definition)
+            approval = await _find(store, approval_id)
+            if approval is None:
+                problem = _report(name, Code.APPROVAL_MISMATCH, f"{void.id} {_CHANGED_TOOL}")
+                await _withdraw(store, void)
         if approval is None:
-            approval = self._make_approval(name, digest, arguments, context)
+            approval = self._make_approval(approval_id, tool, digest, arguments, context)
             self.new[approval.id] = approval
         if (approval.subject, approval.name, approval.digest) != ("call", name, digest):
             return Denial(feedback.explain_approval_denied(name, feedback.OTHER_CALL_APPROVED))
         if approval.status == "pending":
             self.waiting[call.id] = approval
-            return Denial(feedback.explain_approval_pending(name))
+            return Denial(feedback.explain_approval_pending(name), problem)
         if approval.status == "used":
             return Denial(feedback.explain_outcome_unknown(name))
         if approval.status == "denied":
@@ -222,14 +236,20 @@ class Permission:
         return _permit_edit(tool, approval, arguments)
 
     def _make_approval(
-        self, name: str, digest: str, arguments: dict[str, Any], context: ToolContext
+        self,
+        approval_id: str,
+        tool: Tool[..., Any],
+        digest: str,
+        arguments: dict[str, Any],
+        context: ToolContext,
     ) -> Approval:
         now = datetime.now(UTC)
         return Approval(
-            id=make_approval_id(context),
+            id=approval_id,
             subject="call",
-            name=name,
+            name=tool.name,
             digest=digest,
+            definition=tool.definition,
             payload=msgspec.to_builtins(arguments),
             created_at=now,
             expires_at=now + self._lifetime,
@@ -238,9 +258,10 @@ class Permission:
         )
 
 
-def make_approval_id(context: ToolContext) -> str:
-    """Return the id of the one approval that a call can have."""
+def make_approval_id(context: ToolContext, definition: str = "") -> str:
+    """Return the id of the one approval that a call can have, or can have of a changed tool."""
     place = f"{context.run_id}/{context.turn}/{context.call_id}"
+    place += f"/{definition}" if definition else ""
     return f"ap_{sha256(place.encode('utf-8', 'replace')).hexdigest()[:24]}"
 
 
@@ -251,6 +272,14 @@ async def _find(store: ApprovalStore, approval_id: str) -> Approval | None:
         if error.code != Code.APPROVAL_NOT_FOUND:
             raise
     return None
+
+
+async def _withdraw(store: ApprovalStore, void: Approval) -> None:
+    """Decide an approval that still waits, so that nobody decides about what cannot run."""
+    if void.status == "pending":
+        with suppress(ApprovalError):  # somebody was quicker
+            denial = Decision(approved=False, by="surecall", reason=f"It {_CHANGED_TOOL}")
+            await store.decide(void.id, denial)
 
 
 def _permit_edit(
