@@ -154,7 +154,7 @@ def test_calls_of_a_reply_with_an_unknown_finish_are_likely() -> None:
         ('<tool_calls>[{"name": "save_note", "arguments": {"text": ["a"}}]</tool_calls>', "likely"),
         ("<tool_call><function=save_note><parameter=text>a</function></tool_call>", "likely"),
         ("Action: save_note\nAction Input: buy milk", "likely"),
-        ("Action: save_note\nAction Input: buy milk\nObservation:", "certain"),
+        ("Action: save_note\nAction Input: buy milk\nObservation:", "likely"),
         ("Action: ping\n", "likely"),
     ],
 )

@@ -192,7 +192,8 @@ class BareJson(CallFormat):
         gated = gate_row(source, row)
         if gated is None or (closer and not gated.calls):
             return None
-        calls = note_leftovers(gated.calls, source.text[row.end : rest].strip("; \t\r\n"))
+        extra = source.text[row.end : rest].strip("; \t\r\n")
+        calls = note_leftovers(gated.calls, source.text[at : row.end], extra)
         if closer:
             why = f"only {closer} is there"
             calls = add_receipts(calls, receipt("missing_opener", "", _CLOSERS[closer], why))

@@ -54,6 +54,8 @@ class TextCall(Struct, frozen=True, kw_only=True):
     there: they count if the model came to its own end."""
     may_go_on: bool = False
     """Whether text behind it could change it still: its last value, or a quotation, is open."""
+    doubt: str = ""
+    """Why the call is only likely, if it is: not all that was written became part of it."""
     receipts: tuple[Receipt, ...] = ()
 
 

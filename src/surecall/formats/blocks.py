@@ -12,7 +12,15 @@ from surecall.records import Receipt
 from .base import Found, TextCall
 from .names import parameter_names
 from .source import NeedMore, Source
-from .tags import ElementGrammar, Grammar, Tag, has_only_attributes, skip_debris, tag_receipt
+from .tags import (
+    ElementGrammar,
+    Grammar,
+    Tag,
+    has_only_attributes,
+    leaves_traces,
+    skip_debris,
+    tag_receipt,
+)
 from .text_values import (
     ARGUMENT_CONTAINERS,
     Builder,
@@ -47,6 +55,7 @@ _VALUE: Final = "value"
 _VALUE_ATTRIBUTES: Final = frozenset({*_LABELS, _VALUE, "string", "type"})
 _ABOUT_THE_CALL: Final = frozenset({"id", "index", "type", "string"})
 """Attributes of a call's tag that are no arguments, unless the tool has such a parameter."""
+_SWALLOWED: Final = "A value holds tags of the call's own kind, so one of them may be damaged."
 _LOSSY: Final = frozenset({"key_without_value", "missing_closing_tag"})
 """What was to come before the tag that is missing cannot be known."""
 
@@ -145,6 +154,7 @@ class _BlockReader:
         self._receipts: list[Receipt] = []
         self._properties = parameter_names(source.tools.parameters(head.label))
         self._is_certain = True
+        self._doubt = ""
         self._is_left_open = False
         """Whether the last value has no closing tag of its own, only that of the call."""
         if head.rule:
@@ -204,6 +214,7 @@ class _BlockReader:
             arguments=arguments,
             state="whole" if self._is_certain else "unreadable",
             may_go_on=self._is_left_open,
+            doubt=self._doubt,
             id=self._head.attributes.get("id") or self._head.attributes.get("index"),
             receipts=(*self._receipts, *receipts),
         )
@@ -261,6 +272,8 @@ class _BlockReader:
             self._note(found.rule, found.end, max(found.resume, found.end), tag.label)
         is_certain = found.certain and not self._swallows_key(found, seen)
         self._is_certain = self._is_certain and is_certain
+        if leaves_traces(text, self._grammar.words):
+            self._doubt = _SWALLOWED
         text = self._text_of(tag, strip_padding(text, self._padding))
         self._parameters.append(Parameter(tag.label, text, tag))
         return found.resume

@@ -70,7 +70,9 @@ class CommandR(CallFormat):
         end = source.value_end(here)
         whole = end is not None
         end = len(source.text) if end is None else end
-        calls = read_json_calls(source.text[here:end], ended=whole, spend=source.spend_on_marks)
+        calls = read_json_calls(
+            source.text[here:end], ended=whole, tools=source.tools, spend=source.spend_on_marks
+        )
         if not calls:
             return None
         kept = tuple(call for call in calls if call.name.strip().lower() not in PLACEHOLDERS)

@@ -1,5 +1,6 @@
 """Values written as nested tags, and what they are under a schema."""
 
+from collections.abc import Iterator
 from typing import Any, cast
 
 from surecall.schema import property_schema, type_text_value
@@ -16,6 +17,12 @@ class Node:
         self.key = key
         self.text = text
         self.children: list[Node] = []
+
+    def all(self) -> Iterator["Node"]:
+        """Yield the tag and all tags inside it."""
+        yield self
+        for child in self.children:
+            yield from child.all()
 
 
 def value_of(node: Node, schema: dict[str, Any] | None) -> Any:

@@ -54,9 +54,21 @@ def skip_leftovers(source: Source, at: int) -> int:
     return at
 
 
-def note_leftovers(calls: tuple[TextCall, ...], leftovers: str) -> tuple[TextCall, ...]:
+def note_leftovers(
+    calls: tuple[TextCall, ...], written: str, leftovers: str
+) -> tuple[TextCall, ...]:
     """Return calls with a receipt for the brackets that were dropped behind them, if any were."""
-    if not leftovers:
-        return calls
-    receipt = Receipt("drop_extra_brackets", "text", clip(leftovers), "", why="nothing opened them")
-    return add_receipts(calls, receipt)
+    return add_receipts(calls, note_extra_brackets(written, leftovers)) if leftovers else calls
+
+
+def note_extra_brackets(written: str, extra: str) -> Receipt:
+    """Return the receipt for brackets behind JSON that nothing opened.
+
+    Where another one of their kind closed something before, that one may be the one too many, and
+    where nothing is nested, what should have been may be lost.
+    """
+    inner = written.rstrip("}] \t\r\n")
+    run = "".join(written[len(inner) :].split())
+    is_last = len(run) > 1 and all(bracket not in inner for bracket in "}]" if bracket in extra)
+    why = "nothing opened them"
+    return Receipt("drop_extra_brackets", "text", clip(extra), "", lossless=is_last, why=why)

@@ -135,14 +135,17 @@ def _read_json(source: Source, at: int, fence: str, *, is_strong: bool) -> _Fenc
     if gated is not None:
         rest = row.end if row.is_cut else skip_leftovers(source, row.end)
         calls = _noted(source, gated.calls, rest, fence)
-        calls = note_leftovers(calls, source.text[row.end : rest].strip("; \t\r\n"))
+        extra = source.text[row.end : rest].strip("; \t\r\n")
+        calls = note_leftovers(calls, source.text[at : row.end], extra)
         return _Fence(end, calls, is_strong, gated.content, gated.reasoning)
     if not is_strong or row.is_cut:
         return None
     calls = tuple(
         call
         for start, stop in row.spans
-        for call in read_json_calls(source.text[start:stop], spend=source.spend_on_marks)
+        for call in read_json_calls(
+            source.text[start:stop], tools=source.tools, spend=source.spend_on_marks
+        )
     )
     return _Fence(end, calls, is_strong) if calls else None
 

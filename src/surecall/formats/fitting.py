@@ -19,6 +19,7 @@ from .shapes import (
     NAME_KEYS,
     ONE_KEYS,
     PARALLEL,
+    THOUGHT_KEYS,
     describes_parameters,
 )
 
@@ -80,6 +81,12 @@ def name_lone_text(parameters: dict[str, Any] | None, text: str) -> str | None:
     return None if named and named[1].lower() in known else single_parameter(parameters)
 
 
+def note_only(text: str, only: str) -> Receipt:
+    """Return the receipt of plain text that is taken as the value of the one parameter."""
+    why = "it stands in the place of the arguments"
+    return Receipt("only_parameter", "text", clip(text), only, lossless=False, why=why)
+
+
 def code_call(tools: ToolNames, code: str, *, is_ended: bool = True) -> TextCall | None:
     """Return raw code as a call of the one tool that runs code, if there is exactly one.
 
@@ -101,11 +108,11 @@ def code_call(tools: ToolNames, code: str, *, is_ended: bool = True) -> TextCall
 
 
 _TEXT_KEYS: Final = ("content", "response")
-_THOUGHT_KEYS: Final = ("thought", "thoughts", "reasoning", "explanation")
-_BESIDE: Final = frozenset({*ID_KEYS, *_THOUGHT_KEYS, "type", "index"})
+_BESIDE: Final = frozenset({*ID_KEYS, *THOUGHT_KEYS, "type", "index"})
 """Keys that may stand beside a name and its arguments without making it something else."""
 _TYPES: Final = frozenset({"function", "function_call", "tool_call", "tool_use", "tool"})
 _FINAL: Final = "final answer"
+_BARE_TEXT: Final = "quote_bare_text"
 _MAX_CALLS: Final = 128
 
 _NOT_PLAIN: Final = re.compile(
@@ -298,7 +305,9 @@ class _Gate:
         if only is None:
             self._add(name, text, own_id)
             return
-        self._take(name, {only: text}, own_id, Receipt("only_parameter", "text", clip(text), only))
+        if any(receipt.rule == _BARE_TEXT for receipt in self._receipts):
+            raise _Refused  # words without quotes are no value
+        self._take(name, {only: text}, own_id, note_only(text, only))
 
     def _take(
         self, name: str, arguments: dict[str, Any], own_id: str | None, *receipts: Receipt
@@ -321,7 +330,7 @@ class _Gate:
                 continue
             if key not in _BESIDE or (key == "type" and value not in _TYPES):
                 raise _Refused
-            if key in _THOUGHT_KEYS and isinstance(value, str):
+            if key in THOUGHT_KEYS and isinstance(value, str):
                 self._reasoning.append(value)
 
 

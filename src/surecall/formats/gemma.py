@@ -181,7 +181,7 @@ class _Reader:
             return _WORDS[word]
         if _NUMBER.fullmatch(word):
             return decode(word)
-        self._note("delimit_string", word, word, "the text had no delimiters")
+        self._note("delimit_string", word, word, "the text had no delimiters", lossy=True)
         return word
 
     def _read_delimited(self, follows: str, depth: int = 0) -> str:

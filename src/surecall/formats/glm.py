@@ -35,6 +35,7 @@ class _PairGrammar:
     """A call is a tag and a name; a value is a pair of tags."""
 
     stops: re.Pattern[str] = lazy_pattern(r"</?(?:longcat_)?(?:tool_call|arg_)")
+    words: tuple[str, ...] = ("tool_calls", "tool_call", "tool_sep", "arg_key", "arg_value")
     pairs_words: bool = False
     has_tokens: bool = False
 

@@ -7,6 +7,7 @@ from surecall.jsontext import repair_json
 from surecall.records import CallState, Receipt, clip
 
 from .base import TextCall, add_receipts
+from .endings import note_extra_brackets
 from .json_spans import find_extent
 from .shapes import read_json_calls
 from .source import Source
@@ -68,9 +69,11 @@ def read_block(source: Source, at: int, stops: Collection[str]) -> Block | None:
         return Block((), len(source.text), cut=True)
     calls: list[TextCall] = []
     is_empty = False
+    begun = here
     payload = read_payload(source, here, stops)
     while payload is not None:
         ended = payload.state == "whole"
+        begun = payload.end - len(payload.text)
         found = read_json_calls(
             payload.text, ended=ended, tools=source.tools, spend=source.spend_on_marks
         )
@@ -87,7 +90,7 @@ def read_block(source: Source, at: int, stops: Collection[str]) -> Block | None:
         payload = read_payload(source, beyond, stops)
     if not calls and not is_empty:
         return None
-    end, receipts = _skip_leftovers(source, here, fence)
+    end, receipts = _skip_leftovers(source, begun, here, fence)
     return Block(add_receipts(calls, *receipts), end, cut=False)
 
 
@@ -130,7 +133,7 @@ def _skip_fence(source: Source, at: int) -> tuple[str, int]:
     return fence, source.skip_space(here)
 
 
-def _skip_leftovers(source: Source, at: int, fence: str) -> tuple[int, list[Receipt]]:
+def _skip_leftovers(source: Source, begun: int, at: int, fence: str) -> tuple[int, list[Receipt]]:
     """Skip brackets that nothing opened, and the end of a code fence."""
     receipts: list[Receipt] = []
     here = source.skip_space(at)
@@ -139,7 +142,7 @@ def _skip_leftovers(source: Source, at: int, fence: str) -> tuple[int, list[Rece
         here = source.skip_space(here + 1)
     if here > start:
         extra = source.text[start:here]
-        receipts.append(receipt("drop_extra_brackets", extra, "", "nothing opened them"))
+        receipts.append(note_extra_brackets(source.text[begun:at], extra))
         at = here
     if fence:
         at, _ = close_block(source, at, (fence,))

@@ -26,7 +26,7 @@ _END: Final = "<|tool_call_end|>"
 _STOPS: Final = (_END, _BEGIN, *_SECTION_ENDS, *_SECTIONS, "<|im_end|>")
 _TOKENS: Final = (_ARGUMENTS, *_STOPS)
 _PREFIX: Final = "functions."
-_COUNTER: Final = re.compile(r":\d++\Z")
+_COUNTER: Final = re.compile(r"[:!#]\d++\Z")
 _MAX_ID_CHARS: Final = 300
 
 
@@ -201,6 +201,7 @@ _CHANNELS: Final = frozenset({"response", "message"})
 
 class _XtmlGrammar:
     stops: re.Pattern[str] = re.compile(r"<\|(?:open|close)\|>")
+    words: tuple[str, ...] = ("open", "close", "argument", "call", "tools", "sep")
     pairs_words: bool = False
     has_tokens: bool = True
 

@@ -20,6 +20,8 @@ _PLAIN_CLOSER: Final = "</invoke>"
 _PLAIN_END: Final = "</tool_call>"
 _SPACE: Final = re.compile(r"\s*+")
 _MAX_DEPTH: Final = 32
+_TRACE: Final = re.compile(r"\]<|>\[|minimax|</?[A-Za-z_]")
+_SWALLOWED: Final = "A value holds what may be a damaged tag of the call."
 
 
 class _Tag:
@@ -136,8 +138,15 @@ class _InvokeReader:
         if not isinstance(arguments, dict) or not self._readable:
             arguments = source.text[self._head.end : end]
             state = "unreadable" if self._root.children else "whole"
-        receipts = tuple(self._receipts)
-        return Block(TextCall(name=name, arguments=arguments, state=state, receipts=receipts), end)
+        has_traces = any(_TRACE.search(node.text) for node in self._root.all())
+        call = TextCall(
+            name=name,
+            arguments=arguments,
+            state=state,
+            doubt=_SWALLOWED if has_traces else "",
+            receipts=tuple(self._receipts),
+        )
+        return Block(call, end)
 
     def _open(self, tag: _Tag) -> None:
         node = Node(tag.word)

@@ -15,7 +15,7 @@ from .element_tree import Node, value_of
 from .names import ToolNames, parameter_names
 from .source import Source
 from .tags import ElementGrammar, ends_within, run_end, tag_receipt
-from .text_values import Parameter
+from .text_values import Parameter, note_broken
 
 # fmt: off
 _HTML: Final = frozenset({
@@ -143,7 +143,10 @@ def _build_nested(
         for item in _items_of(text):
             node.children.append(Node("item", _unescaped(item, receipts)))
         root.children.append(node)
-    return value_of(root, source.tools.parameters(name)) if parameters else {}, receipts
+    if not parameters:
+        return {}, receipts
+    arguments = value_of(root, source.tools.parameters(name))
+    return arguments, receipts + note_broken(source, name, arguments)
 
 
 def _items_of(text: str) -> list[str]:

@@ -16,7 +16,7 @@ PLACEHOLDERS: Final = frozenset(
 _PREFIXES: Final = ("functions.", "function.", "tools.", "tool.", "default_api.", "functions/")
 _MAX_NAME_CHARS: Final = 256
 _MAX_SOUGHT_NAMES: Final = 100
-_COUNTER: Final = re.compile(r":\d++\Z")
+_COUNTER: Final = re.compile(r"[:!#]\d++\Z")
 _SEPARATOR: Final = re.compile(r"[-_. ]++")
 _GLUED: Final = re.compile(r"(?:<\|[a-z_]++\|>.*+|[ ]?json)\Z", re.DOTALL)
 

@@ -157,7 +157,9 @@ def _read_json(source: Source, at: int) -> _Body | None:
     end = source.value_end(at)
     whole = end is not None
     end = len(source.text) if end is None else end
-    calls = read_json_calls(source.text[at:end], ended=whole, spend=source.spend_on_marks)
+    calls = read_json_calls(
+        source.text[at:end], ended=whole, tools=source.tools, spend=source.spend_on_marks
+    )
     return _Body(calls, end) if calls or not whole else None
 
 
@@ -250,13 +252,15 @@ def _read_objects(source: Source, at: int) -> Found | None:
             break
         found = source.value_end(here)
         if found is None:
-            calls = read_json_calls(source.text[at:], ended=False, spend=source.spend_on_marks)
+            calls = read_json_calls(
+                source.text[at:], ended=False, tools=source.tools, spend=source.spend_on_marks
+            )
             return Found(end=len(source.text), calls=calls)
         end = found
         here = source.skip_space(end)
         if source.char(here) in (";", ","):
             here = source.skip_space(here + 1)
-    calls = read_json_calls(source.text[at:end], spend=source.spend_on_marks)
+    calls = read_json_calls(source.text[at:end], tools=source.tools, spend=source.spend_on_marks)
     return Found(end=end, calls=calls) if calls else None
 
 

@@ -175,7 +175,8 @@ class LiteralReader:
         word = self.text[begun : self.at]
         if len(word) < 2 or not word.isdecimal() or word[0] != "0":
             return ""
-        self.note("leading_zeros", word, int(word), "a whole number with leading zeros")
+        why = "a whole number with leading zeros"
+        self.note("leading_zeros", word, int(word), why, lossless=False)
         return word
 
     # strings

@@ -7,7 +7,7 @@ from surecall.records import Receipt
 
 from .base import CallFormat, Found, TextCall
 from .blocks import found_calls, have_arguments, read_block, read_calls
-from .fitting import name_lone_text
+from .fitting import name_lone_text, note_only
 from .source import Source
 from .tags import ElementGrammar, Tag, TagKind, ends_within, run_end, skip_debris, tag_receipt
 from .text_values import Padding
@@ -232,5 +232,5 @@ def _arguments_of(source: Source, name: str, text: str) -> tuple[Any, list[Recei
     only = name_lone_text(source.tools.parameters(name), plain)
     if only is None:
         return plain, receipts
-    receipts.append(tag_receipt("only_parameter", plain, only))
+    receipts.append(note_only(plain, only))
     return source.typed(name, {only: plain}), receipts

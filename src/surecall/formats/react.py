@@ -12,7 +12,7 @@ from surecall.records import Receipt, clip
 
 from .bare_json import begins_like_call, gate_row, read_row
 from .base import CallFormat, Found, TextCall
-from .fitting import fits, has_required, name_lone_text
+from .fitting import fits, has_required, name_lone_text, note_only
 from .names import parameter_names
 from .python_calls import read_python_calls
 from .pythonic import read_calls_in_python, text_calls_of
@@ -221,8 +221,7 @@ def _with_text(source: Source, name: str, text: str) -> TextCall | None:
     only = name_lone_text(parameters, text)
     if only is None:
         return TextCall(name=name, arguments=text, state="unreadable")
-    receipt = Receipt("only_parameter", "text", clip(text), only)
-    return TextCall(name=name, arguments={only: _plain(text)}, receipts=(receipt,))
+    return TextCall(name=name, arguments={only: _plain(text)}, receipts=(note_only(text, only),))
 
 
 def _keywords_of(text: str, parameters: dict[str, Any]) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from .base import CallFormat, Found, Thinking
 from .fitting import has_placeholder
+from .leftovers import find_leftover, take_leftover
 from .marks import REASONING, REASONING_CLOSERS, RESIDUE, find_open_reasoning
 from .names import PLACEHOLDERS, ToolNames
 from .openers import ANSWER_TAGS, FENCES, find_openers
@@ -251,11 +252,31 @@ class TextReader:
                     self._show(source.text[at : closed.start()])
                     self._close_unopened()
                     return closed.end()
+            found = self._with_leftover(source, at, found)
             self._take(form, found, source, at)
             return found.end
         self._false_openers += questions // _COSTLY_QUESTIONS
         self._false_marks += marks
         return None
+
+    def _with_leftover(self, source: Source, at: int, found: Found) -> Found:
+        """Return what was found with the text behind it that belongs to its last call."""
+        if not found.calls or found.calls[-1].state == "cut":
+            return found
+
+        def find_mark(here: int) -> tuple[int, str] | None:
+            match = self._pattern.search(source.text, here)
+            if match is None:
+                return None
+            self._refuse_growing(source, match.start())
+            return match.start(), match.group()
+
+        is_over = found.ends_message
+        end = find_leftover(source, at, found.end, find_mark, is_over=is_over)
+        if end == found.end:
+            return found
+        calls = take_leftover(found.calls, source.text[found.end : end], self._tools)
+        return replace(found, end=end, calls=calls)
 
     def _is_mention(self, form: CallFormat, source: Source, at: int, found: Found) -> bool:
         if self._surroundings.quote(source, at, found):
@@ -427,6 +448,7 @@ class TextReader:
             if found is not None and found.calls and found.grade == "marked":
                 if not holds:
                     self._close_reasoning()
+                found = self._with_leftover(source, at, found)
                 self._take(form, found, source, at, in_open_reasoning=not holds)
                 return found.end
         self._out.think(source.text[at : at + len(literal)])

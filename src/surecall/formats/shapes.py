@@ -3,14 +3,13 @@
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, cast
 
-from msgspec import structs
-
 from surecall.errors import JSONTextError
 from surecall.jsontext import decode, decode_plain, repair_json, scan_value_end
 from surecall.records import Receipt, clip
 
 from .base import TextCall
 from .json_spans import Keys, Record, scan_records
+from .leftovers import doubt_calls, return_members
 from .names import ToolNames, parameter_names
 from .source import spend_nothing
 
@@ -64,7 +63,10 @@ ONE_KEYS: Final = (
     "toolUse",
 )
 ID_KEYS: Final = ("id", "tool_call_id", "call_id", "toolCallId", "toolUseId")
+THOUGHT_KEYS: Final = ("thought", "thoughts", "reasoning", "explanation")
 _META_KEYS: Final = frozenset({*ID_KEYS, "type", "index"})
+_ASIDE: Final = frozenset({*_META_KEYS, *THOUGHT_KEYS, "role", "content"})
+"""Keys that may stand beside a call, unless the tool has such a parameter."""
 _RESULT_KEYS: Final = frozenset({"result", "output", "content", "tool_call_id"})
 _JSON_TYPES: Final = ("string", "integer", "number", "boolean", "array", "object", "null")
 _SCHEMA_KEYS: Final = frozenset(
@@ -77,7 +79,11 @@ _KEYS: Final = Keys(
 )
 _NO_NAME: Final = frozenset('<>\n"')
 _ABSENT: Final = object()
-_CLOSED_BRACKETS: Final = "close_missing_brackets"
+_BETWEEN: Final = " \t\r\n[],;"
+_BROKEN: Final = Receipt(
+    "drop_leftover", "text", "", "", lossless=False, why="the object around the call is damaged"
+)
+_DAMAGED: Final = "The JSON around the arguments is damaged, so a part of them may be missing."
 _NO_ARGUMENTS: Final = Receipt(
     "missing_arguments", "text", "", "{}", lossless=False, why="no arguments can be read"
 )
@@ -112,31 +118,22 @@ def read_json_calls(
         repaired = repair_json(text, ended=True)
         if repaired.state == "whole":
             values = [repaired.value, *repaired.rest]
-            receipts = judge_brackets(text, repaired.receipts, spend)
-            return calls_of_value(values, receipts, tools=tools)
-    return tuple(
-        call
-        for record in scan_records(text, _KEYS, spend)
-        for call in _calls_of_record(record, text, tools)
-    )
+            found = find_calls(values, repaired.receipts, tools=tools)
+            has_more = found.others > 0 and (found.calls or bool(repaired.rest))
+            return doubt_calls(found.calls, _DAMAGED, _BROKEN) if has_more else found.calls
+    records = scan_records(text, _KEYS, spend)
+    calls = tuple(call for record in records for call in _calls_of_record(record, text, tools))
+    return doubt_calls(calls, _DAMAGED, _BROKEN) if _holds_more(text, records) else calls
 
 
-def judge_brackets(
-    text: str, receipts: tuple[Receipt, ...], spend: Callable[[int], None] = spend_nothing
-) -> tuple[Receipt, ...]:
-    """Return receipts that say whether brackets missing at the end belong to any arguments.
-
-    Those of the object or list around complete arguments take nothing with them.
-    """
-    if not any(receipt.rule == _CLOSED_BRACKETS for receipt in receipts):
-        return receipts
-    unclosed = [record for record in scan_records(text, _KEYS, spend) if record.end is None]
-    if not all(_is_whole_object(record.arguments or "") for record in unclosed):
-        return receipts
-    return tuple(
-        structs.replace(receipt, lossless=True) if receipt.rule == _CLOSED_BRACKETS else receipt
-        for receipt in receipts
-    )
+def _holds_more(text: str, records: list[Record]) -> bool:
+    """Tell whether something stands between the objects that were found."""
+    here = 0
+    for record in records:
+        if text[here : record.start].strip(_BETWEEN):
+            return True
+        here = len(text) if record.end is None else record.end
+    return bool(text[here:].strip(_BETWEEN))
 
 
 def _calls_of_record(record: Record, text: str, tools: ToolNames | None) -> tuple[TextCall, ...]:
@@ -150,8 +147,9 @@ def _calls_of_record(record: Record, text: str, tools: ToolNames | None) -> tupl
         return ()
     written = record.arguments or ""
     if record.end is not None:
-        receipts = () if written else (_NO_ARGUMENTS,)
-        return (TextCall(name=name, arguments=written, receipts=receipts),)
+        receipts = (_BROKEN,) if written else (_BROKEN, _NO_ARGUMENTS)
+        call = TextCall(name=name, arguments=written, doubt=_DAMAGED, receipts=receipts)
+        return (call,)
     unclosed = written if _is_whole_object(written) else None
     return (TextCall(name=name, arguments=written, state="cut", unclosed=unclosed),)
 
@@ -187,23 +185,41 @@ def find_calls(
     """
     calls: list[TextCall] = []
     others = 0
-    waiting: list[Any] = [value]
+    waiting: list[tuple[Any, dict[str, Any]]] = [(value, {})]
     while waiting:
-        item = waiting.pop()
+        item, beside = waiting.pop()
         if isinstance(item, list):
-            waiting.extend(_record_of(entry) for entry in reversed(cast("list[Any]", item)))
+            entries = cast("list[Any]", item)
+            waiting.extend((_record_of(entry), beside) for entry in reversed(entries))
             continue
         record = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
         inner = None if keyed else _inner_calls(record)
         if inner is not None:
-            waiting.append(inner)
+            waiting.append((inner.calls, {**beside, **inner.beside}))
             continue
         found = _keyed_calls(record, tools, receipts, keyed=keyed)
         if not found and (call := _call_of(record, receipts, tools)):
             found = [call]
-        calls.extend(found)
+        calls.extend(_with_members(call, beside, tools) for call in found)
         others += not found
     return JsonCalls(tuple(calls), others)
+
+
+def _with_members(call: TextCall, beside: dict[str, Any], tools: ToolNames | None) -> TextCall:
+    """Return a call beside which other members stand than those that say something about it."""
+    if not beside:
+        return call
+    arguments: Any = call.arguments
+    given = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
+    own = frozenset(parameter_names(None if tools is None else tools.parameters(call.name)))
+    more = {
+        key: value
+        for key, value in beside.items()
+        if key not in _ASIDE or (key in own and key not in given)
+    }
+    if not more:
+        return call
+    return return_members(call, more, tools, f"{', '.join(more)} beside the arguments")
 
 
 def _record_of(entry: Any) -> Any:
@@ -227,33 +243,48 @@ def _keyed_calls(
     kinds = (dict, str) if keyed else dict
     if not all(value is None or isinstance(value, kinds) for value in record.values()):
         return []
-    if not keyed and (tools is None or not all(tools.resolve(key) for key in record)):
+    known = [key for key in record if tools is not None and tools.resolve(key)]
+    if not keyed and len(known) < len(record):
         return []
+    beside = {key: value for key, value in record.items() if known and key not in known}
     return [
-        TextCall(name=name, arguments=arguments, receipts=receipts)
-        for name, arguments in record.items()
+        _with_members(TextCall(name=name, arguments=value, receipts=receipts), beside, tools)
+        for name, value in record.items()
+        if name not in beside
     ]
 
 
-def _inner_calls(record: dict[str, Any]) -> Any:
+class _Inner(NamedTuple):
+    """What a wrapper holds, and what stands beside it."""
+
+    calls: Any
+    beside: dict[str, Any]
+
+
+def _inner_calls(record: dict[str, Any]) -> _Inner | None:
     """Return what a wrapper holds: a list of calls, or one call under a key of its own."""
     arguments = _arguments_of(record)
     if isinstance(arguments, dict) and _name_of(record) in {"", *PARALLEL}:
         uses = cast("dict[str, Any]", arguments).get("tool_uses")
         if isinstance(uses, list):
-            return cast("list[Any]", uses)
+            return _Inner(uses, {})
     if arguments is not _ABSENT and _name_of(record):
         return None
     for key in LIST_KEYS:
         if isinstance(record.get(key), list):
-            return record[key]
+            return _Inner(record[key], _without(record, key))
     for key in ONE_KEYS:
         value = record.get(key)
         inner = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
         if _name_of(inner):
             own_id = _id_of(record)
-            return {"id": own_id, **inner} if own_id else inner
+            call = {"id": own_id, **inner} if own_id else inner
+            return _Inner(call, _without(record, key))
     return None
+
+
+def _without(record: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key not in keys}
 
 
 def _call_of(
@@ -263,6 +294,10 @@ def _call_of(
     if not name_key or _is_definition_or_result(record):
         return None
     name, arguments = record[name_key], _arguments_of(record)
+    beside: dict[str, Any] = {}
+    if arguments is not _ABSENT:
+        used = next(key for key in ARGUMENT_KEYS if key in record)
+        beside = _without(record, name_key, used)
     if arguments is _ABSENT:
         parameters = frozenset(parameter_names(None if tools is None else tools.parameters(name)))
         arguments = {
@@ -281,7 +316,8 @@ def _call_of(
         if unwrapped is not None:
             before, arguments = clip(str(cast("list[Any]", arguments))), unwrapped
             receipts = (*receipts, Receipt("unwrap_argument_list", "", before, arguments))
-    return TextCall(name=name, arguments=arguments, id=_id_of(record), receipts=receipts)
+    call = TextCall(name=name, arguments=arguments, id=_id_of(record), receipts=receipts)
+    return _with_members(call, beside, tools)
 
 
 def _is_definition_or_result(record: dict[str, Any]) -> bool:

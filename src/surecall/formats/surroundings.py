@@ -25,6 +25,10 @@ _ASSISTANT: Final = re.compile(r"[*#\[ ]{0,4}+(?:Assistant|Model|AI)\b[*\]]{0,3}
 _OPEN_TAG: Final = re.compile(r"<([A-Za-z_][\w.:-]*+)(?:\s[^<>]*+)?>")
 _VOID: Final = frozenset({"br", "hr", "img", "input", "link", "meta"})
 _EXAMPLES: Final = frozenset({"example", "examples", _COMMENT[0], *ECHOES})
+_QUOTING_TAG: Final = re.compile(
+    rf"<(/?)(?:examples?|{'|'.join(map(re.escape, ECHOES))})\b[^<>]{{0,100}}+>", re.IGNORECASE
+)
+_SPACES: Final = " \t\u00a0\u202f"
 
 
 class Surroundings:
@@ -89,6 +93,8 @@ class Surroundings:
             return True
         if self._element.lower() in _EXAMPLES or line.rfind(_COMMENT[0]) > line.rfind(_COMMENT[1]):
             return True
+        if _USER.match(line) or self._is_in_example_on_line():
+            return True
         opened = _OPENED.search(self._tail)
         if opened is not None:
             closing = _QUOTES.get(opened[1])
@@ -103,6 +109,13 @@ class Surroundings:
         if found.grade == "bare":  # in an item of a list, a row of a table, or a comment of code
             return line[:1] in _ITEM_MARKS or line[:1].isdigit()
         return goes_on_as_sentence(source, found.end)
+
+    def _is_in_example_on_line(self) -> bool:
+        """Tell whether an element that quotes what it holds was opened on the line."""
+        opened = None
+        for tag in _QUOTING_TAG.finditer(self._line):
+            opened = None if tag[1] else tag
+        return opened is not None
 
     def announce_it(self) -> bool:
         """Tell whether no words stand before what comes next, or some that say it is done now."""
@@ -131,7 +144,9 @@ class Surroundings:
         marks = self._open_marks()
         if not marks or source.at_end(at):
             return False
-        if source.char(at) in _PUNCTUATION:
+        while not source.at_end(at) and source.char(at) in _SPACES:
+            at += 1
+        if not source.at_end(at) and source.char(at) in _PUNCTUATION:
             at += 1
         return not source.at_end(at) and bool(source.starts_any([_QUOTES[it] for it in marks], at))
 

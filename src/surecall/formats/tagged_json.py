@@ -14,7 +14,7 @@ from .base import CallFormat, Found, Grade, TextCall, add_receipts
 from .json_block import Block, close_block, read_block, receipt
 from .source import Source
 
-_SPECIAL: Final = frozenset("[]{}\"':#&*!|>%@`")
+_SPECIAL: Final = frozenset("[]{}\"'“”‘’:#&*!|>%@`")
 _JSON_STARTS: Final = ("{", "[", '"')
 
 
@@ -126,7 +126,7 @@ def _scalar(text: str, schema: dict[str, Any] | None) -> Any:
             raise _UnreadableError(text) from None
     if len(text) > 1 and text[0] == text[-1] == "'":
         return text[1:-1].replace("''", "'")
-    if text[0] in "&*!>%@`'|":
+    if text[0] in "&*!>%@`'|}],":
         raise _UnreadableError(text)
     return type_text_value(text, schema)
 

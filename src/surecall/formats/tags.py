@@ -31,6 +31,12 @@ _PLAIN_LABEL: Final = lazy_pattern(r"[A-Za-z0-9_.:-]++\Z")
 _CLOSER_DAMAGE: Final = lazy_pattern(r"[ \t]*+(?:\d++|_?function|=[^/]*+)?[ \t]*+/?[ \t]*+\Z")
 
 
+_TRACE: Final = lazy_pattern(r"<[ \t]*+/?[ \t|｜]*+([\w:.｜-]{1,40}+)|/?([\w:-]{1,40}+)[ \t]*+[=>]")
+_PARTS: Final = lazy_pattern(r"[:|｜]++")
+_PREFIX_WORD: Final = lazy_pattern(r"[A-Za-z]{4,}+")
+_MIN_WORD: Final = 4
+_MIN_START: Final = 3
+
 _NO_ATTRIBUTES: Final[Mapping[str, str]] = MappingProxyType({})
 _OPENED: Final[dict[str, TagKind]] = {
     "call": "open_call",
@@ -71,6 +77,11 @@ class Grammar(Protocol):
     @property
     def pairs_words(self) -> bool:
         """Whether a value is closed only by a tag with the word of the one that opened it."""
+        ...
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What tags of the format are made of, so that a damaged one can be told."""
         ...
 
     @property
@@ -116,6 +127,7 @@ class ElementGrammar:
         self.style: Final = style
         self.pairs_words: Final = style == "tag"
         self.has_tokens: Final = False
+        self.words: Final = (*calls, *values, *sections, *_PREFIX_WORD.findall(prefix))
         self._kinds: dict[str, Literal["call", "value", "section"]] = {
             **dict.fromkeys(values, "value"),
             **dict.fromkeys(calls, "call"),
@@ -247,6 +259,46 @@ def parse_attributes(text: str) -> dict[str, str]:
 def has_only_attributes(tag: str) -> bool:
     """Tell whether a tag is a word and attributes, and nothing that is left over."""
     return _WORD_ALONE.match(_ATTRIBUTE.sub("", tag)) is not None
+
+
+def leaves_traces(text: str, words: tuple[str, ...]) -> bool:
+    """Tell whether a value holds a tag of the format it is written in, or the rest of one.
+
+    A tag that lost a character, or half of it, is one that the value may have swallowed.
+    """
+    return any(_is_near(one[1] or one[2], words, not one[2]) for one in _TRACE.finditer(text))
+
+
+@lru_cache(maxsize=4096)
+def _is_near(written: str, words: tuple[str, ...], has_bracket: bool) -> bool:
+    """Tell whether a word is that of a tag, but for one character, or the beginning of it."""
+    if not has_bracket:
+        return len(written) >= _MIN_WORD and written in words
+    return any(_may_be(part, words) for part in _PARTS.split(written))
+
+
+def _may_be(written: str, words: tuple[str, ...]) -> bool:
+    return any(
+        written == word
+        or (
+            len(word) >= _MIN_WORD
+            and abs(len(word) - len(written)) <= 1
+            and differ_by_one(written, word)
+        )
+        or (len(written) >= _MIN_START and word.startswith(written))
+        for word in words
+    )
+
+
+def differ_by_one(one: str, other: str) -> bool:
+    """Tell whether one character was lost, added, replaced, or changed places with the next."""
+    same = 0
+    while same < min(len(one), len(other)) and one[same] == other[same]:
+        same += 1
+    one, other = one[same:], other[same:]
+    if one[1:] == other[1:] or one[1:] == other or one == other[1:]:
+        return True
+    return one[:2] == other[1::-1] and one[2:] == other[2:]
 
 
 def is_unfinished_tag(text: str, at: int) -> bool:

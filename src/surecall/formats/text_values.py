@@ -5,6 +5,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from surecall.jsontext import encode_text
 from surecall.records import Receipt
+from surecall.schema import takes_text
 
 from .names import parameter_names
 from .source import NeedMore, Source
@@ -50,7 +51,19 @@ def build_typed(
     if wrapped is not None:
         receipts.append(tag_receipt("unwrap_arguments", wrapped, "arguments"))
         return wrapped, receipts
-    return source.typed(name, values), receipts
+    arguments = source.typed(name, values)
+    return arguments, receipts + note_broken(source, name, arguments)
+
+
+def note_broken(source: Source, name: str, arguments: dict[str, Any]) -> list[Receipt]:
+    """Return receipts for text of values that are no text, and that seems to be damaged JSON."""
+    return [
+        tag_receipt("text_for_json", value, key, f"{key} is no text", lossless=False)
+        for key, value in arguments.items()
+        if isinstance(value, str)
+        and not _BRACKETS.isdisjoint(value.strip()[:1] + value.strip()[-1:])
+        and not takes_text(source.schema_of(name, key))
+    ]
 
 
 def _unwrap(source: Source, name: str, values: dict[str, str]) -> str | None:
@@ -77,6 +90,7 @@ def strip_padding(text: str, padding: Padding) -> str:
 
 
 _MAX_INDENT: Final = 64
+_BRACKETS: Final = frozenset("{}[]\"'")
 
 
 class ValueEnd(NamedTuple):

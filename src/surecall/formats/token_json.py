@@ -158,7 +158,9 @@ def _read_items(source: Source, at: int, *, is_array: bool = True) -> Found | No
             calls.extend(_cut_call(payload.text))
             return Found(end=payload.end, calls=tuple(calls))
         repaired = repair_json(payload.text, ended=True)
-        calls.extend(find_calls(repaired.value, repaired.receipts, keyed=True).calls)
+        calls.extend(
+            find_calls(repaired.value, repaired.receipts, tools=source.tools, keyed=True).calls
+        )
         here = source.skip_space(payload.end)
         if is_array and source.char(here) == ",":
             here = source.skip_space(here + 1)

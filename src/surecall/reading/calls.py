@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.errors import Code
-from surecall.formats import CallPiece, ToolNames
+from surecall.formats import CallPiece, TextCall, ToolNames
 from surecall.jsontext import decode_plain
 from surecall.limits import MAX_ARGUMENTS_BYTES, MAX_TURN_ARGUMENTS_BYTES
 from surecall.records import (
@@ -33,7 +33,7 @@ from .rules import (
     FUNCTION_CALL_TO_CALLS,
     OBJECT_TO_ARGUMENTS,
 )
-from .truncation import doubt_closers
+from .truncation import doubt_receipts, is_complete, lacks_only_end, vouch_for_closers
 from .wording import TWO_READINGS, refuse_cut, refuse_total
 
 OWN_ID_PREFIX: Final = "tc_"
@@ -116,6 +116,7 @@ _ENDED: Final = Receipt(
     "text",
     "",
     "the end of the call",
+    lossless=False,
     why="the arguments are complete, and the model came to its own end",
 )
 
@@ -249,7 +250,7 @@ class CallReader:
                 written,
                 state="whole",
                 arguments=written.unclosed,
-                receipts=(*written.receipts, replace(_ENDED, lossless=not doubt)),
+                receipts=(*written.receipts, _ENDED),
             )
         receipt = Receipt(
             "read_call_from_text",
@@ -267,8 +268,25 @@ class CallReader:
             refusal = TWO_READINGS
         if cut is not None:
             refusal = refuse_cut(cut)
-        doubt = doubt or doubt_closers(written.receipts)
-        return self._read(raw, (receipt, *written.receipts), refusal, doubt)
+        receipts = written.receipts
+        doubt = doubt or written.doubt
+        if not doubt and lacks_only_end(receipts) and self._has_all(written):
+            receipts = vouch_for_closers(receipts)
+        doubt = doubt or doubt_receipts(receipts)
+        return self._read(raw, (receipt, *receipts), refusal, doubt)
+
+    def _has_all(self, written: TextCall) -> bool:
+        """Tell whether nothing can be missing, because every declared property is there.
+
+        Behind an object or array at the end, it may be that which lost its end, and more.
+        """
+        spec = self._names.spec(written.name)
+        arguments: Any = written.arguments
+        if isinstance(arguments, str):
+            arguments = decode_plain(arguments)
+        if spec is None or not is_complete(arguments, spec.parameters):
+            return False
+        return not arguments or not isinstance(list(arguments.values())[-1], dict | list)
 
     def _read(
         self, call: RawCall, known: tuple[Receipt, ...], refusal: ErrorDetail | None, doubt: str

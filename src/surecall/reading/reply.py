@@ -1,7 +1,7 @@
 """A reply, whole or as it arrives, becomes calls, with a receipt for every change."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import partial
 from typing import Any, Final, Literal
 
@@ -38,6 +38,7 @@ from .wording import (
     note_lost,
     note_malformed,
     note_unread,
+    note_unreadable,
     refuse_cut,
 )
 
@@ -171,7 +172,7 @@ class ReplyReader:
             doubt = MAY_GO_ON if self._waiting.call.may_go_on else ""
             self._read.append(self._read_call(self._waiting, hurt, doubt))
             self._waiting = None
-        content, seen, is_over_limit = self._read_likely(str(self._content))
+        content, seen, unread, is_over_limit = self._read_likely(str(self._content))
         if doubt := doubt_finish(finish_reason):
             self._read = [_doubted(call, doubt) for call in self._read]
         dropped = self._text.dropped.receipts
@@ -182,20 +183,23 @@ class ReplyReader:
             calls=tuple(self._read),
             content=content,
             reasoning=str(self._reasoning) or None,
-            defects=(*defects, *note_lost(dropped), *map(note_unread, seen)),
+            defects=(*defects, *note_lost(dropped), *map(note_unread, seen), *unread),
             receipts=dropped,
             seen=seen,
             finish_reason=finish_reason,
         )
 
-    def _read_likely(self, content: str) -> tuple[str, tuple[ToolCall, ...], bool]:
+    def _read_likely(
+        self, content: str
+    ) -> tuple[str, tuple[ToolCall, ...], Iterable[Defect], bool]:
         """Take the calls that the text probably makes, and return the rest; or list them.
 
         The last of what is returned tells whether there was more than is looked at.
         """
         found = find_likely_calls(content, self._names)
         if found is None:
-            return content, (), False
+            return content, (), (), False
+        unread = map(note_unreadable, dict.fromkeys(found.unread))
         known = {_identity(call) for call in self._read}
         reader = self._calls if self._accept == "likely" else CallReader(self._names)
         likely: list[ToolCall] = []
@@ -207,8 +211,8 @@ class ReplyReader:
                 likely.append(call)
         if self._accept == "likely" and likely:
             self._read += likely
-            return found.content, (), found.is_over_limit
-        return content, tuple(likely), found.is_over_limit
+            return found.content, (), unread, found.is_over_limit
+        return content, tuple(likely), unread, found.is_over_limit
 
     def _take(self, pieces: list[Piece]) -> list[ReadEvent]:
         events: list[ReadEvent] = []

@@ -61,7 +61,10 @@ def may_be_rescued(reading: Reading, tools: ToolNames) -> bool:
     """
     if not reading.calls or reading.content.strip():
         return False
-    return all(call.state == "whole" and call.name in tools.names for call in reading.calls)
+    return all(
+        call.state == "whole" and call.certainty == "certain" and call.name in tools.names
+        for call in reading.calls
+    )
 
 
 def rescue_receipts(raw: RawReply) -> tuple[Receipt, ...]:

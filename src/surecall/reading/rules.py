@@ -188,13 +188,14 @@ _DECLARED: Final = (
         colon_after_label Leaves out a colon after a name.
         compute_value Takes a sum where a number is wanted as its result.
         damaged_closing_tag Reads a closing tag with a character wrong.
-        delimit_string Puts the delimiters of the format around a string.
+        delimit_string- Puts the delimiters of the format around a string.
         doubled_word Takes a word that was written twice once.
         drop_answer_tag! Takes a tag from around the whole answer.
         drop_echo Takes calls that were written twice once.
         drop_empty_markup-! Leaves out markup for calls that holds none.
         drop_end_token! Leaves out tokens of a template, such as those that end a turn.
-        drop_extra_brackets Leaves out brackets around the call.
+        drop_extra_brackets- Leaves out brackets around the call.
+        drop_leftover- Leaves out what stands beside the arguments of a call, or behind its end.
         drop_invented_result-! Leaves out what a model made up behind its calls.
         equals_label Reads a name that is given with an equals sign.
         fill_code_argument Moves code that follows the arguments into the argument it is for.
@@ -203,7 +204,7 @@ _DECLARED: Final = (
         keep_damaged- Keeps arguments that cannot be read, so that the call is refused.
         key_without_value- Leaves out a key that has no value.
         label_attribute Reads a name that is given as an attribute.
-        leading_zeros Reads a number with zeros before it.
+        leading_zeros- Reads a number with zeros before it.
         look_alike_markers Reads markers that are written with other characters.
         mcp_form Reads a call in the form of the MCP.
         missing_arguments- Reads a call that has no arguments.
@@ -218,12 +219,13 @@ _DECLARED: Final = (
         name_positional_arguments Gives values without names those of the parameters.
         nest_flat_arguments Reads arguments that are next to the name as arguments.
         nested_quotes- Takes quotes inside a string that were not escaped as text.
-        only_parameter Gives a lone value the name of the only parameter.
+        only_parameter- Gives a lone value the name of the only parameter.
         property_tag Reads parameters that have tags of their own names.
         quote_bare_words- Takes words without quotes as text.
         quoted_label Takes quotes from around a name.
         raw_newline Keeps a line break inside a string.
         repeated_opener Reads an opening marker as the closing one.
+        return_members- Takes members that stand outside the arguments as arguments.
         restore_header Reads a call without the header before it.
         restore_token Reads a special token that lost a part.
         split_action Reads a name and arguments that are on one line.
@@ -231,7 +233,7 @@ _DECLARED: Final = (
         stray_closing_tag Leaves out a tag that closes nothing.
         string_by_schema Takes a value as text because the schema says so.
         strip_value_padding Takes line breaks from around a value.
-        text_for_json Takes a value that is not JSON as text.
+        text_for_json- Takes a value that is not JSON as text.
         unescape_entities Reads `&lt;` and the like as the characters they mean.
         unescape_markdown Reads an underscore that was escaped as in Markdown.
         unescape_quotes Reads a call whose quotation marks were all escaped.

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from surecall.errors import Code
 from surecall.formats import ToolNames
-from surecall.formats.shapes import judge_brackets
 from surecall.formats.teach import (
     ANSWER_KEY,
     MAX_GRAMMAR_CHARS,
@@ -20,7 +19,7 @@ from surecall.patterns import lazy_pattern
 from surecall.records import Defect, RawCall, Receipt, Reply, clip
 
 from .reply import ReplyReader
-from .truncation import came_to_its_end, is_missing_closer
+from .truncation import came_to_its_end
 
 _FENCE: Final = "```"
 _NAME_WORD: Final = '"name"'
@@ -72,9 +71,12 @@ def parse_object_reply(
             why="the call came as the object that was asked for",
         )
         is_cut = repaired.state != "whole" or (is_grammar and reaches_bound(fields["arguments"]))
-        receipts = judge_brackets(text, repaired.receipts)
-        is_cut = is_cut or any(map(is_missing_closer, receipts))
-        return _as_call(spoken, fields, is_cut=is_cut), (found, *receipts)
+        is_exact = fields.keys() <= {*_CALL_KEYS, ANSWER_KEY} and all(
+            one.lossless for one in repaired.receipts
+        )
+        if not (is_cut or is_exact):
+            return reply, ()  # as text it is read with care
+        return _as_call(spoken, fields, is_cut=is_cut), (found, *repaired.receipts)
     answer = fields.get(ANSWER_KEY)
     if len(fields) == 1 and isinstance(answer, str):
         receipt = Receipt(

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from surecall.errors import Code
 from surecall.records import Defect, Receipt
 
-from .wording import NO_ARGUMENTS, doubt_end, doubt_missing_closer
+from .wording import DAMAGED, NO_ARGUMENTS, doubt_end, doubt_missing_closer
 
 _LIMIT: Final = "the reply reached its token limit"
 _FILTER: Final = "the provider's content filter stopped the reply"
@@ -121,6 +121,7 @@ _MISSING_CLOSERS: Final = frozenset(
     }
 )
 _LAST_BRACE: Final = "}"
+_LAST_BRACES: Final = ("}", "}]")
 _CLOSED: Final = frozenset('}]"')
 _OPEN_SCHEMA: Final = ("$ref", "allOf", "anyOf", "oneOf", "patternProperties")
 
@@ -134,6 +135,22 @@ def doubt_closers(receipts: Iterable[Receipt]) -> str:
     """Return the doubt about arguments some of whose closers are missing."""
     missing = next(filter(is_missing_closer, receipts), None)
     return "" if missing is None else doubt_missing_closer(missing)
+
+
+def doubt_receipts(receipts: Collection[Receipt]) -> str:
+    """Return the doubt about a call in text of which something was lost or guessed."""
+    if all(receipt.lossless for receipt in receipts):
+        return ""
+    return doubt_closers(receipts) or DAMAGED
+
+
+def lacks_only_end(receipts: Collection[Receipt]) -> bool:
+    """Tell whether a call in text lost nothing but what ends it, behind its last bracket."""
+    lossy = [receipt for receipt in receipts if not receipt.lossless]
+    return len(lossy) == 1 and (
+        lossy[0].rule == "missing_closer"
+        or (lossy[0].rule == "close_missing_brackets" and lossy[0].after in _LAST_BRACES)
+    )
 
 
 def lacks_only_last_brace(text: str, receipts: Collection[Receipt]) -> bool:

@@ -31,6 +31,7 @@ PLACEHOLDER: Final = "They are a placeholder for arguments that could not be rea
 # Doubts
 
 MAY_GO_ON: Final = "The text ends inside what may have been a longer value or quotation."
+DAMAGED: Final = "The call is damaged; a part of it was left out or could mean something else."
 MENDED: Final = "The JSON of the call is damaged; it was read by the likeliest of its meanings."
 NO_ARGUMENTS: Final = "No arguments arrived at all, though the tool has some."
 
@@ -234,6 +235,12 @@ def note_lost(dropped: Iterable[Receipt]) -> Iterator[Defect]:
         if receipt.rule == "drop_empty_markup" and _WORD.search(_MARKERS.sub("", written)):
             message = f"Markup for a call holds something else: {clip(written)}"
             yield Defect(Code.CALL_ENTRY_DROPPED, message, receipt.place)
+
+
+def note_unreadable(name: str) -> Defect:
+    """Note that a text names a tool and its arguments in a form that cannot be read."""
+    message = f"The text seems to call {clip(name, 64)} in a form that cannot be read."
+    return Defect(Code.CALL_IN_TEXT_NOT_READ, message, clip(name, 64))
 
 
 def note_unread(call: ToolCall) -> Defect:

@@ -2,7 +2,7 @@
 
 from .bind import ArgumentBinder, ValueBinder
 from .check import SchemaChecker
-from .coerce import Coerced, coerce_arguments, property_schema, type_text_value
+from .coerce import Coerced, coerce_arguments, property_schema, takes_text, type_text_value
 from .dialects import Loss, LossKind, Rewritten, rewrite_schema
 from .docstrings import parse_docstring
 from .fields import injected_parameters
@@ -42,5 +42,6 @@ __all__ = [
     "parse_docstring",
     "property_schema",
     "rewrite_schema",
+    "takes_text",
     "type_text_value",
 ]

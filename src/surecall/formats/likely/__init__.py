@@ -21,8 +21,9 @@ from surecall.records import Receipt, clip
 from .candidates import find_candidates
 from .escapes import Unescaped, unescape_text, unwrap_strings
 from .layout import Fence, Layout, Span
-from .mentions import Place, subjects_of, why_mention
+from .mentions import IN_WORDS, Place, subjects_of, why_mention
 from .naming import Candidate, names_a_tool
+from .traces import find_traces, is_damaged
 from .written_json import mend_call
 
 __all__ = ["LikelyCall", "LikelyCalls", "find_likely_calls", "mend_call", "names_a_tool"]
@@ -44,6 +45,12 @@ _OR: Final = re.compile(
 )
 
 
+_MARKER: Final = re.compile(
+    r"<[<|｜/]*+\s*+(?:tool|function|invoke|call|action|DSML|ifm|GCML)|\[/?TOOL", re.IGNORECASE
+)
+"""Markup of calls that no sentence has."""
+
+
 class LikelyCall(Struct, frozen=True, kw_only=True):
     """A call that was found, and the text it was read from."""
 
@@ -60,6 +67,8 @@ class LikelyCalls(Struct, frozen=True, kw_only=True):
     calls: tuple[LikelyCall, ...] = ()
     content: str = ""
     """The text without the calls."""
+    unread: tuple[str, ...] = ()
+    """The names of tools beside which arguments stand that nobody can read."""
     is_over_limit: bool = False
     """Whether there was more to look at than is looked at."""
 
@@ -86,28 +95,58 @@ def find_likely_calls(text: str, tools: ToolNames) -> LikelyCalls | None:
         return None if is_silent else LikelyCalls(content=text, is_over_limit=True)
     plain = unescape_text(text)
     found = _find_in(plain, tools)
-    if found is None and (inner := unwrap_strings(text)) is not None:
-        found = _find_in(inner, tools)
+    if not (found and found.calls) and (inner := unwrap_strings(text)) is not None:
+        found = _find_in(inner, tools) or found
     if found is None or found.calls:
         return found
-    return LikelyCalls(content=text, is_over_limit=True)
+    return replace(found, content=text)
 
 
 def _find_in(plain: Unescaped, tools: ToolNames) -> LikelyCalls | None:
     text = plain.text
-    candidates, is_over_limit = find_candidates(text, tools)
+    candidates, known, is_over_limit = find_candidates(text, tools)
+    unread = tuple(_find_unread(text, tools, known))
     if not candidates:
-        return LikelyCalls(content=text, is_over_limit=True) if is_over_limit else None
+        if not (is_over_limit or unread):
+            return None
+        return LikelyCalls(content=text, unread=unread, is_over_limit=is_over_limit)
     layout = Layout(text, [Span(it.start, it.end) for it in candidates])
-    groups = [
-        group
-        for group in _without_choices(text, list(_group(layout, candidates)))
-        if not _is_mention(layout, group)
-    ]
+    groups: list[_Group] = []
+    for group in _without_choices(text, list(_group(layout, candidates))):
+        why = _why_mention(layout, group)
+        if not why:
+            groups.append(group)
+        elif why in IN_WORDS and is_damaged(text, *_around(group)):
+            unread += tuple(call.name for one in group.candidates for call in one.calls)
     calls = tuple(_calls_of(plain, groups))
     if not calls:
-        return LikelyCalls(content=text, is_over_limit=True) if is_over_limit else None
-    return LikelyCalls(calls=calls, content=_without(text, groups), is_over_limit=is_over_limit)
+        if not (is_over_limit or unread):
+            return None
+        return LikelyCalls(content=text, unread=unread, is_over_limit=is_over_limit)
+    return LikelyCalls(
+        calls=calls,
+        content=_without(text, groups),
+        unread=unread,
+        is_over_limit=is_over_limit,
+    )
+
+
+def _find_unread(text: str, tools: ToolNames, known: list[Span]) -> Iterator[str]:
+    """Yield the names of tools that a text calls, unless it only speaks of them."""
+    traces = find_traces(text, tools, known)
+    layout = Layout(text, [Span(it.start, it.end) for it in traces])
+    for name in traces:
+        if not layout.is_in_echo(name.start):
+            why = why_mention(layout, Place(name.start, name.end), layout.fence_at(name.start))
+            is_marked = _MARKER.match(text, name.start) or is_damaged(text, name.start, name.end)
+            if not why or (why in IN_WORDS and is_marked):
+                yield name.tool
+
+
+def _around(group: _Group) -> Span:
+    """Return where calls stand with the block of code around them."""
+    fence = group.fence
+    return Span(group.start, group.end) if fence is None else Span(fence.start, fence.end)
 
 
 def _group(layout: Layout, candidates: list[Candidate]) -> Iterator[_Group]:
@@ -136,15 +175,15 @@ def _without_choices(text: str, groups: list[_Group]) -> list[_Group]:
     return [group for group, is_choice in zip(groups, chosen, strict=True) if not is_choice]
 
 
-def _is_mention(layout: Layout, group: _Group) -> bool:
+def _why_mention(layout: Layout, group: _Group) -> str:
     if layout.is_in_echo(group.start):
-        return True
+        return "it is an echo"
     names = {name for one in group.candidates for name in one.names}
     if not names.isdisjoint(layout.assigned_names if names else ()):
-        return True
+        return "its values are variables"
     is_json = group.fence is None and group.candidates[0].format == "bare_json"
     if is_json and _is_all_between_tags(layout.text, group.start, group.end):
-        return False
+        return ""
     opened = _BEFORE.search(layout.text, max(0, group.start - _WINDOW), group.start)
     place = Place(
         group.start,
@@ -154,7 +193,7 @@ def _is_mention(layout: Layout, group: _Group) -> bool:
         has_arguments=any(call.arguments for one in group.candidates for call in one.calls),
         subjects=subjects_of(call for one in group.candidates for call in one.calls),
     )
-    return bool(why_mention(layout, place, group.fence))
+    return why_mention(layout, place, group.fence)
 
 
 def _is_all_between_tags(text: str, start: int, end: int) -> bool:

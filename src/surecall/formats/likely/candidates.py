@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 from surecall.formats.fitting import has_placeholder
 from surecall.formats.names import ToolNames
 
+from .layout import Span
 from .loose_python import MAX_CALL_CHARS
 from .naming import MAX_CANDIDATES, MAX_NAMES, Budget, Candidate, find_names
 from .written_json import find_json_calls
@@ -20,6 +21,8 @@ class Candidates(NamedTuple):
     """What may be calls, in the order of the text, and whether there was more than is looked at."""
 
     found: list[Candidate]
+    known: list[Span]
+    """Where those with arguments stand, also if their values are placeholders."""
     is_over_limit: bool
 
 
@@ -27,7 +30,7 @@ def find_candidates(text: str, tools: ToolNames) -> Candidates:
     """Return what may be calls; none lies inside another."""
     names = find_names(text, tools)
     if not names:
-        return Candidates([], is_over_limit=False)
+        return Candidates([], [], is_over_limit=False)
     budget = Budget(_LOOKS_PER_CHARACTER * len(text) + MAX_CALL_CHARS)
     questions = Budget(_MAX_QUESTIONS_IN_VAIN)
     every = [
@@ -50,4 +53,5 @@ def find_candidates(text: str, tools: ToolNames) -> Candidates:
     found = [it for it in apart if not any(has_placeholder(call.arguments) for call in it.calls)]
     is_spent = budget.is_spent or questions.is_spent
     is_over_limit = calls >= MAX_CANDIDATES or len(names) == MAX_NAMES or is_spent
-    return Candidates(found, is_over_limit)
+    known = [Span(it.start, it.end) for it in apart if any(call.arguments for call in it.calls)]
+    return Candidates(found, known, is_over_limit)

@@ -6,6 +6,7 @@ make a call a mention.
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from msgspec import Struct
 
@@ -14,6 +15,16 @@ from surecall.formats.base import TextCall
 from . import phrases
 from .documents import why_document, why_lines
 from .layout import Fence, Layout, Span
+
+_SPOKEN: Final = "the text before it speaks of a call that could be made"
+_PART: Final = "it is a part of a sentence"
+_GOES_ON: Final = "the sentence goes on about it"
+_SENTENCE: Final = "the sentence speaks of a call that could be made"
+_BELOW: Final = "the sentence goes on below it"
+_QUOTED: Final = "it is in quotation marks"
+_NAMED: Final = "only its name is mentioned"
+IN_WORDS: Final = frozenset({_SPOKEN, _PART, _GOES_ON, _SENTENCE, _BELOW, _QUOTED, _NAMED})
+"""What the words and quotes around a call say, which the rest of a damaged one may be."""
 
 
 class Place(Struct, frozen=True):
@@ -55,9 +66,9 @@ def why_mention(layout: Layout, place: Place, fence: Fence | None) -> str:
             return why
     lead, trail = lead_of(text, start), trail_of(text, end)
     if phrases.GOES_ON_BELOW.match(trail):
-        return "the sentence goes on below it"
+        return _BELOW
     if speaks_of(lead, place.subjects) or _is_in_spoken_list(text, start, place.subjects):
-        return "the text before it speaks of a call that could be made"
+        return _SPOKEN
     if why := _judge_trail(trail):
         return why
     if _is_instruction(text, start, trail, rest):
@@ -209,7 +220,7 @@ def _judge_line(layout: Layout, place: Place) -> str:
     )
     is_quoted = (is_in_quotes and not place.is_in_list) or _is_quoted_part(prefix, suffix)
     if is_quoted and layout.has_text_outside(place.start, place.end):  # else all of it is in them
-        return "it is in quotation marks"
+        return _QUOTED
     prefix = phrases.TOKENS.sub("", prefix.rstrip(phrases.AROUND + phrases.QUOTES))
     return _judge_sentence(phrases.WRAPPER_TAG.sub("", prefix), suffix, place)
 
@@ -237,7 +248,7 @@ def _judge_sentence(prefix: str, suffix: str, place: Place) -> str:
     """Return why calls are only spoken of, by the words before and behind them on their line."""
     follows = suffix.lstrip(phrases.AFTER_AROUND)
     if not place.has_arguments and (prefix.strip() or follows.strip("; .")):
-        return "only its name is mentioned"
+        return _NAMED
     words = phrases.ITEM.sub("", prefix, count=1) if prefix.strip() else ""
     stands_alone = (
         not words or phrases.LABEL.fullmatch(words) or phrases.ASSIGNMENT.fullmatch(words)
@@ -246,15 +257,15 @@ def _judge_sentence(prefix: str, suffix: str, place: Place) -> str:
         words = lead_of(words, len(words))
         stands_alone = _leads_to_call(words, place.subjects)
     if not stands_alone and not _is_announced(words, goes_on=follows[:1].isalpha()):
-        return "it is a part of a sentence"
+        return _PART
     if words and speaks_of(words, place.subjects):
-        return "the sentence speaks of a call that could be made"
+        return _SENTENCE
     if (
         not phrases.GOES_ON_BEHIND.match(follows)
         or phrases.AFTER_CALL.match(follows)
         or phrases.EAST_ASIAN.match(follows)
     ):
-        return "the sentence goes on about it"
+        return _GOES_ON
     if follows.startswith("?") or follows.rstrip().endswith("?"):
         return "it is a part of a question"
     return ""

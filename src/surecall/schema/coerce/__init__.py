@@ -24,11 +24,11 @@ from surecall.schema.narrow import MAX_ERRORS, nests_deeper
 
 from .parts import SchemaParts
 from .strays import StrayKeys
-from .text import property_schema, type_text_value
+from .text import property_schema, takes_text, type_text_value
 from .values import NULL_TEXTS, decode_text, is_schema_echo
 from .walk import Log, TooMuchWorkError, Walk, same_json
 
-__all__ = ["Coerced", "coerce_arguments", "property_schema", "type_text_value"]
+__all__ = ["Coerced", "coerce_arguments", "property_schema", "takes_text", "type_text_value"]
 
 _WRAPPERS: Final = frozenset(
     {

@@ -63,6 +63,12 @@ def type_text_value(text: str, schema: dict[str, Any] | None) -> Any:
     return _read_typed(text, types)
 
 
+def takes_text(schema: dict[str, Any] | None) -> bool:
+    """Tell whether a text may be a value of a schema as it is."""
+    types = _types(schema) if schema else set[str]()
+    return not types or not types.isdisjoint(("string", _ANY))
+
+
 def property_schema(schema: dict[str, Any], key: str) -> dict[str, Any] | None:
     """Return the schema of a property with its own `$ref` and `allOf` resolved, or None.
 
