@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from surecall.exchange import EchoCache, Policy
+from surecall.exchange.history.echoes import has_own_id
 from surecall.exchange.streams import StreamRelay
 from surecall.profiles import Capabilities
 from surecall.records import Message, RawCall, Receipt, ToolCall
@@ -148,3 +149,108 @@ async def test_what_the_client_sends_back_is_not_replaced() -> None:
     (full,), receipts = echoes.restore_messages((bare,), "", with_reasoning=False)
     assert (full.extra, full.tool_calls[0].extra) == ({}, {"thought_signature": "k"})
     assert rules(receipts) == ["restore_echo"]
+
+
+class Shelf:
+    """A store that several caches share, as workers do."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, bytes] = {}
+
+    def is_empty(self) -> bool:
+        """Tell whether nothing is kept."""
+        return not self.rows
+
+    def load(self, key: str) -> bytes | None:
+        """Return what is kept."""
+        return self.rows.get(key)
+
+    def save(self, key: str, value: bytes) -> None:
+        """Keep something, or note that it is ambiguous."""
+        self.rows[key] = value if self.rows.get(key, value) == value else b""
+
+
+def signed_as(signature: str, call_id: str | None = None) -> dict[str, Any]:
+    """Write a reply of Gemini with a call that is signed so."""
+    part = {**signed_part(call_id), "thoughtSignature": signature}
+    content = {"role": "model", "parts": [part]}
+    return {"candidates": [{"content": content, "finishReason": "STOP"}], "modelVersion": "g"}
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+@OTHERS
+async def test_equal_calls_of_two_conversations_keep_their_own_signatures(
+    client: str, is_streamed: bool
+) -> None:
+    """Also in another worker, and after a restart; nothing but the calls comes back."""
+    shelf = Shelf()
+    bodies: list[bytes] = []
+    for number in range(4):
+        echoes = EchoCache(store=shelf)
+        reply = signed_as(f"sig-{number}")
+        if is_streamed:
+            stream = StreamRelay(request_for(client), route_to("gemini"), Policy(), echoes=echoes)
+            for part in reply["candidates"][0]["content"]["parts"]:
+                part["functionCall"] |= {"name": "look", "args": {"what": "x"}}
+            sent = stream.feed(b"data: " + json.dumps(reply).encode() + b"\n\n")
+            calls = fold(client, sent + stream.finish().data).calls
+        else:
+            delivered = await ask(Script(reply), client=client, upstream="gemini", echoes=echoes)
+            calls = seen(client, delivered).calls
+        bodies.append(answer_calls(client, calls))
+    for number, body in reversed([*enumerate(bodies)]):
+        script = Script(signed_as("later"))
+        echoes = EchoCache(store=shelf)
+        await ask(script, client=client, upstream="gemini", echoes=echoes, body=body)
+        assert signatures_in(script.asked[0]) == [f"sig-{number}"]
+
+
+@pytest.mark.parametrize("with_store", [False, True])
+@pytest.mark.parametrize("client", ["chat_completions", "messages", "responses", "gemini"])
+async def test_what_two_conversations_share_an_id_for_goes_to_neither(
+    client: str, with_store: bool
+) -> None:
+    """A provider that gives all calls one id leaves nothing to tell them apart by."""
+    echoes = EchoCache(store=Shelf() if with_store else None)
+    for signature in ("one", "two", "one"):
+        reply = signed_as(signature, "call_1")
+        delivered = await ask(Script(reply), client=client, upstream="gemini", echoes=echoes)
+    body = answer_calls(client, seen(client, delivered).calls)
+    script = Script(signed_as("later"))
+    await ask(script, client=client, upstream="gemini", echoes=echoes, body=body)
+    assert signatures_in(script.asked[0]) == [None]
+
+
+async def test_a_call_without_a_signature_does_not_get_that_of_another() -> None:
+    """Where a provider gives all calls one id, and signs some of them."""
+    echoes = EchoCache()
+    bare = signed_as("x", "call_1")
+    del bare["candidates"][0]["content"]["parts"][0]["thoughtSignature"]
+    for reply in (signed_as("one", "call_1"), bare):
+        delivered = await ask(Script(reply), upstream="gemini", echoes=echoes)
+    body = answer_calls("chat_completions", seen("chat_completions", delivered).calls)
+    script = Script(bare)
+    await ask(script, upstream="gemini", echoes=echoes, body=body)
+    assert signatures_in(script.asked[0]) == [None]
+
+
+@pytest.mark.parametrize(
+    ("call_id", "is_own"),
+    [
+        ("call_9xKq2mZpL0vTs83bWcYd", True),
+        ("toolu_01A09q90qw90lq917835lq9", True),
+        ("chatcmpl-tool-5f2b9c1de0a84f7c", True),
+        ("tc_0f3a9b7c2d4e6f8091a2b3c4", True),
+        ("a1B2c3D4e", True),
+        ("", False),
+        ("tc_1", False),
+        ("call_1", False),
+        ("call_0000000001", False),
+        ("functions.get_weather:12", False),
+        ("functions_get_weather_0_0123456789abcdef", False),
+        ("get_weather", False),
+    ],
+)
+def test_which_ids_belong_to_one_call(call_id: str, is_own: bool) -> None:
+    """Counters, names and what is made from them come again in other conversations."""
+    assert has_own_id(call_id, "get_weather") is is_own

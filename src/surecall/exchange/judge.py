@@ -52,7 +52,7 @@ from .documents import (
     settle_text,
     with_function_call,
 )
-from .history import HISTORY_RULES, ends_with_results, find_call_ids
+from .history import HISTORY_RULES, ends_with_results, find_call_ids, give_own_ids
 from .own_words import is_waiting, own_error, read_usage, says_why
 from .policy import ParseError, Policy, Route, Sent
 from .prepare import Asked
@@ -303,6 +303,7 @@ class Judge:
             asked: What it answers.
             has_others: Whether it has calls of tools that are not functions, too.
         """
+        reading = give_own_ids(reading, reply)
         verdict = Verdict(
             usage=reply.usage,
             model=reply.model,
@@ -435,6 +436,7 @@ class Judge:
             reading = with_receipts(reading, receipts)
         if self._usual and reading.calls:
             reading = without_notes(reading, self._usual)
+        reading = give_own_ids(reading, reply)
         return without_rules(reading, reply, self._disabled) if self._disabled else reading
 
     def _reads_text(self, asked: Asked) -> bool:

@@ -150,7 +150,7 @@ def _needs_nothing(
         200 <= sent.status < 300
         and not policy.show_receipts
         and (clean.calls < 2 or not request.one_call)
-        and (echoes is None or not clean.echoes)
+        and (echoes is None or not (clean.echoes or (clean.calls and echoes.has_weak)))
     )
 
 
@@ -337,7 +337,9 @@ class _Exchange:
         receipts = verdict.receipts
         if asked.receipts:
             receipts = asked.receipts + receipts
-        if verdict.echoes and self._echoes is not None:
+        if self._echoes is not None and (
+            verdict.echoes or (verdict.calls and self._echoes.has_weak)
+        ):
             self._keep_echoes(verdict, asked)
         steps = tuple(self._tries.steps)
         if self._policy.show_receipts:
@@ -423,7 +425,13 @@ class _Exchange:
         if reply is None:
             return
         calls = reply.calls if verdict.reading is None else verdict.reading.calls
-        self._echoes.keep_reply(self._scope, reply, calls)
+        self._echoes.keep_reply(
+            self._scope,
+            reply,
+            calls,
+            count_turns=self._request.count_turns,
+            lasts=self._tries.prepare.keeps_reasoning,
+        )
 
 
 def _receipts_in(bad: Verdict) -> tuple[Receipt, ...]:

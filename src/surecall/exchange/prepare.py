@@ -268,7 +268,7 @@ class Preparation:
                 request.protocol.name,
                 echoes=self._echoes,
                 scope=self._scope,
-                with_reasoning=self._wants_reasoning(),
+                with_reasoning=self.wants_reasoning(),
             )
         if request.protocol.name != "gemini" and route.model != request.model:
             body = replace_model(body, route.model)
@@ -285,7 +285,7 @@ class Preparation:
             if not request.has_calls:
                 self._asked = request.ask()
                 return self._asked
-            with_reasoning = self._wants_reasoning()
+            with_reasoning = self.wants_reasoning()
             document, self._receipts = repair_history(
                 request.document,
                 request.protocol.name,
@@ -304,7 +304,16 @@ class Preparation:
             self._asked = asked
         return self._asked
 
-    def _wants_reasoning(self) -> bool:
+    @property
+    def keeps_reasoning(self) -> bool:
+        """Whether reasoning may be put back that the client has left out."""
+        is_put_back = not self._is_same or self._route.protocol.name in (
+            "chat_completions",
+            "gemini",
+        )
+        return is_put_back and self.wants_reasoning()
+
+    def wants_reasoning(self) -> bool:
         """Tell whether reasoning goes back: chat endpoints that do not ask for it may refuse it."""
         is_chat = self._route.protocol.name == "chat_completions"
         return not is_chat or bool(self._route.capabilities.needs_reasoning_echo)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
 
 from surecall.errors import ProviderStatusError, StoreError, SurecallError
+from surecall.exchange import EchoCache
 from surecall.jsontext import encode
 from surecall.protocols import WireProtocol
 from surecall.redaction import open_log
@@ -30,6 +31,7 @@ from .endpoints import (
 from .gates import overloaded
 from .heads import Head
 from .jobs import Job, RelayJob, list_models
+from .kept_echoes import ECHOES_FILE, KeptEchoes
 from .keys import Caller, forbidden, unauthorized
 from .liveness import Liveness
 from .records import Ledger, Retention, SqliteLedger
@@ -55,7 +57,7 @@ class Gateway(Core):
         store: Where requests are recorded; nothing is by default.
         worker: The number of this process among several.
         read_settings: Reads the settings anew, for `reload`.
-        shared: A folder where workers meet, for budgets and metrics.
+        shared: A folder where workers meet, for budgets, metrics and what providers want back.
         ledger: Where budgets are counted; by default in that folder.
         facts: The file with what probes found out; by default that of all commands.
     """
@@ -77,6 +79,10 @@ class Gateway(Core):
         if ledger is None and shared is not None:
             ledger = SqliteLedger(shared / BUDGETS_FILE)
         self._budgets = Budgets(ledger)
+        self._kept_echoes: KeptEchoes | None = None
+        if shared is not None:
+            self._kept_echoes = KeptEchoes(shared / ECHOES_FILE)
+            self.echoes = EchoCache(store=self._kept_echoes)
         self._workers: WorkerMetrics | None = None
         if shared is not None and settings.server.workers > 1:
             self._workers = WorkerMetrics(shared, worker, self.metrics)
@@ -122,6 +128,8 @@ class Gateway(Core):
         for upstream in self.state.upstreams.values():
             await upstream.close()
         await self.store.close()
+        if self._kept_echoes is not None:
+            self._kept_echoes.close()
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)

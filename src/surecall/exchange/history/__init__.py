@@ -15,7 +15,7 @@ from surecall.jsontext import decode, decoder_of, encode
 from surecall.narrow import as_fields, as_list
 from surecall.records import Receipt
 
-from .echoes import RESTORE_ECHO, EchoCache
+from .echoes import RESTORE_ECHO, EchoCache, EchoStore, give_own_ids
 from .items import ITEM_MENDERS
 from .mending import MENDING_RULES
 from .turns import TURN_MENDERS
@@ -24,8 +24,10 @@ __all__ = [
     "HISTORY_RULES",
     "LIST_KEYS",
     "EchoCache",
+    "EchoStore",
     "ends_with_results",
     "find_call_ids",
+    "give_own_ids",
     "has_results",
     "repair_body",
     "repair_history",

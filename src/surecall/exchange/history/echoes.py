@@ -1,18 +1,88 @@
-"""What providers want back with a call, kept for clients that leave it out."""
+"""What providers want back with a call, kept for clients that leave it out.
 
+It is found by the id of the call. An id that a provider may give in every conversation says little
+about whose call it is, so a call that came without any id gets one here that nothing else has, and
+what was kept twice under a provider's own short id is used for neither.
+"""
+
+import re
 from collections import OrderedDict
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from secrets import token_hex
+from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
 
 from surecall.errors import JSONTextError
-from surecall.jsontext import canonical_hash, decode_plain, encode
+from surecall.jsontext import canonical_hash, decode, decode_plain, encode
 from surecall.narrow import as_fields, as_list
 from surecall.protocols.messages.blocks import wire_id
-from surecall.records import Message, RawCall, Receipt, Reply, ToolCall
+from surecall.records import Message, RawCall, Reading, Receipt, Reply, ToolCall
 
 RESTORE_ECHO: Final = "restore_echo"
+
+_NUMBERED_ID: Final = re.compile(r"tc_\d+(?:__\d+)?")
+"""Ids that reading gives to calls that came without one."""
+_DERIVED: Final = re.compile(r"_[0-9a-f]{16}$")
+"""How an id ends that was made from another one, as often as that one comes."""
+_RUN: Final = re.compile(r"[A-Za-z0-9]+")
+_MIN_RUN: Final = 9
+_MIN_OF_EACH: Final = 2
+_MAX_MISSES: Final = 65536
+
+_Echo = tuple[dict[str, Any], dict[str, Any]]
+"""What came with a call: with its message, and with itself."""
+
+
+def has_own_id(call_id: str, name: str) -> bool:
+    """Tell whether an id is surely that of one call in one conversation.
+
+    It has a long run of digits and letters that looks drawn at random; the name of the tool and
+    words such as `call` are none.
+    """
+    drawn = _DERIVED.sub("", call_id)
+    for run in _RUN.findall(drawn.replace(name, "") if name else drawn):
+        digits = sum(char.isdigit() for char in run)
+        if len(run) >= _MIN_RUN and min(digits, len(run) - digits) >= _MIN_OF_EACH:
+            return True
+    return False
+
+
+def give_own_ids(reading: Reading, reply: Reply) -> Reading:
+    """Return a reading in which calls with something to echo have ids that nothing else has."""
+    if not (reply.extra or any(call.extra for call in reply.calls)):
+        return reading
+    said = {call.id for call in reply.calls}
+    calls = [
+        _give_own_id(call) if _NUMBERED_ID.fullmatch(call.id) and call.id not in said else call
+        for call in reading.calls
+    ]
+    return replace(reading, calls=tuple(calls)) if calls != [*reading.calls] else reading
+
+
+def _give_own_id(call: ToolCall) -> ToolCall:
+    call_id = f"tc_{token_hex(12)}"
+    receipts = (
+        replace(item, after=call_id) if item.rule == "assign_call_id" else item
+        for item in call.receipts
+    )
+    return replace(call, id=call_id, receipts=tuple(receipts))
+
+
+class EchoStore(Protocol):
+    """Where echoes outlive a process, and other processes find them."""
+
+    def is_empty(self) -> bool:
+        """Tell whether nothing is kept, at next to no cost."""
+        ...
+
+    def load(self, key: str) -> bytes | None:
+        """Return what was kept under a key: nothing for a key that is used for two things."""
+        ...
+
+    def save(self, key: str, value: bytes) -> None:
+        """Keep something; when something else is there, neither is found any more."""
+        ...
 
 
 class EchoCache:
@@ -20,15 +90,30 @@ class EchoCache:
 
     It is found by the id of the call together with what was called, so that nobody gets what
     belongs to another conversation by guessing an id.
+
+    Args:
+        max_entries: How many calls are remembered in this process.
+        max_entry_bytes: How much is kept of one call.
+        store: Where it is kept for other processes and later ones.
     """
 
-    def __init__(self, max_entries: int = 4096, max_entry_bytes: int = 64 * 1024) -> None:
+    def __init__(
+        self,
+        max_entries: int = 4096,
+        max_entry_bytes: int = 64 * 1024,
+        store: EchoStore | None = None,
+    ) -> None:
         self._max_entries = max_entries
         self._max_entry_bytes = max_entry_bytes
-        self._kept: OrderedDict[str, tuple[dict[str, Any], dict[str, Any]]] = OrderedDict()
+        self._kept: OrderedDict[str, _Echo | None] = OrderedDict()
+        self._missed: OrderedDict[str, None] = OrderedDict()
+        """Ids of single calls that nothing was kept for when they came back: nothing ever is."""
+        self._store = store
+        self.has_weak = False
+        """Whether something is kept under an id that another call may have, too."""
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return sum(echo is not None for echo in self._kept.values())
 
     def keep(
         self,
@@ -38,29 +123,108 @@ class EchoCache:
         arguments: Any,
         message_extra: dict[str, Any],
         call_extra: dict[str, Any],
+        *,
+        turn: int = 0,
+        lasts: bool = True,
     ) -> None:
-        """Keep what came with one call and with the message around it."""
-        if not (message_extra or call_extra):
+        """Keep what came with one call and with the message around it.
+
+        Args:
+            scope: Whose conversation it is.
+            call_id: The id that the client knows.
+            name: The tool.
+            arguments: Its arguments.
+            message_extra: What came with the message.
+            call_extra: What came with the call.
+            turn: How many turns of the model were before it.
+            lasts: Whether it is also kept for other processes.
+        """
+        is_weak = not has_own_id(call_id, name)
+        if not (message_extra or call_extra or (is_weak and self.has_weak)):
             return
-        if len(encode([message_extra, call_extra])) > self._max_entry_bytes:
+        value = encode([message_extra, call_extra])
+        if len(value) > self._max_entry_bytes:
             return
-        key = _echo_key(scope, call_id, name, arguments)
-        self._kept[key] = (message_extra, call_extra)
+        key = _echo_key(scope, call_id, name, arguments, turn if is_weak else 0)
+        echo: _Echo | None = (message_extra, call_extra)
+        if is_weak:
+            self.has_weak = True
+            if key in self._kept and self._kept[key] != echo:
+                echo = None  # whose is it?
+        self._remember(key, echo)
+        if self._store is not None and lasts:
+            self._store.save(key, value)
+
+    def _remember(self, key: str, echo: _Echo | None) -> None:
+        self._kept[key] = echo
         self._kept.move_to_end(key)
         while len(self._kept) > self._max_entries:
             self._kept.popitem(last=False)
 
-    def keep_reply(self, scope: str, reply: Reply, calls: Iterable[RawCall | ToolCall]) -> None:
-        """Keep what came with the calls of a reply, under the ids that the client knows."""
+    def keep_reply(
+        self,
+        scope: str,
+        reply: Reply,
+        calls: Iterable[RawCall | ToolCall],
+        *,
+        count_turns: Callable[[], int] = lambda: 0,
+        lasts: bool = True,
+    ) -> None:
+        """Keep what came with the calls of a reply, under the ids that the client knows.
+
+        Args:
+            scope: Whose conversation it is.
+            reply: The reply.
+            calls: Its calls, as the client gets them.
+            count_turns: Says how many turns of the model were before it.
+            lasts: Whether reasoning is also kept for other processes; signatures of calls are.
+        """
+        turn: int | None = None
         for call in calls:
             call_id = call.id if isinstance(call.id, str) else ""
-            self.keep(scope, call_id, str(call.name), call.arguments, reply.extra, call.extra)
+            name = str(call.name)
+            if turn is None and not has_own_id(call_id, name):
+                turn = count_turns()
+            self.keep(
+                scope,
+                call_id,
+                name,
+                call.arguments,
+                reply.extra,
+                call.extra,
+                turn=turn or 0,
+                lasts=lasts or bool(call.extra),
+            )
 
     def find(
-        self, scope: str, call_id: str, name: str, arguments: Any
-    ) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        self, scope: str, call_id: str, name: str, arguments: Any, *, turn: int = 0
+    ) -> _Echo | None:
         """Return what was kept for a call: of its message, and of itself."""
-        return self._kept.get(_echo_key(scope, call_id, name, arguments)) if self._kept else None
+        if self._is_empty() or call_id in self._missed:
+            return None
+        is_weak = not has_own_id(call_id, name)
+        key = _echo_key(scope, call_id, name, arguments, turn if is_weak else 0)
+        if key in self._kept and (self._kept[key] is None or not is_weak or self._store is None):
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        # Another process may have kept something else for a call with the same id.
+        value = self._store.load(key) if self._store is not None else None
+        if not value:
+            if is_weak and value is None:
+                return self._kept.get(key)  # which did not have to last
+            if not is_weak:
+                self._missed[call_id] = None
+                if len(self._missed) > _MAX_MISSES:
+                    self._missed.popitem(last=False)
+            return None
+        message_extra, call_extra = as_list(decode(value))
+        echo = (as_fields(message_extra), as_fields(call_extra))
+        self.has_weak = self.has_weak or is_weak
+        self._remember(key, echo)
+        return echo
+
+    def _is_empty(self) -> bool:
+        return not self._kept and (self._store is None or self._store.is_empty())
 
     def restore(
         self,
@@ -71,12 +235,14 @@ class EchoCache:
         with_reasoning: bool,
     ) -> list[Any]:
         """Return a conversation with what was left out put back, if its format has room for it."""
-        if not self._kept or protocol not in ("chat_completions", "gemini"):
+        if protocol not in ("chat_completions", "gemini") or self._is_empty():
             return items
         put_back = self._restore_chat if protocol == "chat_completions" else self._restore_gemini
         mended: list[Any] = []
+        turn = 0
         for index, item in enumerate(items):
-            kept = put_back(as_fields(item), scope, with_reasoning)
+            kept = put_back(as_fields(item), scope, with_reasoning, turn)
+            turn += as_fields(item).get("role") in ("assistant", "model")
             if kept is not as_fields(item) and kept != item:
                 receipts.append(Receipt(RESTORE_ECHO, f"/{index}", None, "what came with the call"))
                 mended.append(kept)
@@ -88,32 +254,36 @@ class EchoCache:
         self, messages: tuple[Message, ...], scope: str, *, with_reasoning: bool
     ) -> tuple[tuple[Message, ...], tuple[Receipt, ...]]:
         """Do the same to messages that are understood: of a client of any format."""
-        if not self._kept:
+        if self._is_empty():
             return messages, ()
         restored: list[Message] = []
         receipts: list[Receipt] = []
+        turn = 0
         for index, message in enumerate(messages):
-            full = self._restore_message(message, scope, with_reasoning)
+            full = self._restore_message(message, scope, with_reasoning, turn)
+            turn += message.role == "assistant"
             if full != message:
                 receipts.append(Receipt(RESTORE_ECHO, f"/{index}", None, "what came with the call"))
             restored.append(full)
         return tuple(restored), tuple(receipts)
 
-    def _restore_message(self, message: Message, scope: str, with_reasoning: bool) -> Message:
+    def _restore_message(
+        self, message: Message, scope: str, with_reasoning: bool, turn: int
+    ) -> Message:
         if not message.tool_calls:
             return message
         calls: list[ToolCall] = []
         around: dict[str, Any] = {}
         for call in message.tool_calls:
             written = call.raw if call.arguments is None else call.arguments
-            found = self.find(scope, call.id, call.name, written) or ({}, {})
+            found = self.find(scope, call.id, call.name, written, turn=turn) or ({}, {})
             around = around or found[0]
             calls.append(replace(call, extra={**found[1], **call.extra}))
         extra = {**around, **message.extra} if with_reasoning else message.extra
         return replace(message, tool_calls=tuple(calls), extra=extra)
 
     def _restore_chat(
-        self, message: dict[str, Any], scope: str, with_reasoning: bool
+        self, message: dict[str, Any], scope: str, with_reasoning: bool, turn: int
     ) -> dict[str, Any]:
         if message.get("role") != "assistant":
             return message
@@ -123,7 +293,7 @@ class EchoCache:
             call = as_fields(entry)
             function = as_fields(call.get("function"))
             name, arguments = str(function.get("name")), function.get("arguments")
-            found = self.find(scope, str(call.get("id")), name, arguments)
+            found = self.find(scope, str(call.get("id")), name, arguments, turn=turn)
             around = around or (found[0] if found else {})
             calls.append({**found[1], **call} if found and found[1] else entry)
         if calls == as_list(message.get("tool_calls")) and not around:
@@ -132,7 +302,7 @@ class EchoCache:
         return {**around, **mended} if with_reasoning else mended
 
     def _restore_gemini(
-        self, content: dict[str, Any], scope: str, with_reasoning: bool
+        self, content: dict[str, Any], scope: str, with_reasoning: bool, turn: int
     ) -> dict[str, Any]:
         if content.get("role") != "model":
             return content
@@ -144,18 +314,18 @@ class EchoCache:
             found = None
             if call and not signed:
                 name, call_id = str(call.get("name")), str(call.get("id") or "")
-                found = self.find(scope, call_id, name, call.get("args") or {})
+                found = self.find(scope, call_id, name, call.get("args") or {}, turn=turn)
             signature = found[1].get("thought_signature") if found else None
             parts.append({**part, "thoughtSignature": signature} if signature else entry)
         return content if parts == as_list(content.get("parts")) else {**content, "parts": parts}
 
 
-def _echo_key(scope: str, call_id: str, name: str, arguments: Any) -> str:
+def _echo_key(scope: str, call_id: str, name: str, arguments: Any, turn: int) -> str:
     if isinstance(arguments, str):
         plain = decode_plain(arguments)
         arguments = arguments if plain is None else plain
     call_id = wire_id(call_id)  # clients of the messages format get ids that it takes
     try:
-        return canonical_hash([scope, call_id, name, arguments])
+        return canonical_hash([scope, call_id, name, arguments, turn])
     except JSONTextError:
-        return canonical_hash([scope, call_id, name, str(arguments)])
+        return canonical_hash([scope, call_id, name, str(arguments), turn])
