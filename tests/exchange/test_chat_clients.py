@@ -254,3 +254,39 @@ def test_several_replies_keep_what_they_have_besides_a_message() -> None:
     assert [item.logprobs.content[0].logprob for item in found] == [0, -1]
     assert [item.message.content for item in found] == ["x", "x"]
     assert data.count(b"content_filter_results") == 2
+
+
+@pytest.mark.parametrize("size", [0, 1, 40])
+async def test_a_call_without_its_type_gets_it(size: int) -> None:
+    """Some clients throw at a call that has none; whole, and in pieces of any size."""
+    good = json.dumps(ARGUMENTS)
+    functions = [{"index": 0, "id": "c1", "function": {"name": "save", "arguments": ""}}]
+    pieces = [good[at : at + 9] for at in range(0, len(good), 9)]
+    deltas = [{"role": "assistant", "tool_calls": functions}]
+    deltas += [{"tool_calls": [{"index": 0, "function": {"arguments": text}}]} for text in pieces]
+    events = chunks_of(*deltas)
+    joined = b"".join(events)
+    cut = [joined[at : at + size] for at in range(0, len(joined), size)] if size else events
+    done = relay(request_for("chat_completions"), route_to("chat_completions"), cut)
+    state = ChatCompletionStreamState()
+    for line in done.sent.split(b"\n\n"):
+        if line.startswith(b"data: {"):
+            chunk = ChatCompletionChunk.model_validate_json(line[6:])
+            named = [call for call in chunk.choices[0].delta.tool_calls or () if call.id]
+            assert all(call.type == "function" for call in named)
+            state.handle_chunk(chunk)
+    (call,) = state.get_final_completion().choices[0].message.tool_calls or ()
+    assert json.loads(call.function.arguments) == ARGUMENTS
+    entry = {"id": "c1", "function": {"name": "save", "arguments": good}}
+    message = {"role": "assistant", "content": None, "tool_calls": [entry]}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    script = Script({"id": "c1", "model": "m", "choices": [choice]})
+    request = ClientRequest.parse(
+        "chat_completions", request_for("chat_completions").body, stream=False
+    )
+    whole = await mediate(request, route_to("chat_completions"), Policy(), script)
+    sent = json.loads(whole.body)["choices"][0]["message"]["tool_calls"]
+    assert sent == [{**entry, "type": "function"}]
+    for found in (done.ending, whole):
+        assert found.outcome == "repaired"
+        assert [receipt.rule for receipt in found.receipts] == ["add_call_type"]

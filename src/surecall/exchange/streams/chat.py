@@ -315,6 +315,9 @@ class ChatWire(Wire):
                     self.is_odd = True
                 call.id = piece.id
                 call.is_other = piece.type == "custom" and piece.function is None
+                if not piece.type:
+                    self.untyped.append(len(self._partial) - 1)
+                    self.is_odd = True
             elif piece.id:
                 self.is_odd = True
             function = piece.function

@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from surecall.errors import Code, ProviderReplyError, SurecallError
+from surecall.exchange.documents import note_type
 from surecall.exchange.judge import Judge
 from surecall.exchange.own_words import is_in_background
 from surecall.exchange.policy import Policy
 from surecall.exchange.prepare import Asked
-from surecall.exchange.readings import leave_others
+from surecall.exchange.readings import leave_others, with_receipts
 from surecall.exchange.request import ClientRequest
 from surecall.limits import MIB
 from surecall.records import Reading, Receipt, Reply, ToolCall, Usage
@@ -269,7 +270,10 @@ class Holding(Side):
         reply = self._fold(data)
         if not reply.calls and self._request.choice.wanted != "call":
             return Found(data=data)
-        return Found(reading=self._judge.read(reply, _OWN), reply=reply, data=data)
+        reading = self._judge.read(reply, _OWN)
+        if self._wire.untyped:
+            reading = with_receipts(reading, tuple(map(note_type, self._wire.untyped)))
+        return Found(reading=reading, reply=reply, data=data)
 
     def _fold(self, data: bytes) -> Reply:
         reply = self._kept.fold(self._wire.protocol, self._headers, data)

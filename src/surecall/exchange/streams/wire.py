@@ -99,6 +99,8 @@ class Wire(ABC):
         self.is_odd = False
         """Whether something came that only the whole reader of the format understands."""
         self.has_calls = False
+        self.untyped: list[int] = []
+        """The numbers of calls that came without their type, where the format has one."""
         self.begins_with_text = False
         """Whether text is the first part of the reply, where the format numbers these."""
         self.model: str | None = None
