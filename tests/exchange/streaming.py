@@ -27,6 +27,7 @@ __all__ = [
     "relay_fault",
     "request_for",
     "route_to",
+    "slow_stream",
     "stream_of",
     "text_call",
 ]
@@ -118,6 +119,39 @@ def stream_of(
     written += [writer.call(call) for call in calls]
     written.append(writer.end(Reply(calls=calls, finish_reason=finish, usage=Usage(3, 4, 7))))
     return [event + b"\n\n" for event in b"".join(written).split(b"\n\n")[:-1]]
+
+
+def slow_stream(name: str, arguments: str, *, text: str = "", size: int = 5) -> list[bytes]:
+    """Return the events of a reply whose call comes in small pieces, where the format has these."""
+    pieces = [arguments[at : at + size] for at in range(0, len(arguments), size)]
+    written: list[bytes] = []
+    for event in stream_of(name, RawCall("c1", "save", arguments), text=text):
+        head, _, data = event.rpartition(b"data: ")
+        if data.startswith(b"[DONE]"):
+            written.append(event)
+            continue
+        for document in _in_pieces(json.loads(data), pieces):
+            if "sequence_number" in document:
+                document["sequence_number"] = len(written)
+            body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+            written.append(b"%bdata: %b\n\n" % (head, body))
+    return written
+
+
+def _in_pieces(document: dict[str, Any], pieces: list[str]) -> list[dict[str, Any]]:
+    if document.get("type") == "response.function_call_arguments.delta":
+        return [{**document, "delta": piece} for piece in pieces]
+    delta = document.get("delta")
+    if isinstance(delta, dict) and "partial_json" in delta:
+        return [{**document, "delta": {**delta, "partial_json": piece}} for piece in pieces]
+    choices = document.get("choices")
+    if not choices or "tool_calls" not in choices[0]["delta"]:
+        return [document]
+    entry = choices[0]["delta"]["tool_calls"][0]
+    begun = {**entry, "function": {**entry["function"], "arguments": ""}}
+    more = [{"index": 0, "function": {"arguments": piece}} for piece in pieces]
+    deltas = [{"tool_calls": [item]} for item in (begun, *more)]
+    return [{**document, "choices": [{**choices[0], "delta": delta}]} for delta in deltas]
 
 
 class Relayed(NamedTuple):

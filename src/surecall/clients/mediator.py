@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator, Mapping
+from time import monotonic
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from surecall.errors import Code, ProviderConnectionError, ProviderError, Sureca
 from surecall.exchange import Delivered, EchoCache, Policy, Route, Sent, describe_outcome, mediate
 from surecall.exchange.request import ClientRequest, add_members
 from surecall.exchange.streams import (
+    PULSE_S,
     Ending,
     StreamRelay,
     ask_whole,
@@ -198,11 +200,15 @@ class _Exchange:
 
     async def _relay(self, relay: StreamRelay) -> AsyncIterator[bytes | Ending]:
         """Yield what goes to the client, and at last how it ends."""
+        due_s = monotonic() + PULSE_S
         while True:
             failure: SurecallError | None = None
             try:
                 async for piece in self._library.iterate(self._last):
                     data = relay.feed(piece)
+                    if monotonic() >= due_s:
+                        due_s = monotonic() + PULSE_S
+                        data += relay.pulse()
                     if data:
                         yield data
                     if relay.done:

@@ -113,6 +113,7 @@ class Gateway(Core):
         if self._workers is not None:
             self._spawn(self._workers.run())
         self._spawn(self._prune_regularly())
+        self._spawn(self._pulse_regularly())
         self.liveness.start()
 
     async def close(self) -> None:
@@ -207,6 +208,12 @@ class Gateway(Core):
             except StoreError as error:
                 _log.warning("old requests were not removed: %s", error)
             await asyncio.sleep(_PRUNE_EVERY_S)
+
+    async def _pulse_regularly(self) -> None:
+        while True:
+            await asyncio.sleep(self.pulse_s)
+            for job in list(self.live):
+                job.pulse()
 
     # requests
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from surecall.errors import ProviderStatusError
 from surecall.exchange import EXCHANGE_RULES, EchoCache, Policy
+from surecall.exchange.streams import PULSE_S
 from surecall.reading import ReadingLimits
 from surecall.telemetry import Metrics, RequestMetrics, SeriesSnapshot
 
@@ -95,6 +96,8 @@ class Core:
         self.live: set[Any] = set()
         """The requests under way."""
         self.is_draining = False
+        self.pulse_s = PULSE_S
+        """How often clients are looked after whose streams are silent."""
         self.echoes = EchoCache()
         limits = settings.limits
         self.gate = Gate(limits.max_in_flight, limits.max_waiting, limits.max_wait_s, "The gateway")

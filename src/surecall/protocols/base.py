@@ -73,8 +73,8 @@ class WireError(Struct, frozen=True):
 class StreamWriter(Protocol):
     """Writes one reply as the events that a client of the format expects; no I/O.
 
-    The order is `begin`, then any of `text`, `refusal`, `reasoning` and `call`, then `end` or
-    `fail`. Each returns the bytes to send, which may be none.
+    The order is `begin`, then any of `text`, `refusal`, `reasoning`, `call` and `pulse`, then `end`
+    or `fail`. Each returns the bytes to send, which may be none.
     """
 
     def begin(self) -> bytes:
@@ -101,6 +101,10 @@ class StreamWriter(Protocol):
 
     def call(self, call: RawCall) -> bytes:
         """Write one whole call."""
+        ...
+
+    def pulse(self) -> bytes:
+        """Write an event that says nothing, and that the SDKs of the format hand on."""
         ...
 
     def end(self, reply: Reply) -> bytes:

@@ -35,6 +35,7 @@ from .wire import (
     Wire,
     event_of,
     fields_of,
+    fields_or_none,
     is_there,
     value_of,
 )
@@ -61,6 +62,7 @@ _NO_TEXT: Final = b'"tool_calls":'
 """What a chunk has that brings a call."""
 _NO_PIECE: Final = b'"name":'
 """What a chunk has that begins another call."""
+_HEAD: Final = ("id", "object", "created", "model", "system_fingerprint", "service_tier")
 _NEXT: Final = b"\n\ndata: "
 
 
@@ -390,6 +392,13 @@ class ChatWire(Wire):
         head = {name: value for name, value in fields.items() if name not in ("choices", "usage")}
         choice = {"index": self._choice or 0, "delta": {key: text}, "finish_reason": None}
         return event_of({**head, "choices": [choice]})
+
+    def pulse(self, held: bytes) -> bytes:
+        """Return a chunk that brings nothing."""
+        fields = fields_or_none(held)
+        head = {key: fields[key] for key in _HEAD if key in fields}
+        choice = {"index": self._choice or 0, "delta": {}, "finish_reason": None}
+        return event_of({"object": "chat.completion.chunk", **head, "choices": [choice]})
 
     def rewrite(
         self,

@@ -25,11 +25,13 @@ from .wire import (
     Wire,
     event_of,
     fields_of,
+    fields_or_none,
     is_there,
     same_event,
     value_of,
 )
 
+_HEAD: Final = ("modelVersion", "responseId", "createTime")
 _CALL: Final = "functionCall"
 _CALL_KEYS: Final = (_CALL, "function_call")
 
@@ -215,6 +217,13 @@ class GeminiWire(Wire):
             rest = event_of({**fields, "candidates": [changed, *others]})
         thought = chunk({"text": split.thought, "thought": True})
         return EventParts(thought, chunk({"text": split.text}), rest)
+
+    def pulse(self, held: bytes) -> bytes:
+        """Return a chunk with an empty text: the SDK takes one without any part for a fault."""
+        fields = fields_or_none(held)
+        head = {key: fields[key] for key in _HEAD if key in fields}
+        content = {"role": "model", "parts": [{"text": ""}]}
+        return event_of({"candidates": [{"content": content, "index": 0}], **head})
 
     def rewrite(
         self,

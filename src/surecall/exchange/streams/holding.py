@@ -216,6 +216,21 @@ class Holding(Side):
             )
             self._waiting.clear()
 
+    def pulse(self) -> bytes:
+        """Return an event that says nothing if the client waits for what is held back."""
+        is_held = self._is_holding or (bool(self._waiting) and self.early is None)
+        if not is_held or self._error is not None:
+            return b""
+        data = self._wire.pulse(next(self._held_events(), b""))
+        if data:
+            data = self.shift(data)
+            self.pulses += 1
+        return data
+
+    def shift(self, data: bytes) -> bytes:
+        """Return events of the endpoint numbered behind those that say nothing."""
+        return self._wire.shift(data, self.pulses)
+
     # The end
 
     def close(self, error: SurecallError | None) -> Found:

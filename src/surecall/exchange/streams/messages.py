@@ -9,6 +9,7 @@ from surecall.exchange.request import CompiledTools
 from surecall.jsontext import decoder_of, encode_text
 from surecall.narrow import as_fields, text_or_none
 from surecall.protocols.messages.replies import parse_usage
+from surecall.protocols.messages.writer import NOT_STOPPED
 from surecall.records import RawCall, ToolCall, Usage
 
 from .wire import (
@@ -24,6 +25,7 @@ from .wire import (
     Wire,
     event_of,
     fields_of,
+    fields_or_none,
     is_there,
     same_event,
     value_of,
@@ -84,6 +86,7 @@ class MessagesWire(Wire):
         super().__init__(*args)
         self._calls: dict[int, _Partial] = {}
         self._last_index = -1
+        self._has_begun = False
         self._usage: dict[str, Any] = {}
 
     @property
@@ -179,6 +182,7 @@ class MessagesWire(Wire):
         return TEXT if block.text else FRAME if is_first else PASS
 
     def _take_start(self, message: dict[str, Any]) -> int:
+        self._has_begun = True
         self.model = self.model or text_or_none(message.get("model"))
         self._put_usage(message.get("usage"))
         if message.get("content"):
@@ -211,6 +215,16 @@ class MessagesWire(Wire):
             self.has_calls = True
             return CALL
         return PASS
+
+    def pulse(self, held: bytes) -> bytes:
+        """Return an empty piece of the open text, or else that the message has not stopped."""
+        fields = fields_or_none(held)
+        if not self._has_begun or fields.get("type") == "message_start":
+            return b""
+        if as_fields(fields.get("delta")).get("type") == "text_delta":
+            delta = {"type": "text_delta", "text": ""}
+            return event_of({**fields, "delta": delta}, "content_block_delta")
+        return event_of(NOT_STOPPED, "message_delta")
 
     def rewrite(
         self,

@@ -31,6 +31,8 @@ from .passing import Passing
 from .sides import Found, Side
 from .translating import Translating
 
+PULSE_S: Final = 2.5
+"""How long to wait between two looks at a stream whose client may hear nothing for twice as long."""
 _BODY_STARTS: Final = b'{["<'
 _MARK: Final = b"\xef\xbb\xbf"
 _MAX_BLANK_BYTES: Final = 64 * 1024
@@ -142,7 +144,19 @@ class StreamRelay:
                 return b""
             side = self._open(chunk)
         passed = side.feed(chunk)
+        if side.pulses:
+            passed = side.shift(passed)
         return passed + self._write_anew(side) if side.is_tagged else passed
+
+    def pulse(self) -> bytes:
+        """Return an event that says nothing, if the client waits for what is held back.
+
+        Call it again and again, `PULSE_S` apart: clients give up on a stream that is silent for
+        long. Comments and pings do not help, because SDKs do not hand these on.
+        """
+        if self._side is None or self._ending is not None:
+            return b""
+        return self._side.pulse()
 
     def finish(self, error: SurecallError | None = None) -> Ending:
         """Say how the stream ends.
@@ -367,6 +381,8 @@ class StreamRelay:
             tries = self._tries
             report = describe_outcome(outcome, receipts, tries.steps, tries.requests)
         name = self._request.protocol.name
+        if self._side is not None and self._side.pulses:
+            data = self._side.shift(data)
         data = note_outcome(data, name, outcome, len(receipts), self._request_id, report)
         return self._report(
             Ending(

@@ -11,6 +11,7 @@ from surecall.narrow import as_fields, text_or_none
 from surecall.protocols.responses.replies import parse_usage
 from surecall.records import RawCall, ToolCall, Usage
 
+from .events import read_event
 from .responses_rewriting import ARGUMENTS, CALL_TYPE, ENDS, ResponsesRewriting
 from .wire import (
     CALL,
@@ -26,6 +27,7 @@ from .wire import (
     Wire,
     event_of,
     fields_of,
+    fields_or_none,
     is_there,
     same_event,
     value_of,
@@ -309,6 +311,34 @@ class ResponsesWire(Wire):
             failed = fields_of(own.data)
         written = _write_event("error", number + 1, failed)
         return written + _write_event("response.failed", number + 2, {"response": response})
+
+    def pulse(self, held: bytes) -> bytes:
+        """Return an empty piece of the open text, or else that the response is in progress."""
+        fields = fields_or_none(held)
+        kind = fields.get("type")
+        begun = as_fields(value_of(self._begun))
+        if not begun or kind == "response.created":
+            return b""
+        number = {key: fields[key] for key in ("sequence_number",) if key in fields}
+        if kind == "response.output_text.delta":
+            return event_of({**fields, "delta": ""}, kind)
+        kind = "response.in_progress"
+        return event_of({"type": kind, **number, "response": begun}, kind)
+
+    def shift(self, data: bytes, count: int) -> bytes:
+        """Return events with their numbers raised."""
+        *blocks, rest = data.split(b"\n\n")
+        written: list[bytes] = []
+        for block in blocks:
+            body, name = read_event(block)
+            fields = fields_or_none(body) if body else {}
+            number = fields.get("sequence_number")
+            if type(number) is int:
+                fields = {**fields, "sequence_number": number + count}
+                written.append(event_of(fields, name.decode("utf-8", "replace")))
+            else:
+                written.append(block + b"\n\n")
+        return b"".join(written) + rest
 
     def rewrite(
         self,

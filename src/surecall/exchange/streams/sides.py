@@ -33,6 +33,9 @@ class Side(ABC):
     is_tagged = False
     """Whether reasoning in tags began that only another side can pass on as reasoning."""
 
+    pulses = 0
+    """How many events without content were sent among those of the endpoint."""
+
     @property
     def stated(self) -> Stated | None:
         """Why there is no answer, in the words of the endpoint and in the client's own format."""
@@ -66,6 +69,14 @@ class Side(ABC):
     @abstractmethod
     def feed(self, chunk: bytes) -> bytes:
         """Take the next bytes and return those for the client."""
+
+    @abstractmethod
+    def pulse(self) -> bytes:
+        """Return an event that says nothing if the client waits for what is held back."""
+
+    def shift(self, data: bytes) -> bytes:
+        """Return events of the endpoint numbered behind those that say nothing."""
+        return data
 
     @abstractmethod
     def close(self, error: SurecallError | None) -> Found:

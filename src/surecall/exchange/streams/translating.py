@@ -82,6 +82,10 @@ class Translating(Side):
         self._thought = 0
         self._read_chars = 0
         self._has_text = False
+        self._has_data = False
+        """Whether any event has come, and not only comments."""
+        self._is_quiet = False
+        """Whether nothing was written since the last look."""
         self._reply: Reply | None = None
         self._error: SurecallError | None = None
 
@@ -120,10 +124,19 @@ class Translating(Side):
             self._error = error
             return b""
         if not deltas:
+            self._has_data = self._has_data or b"data:" in chunk
             return b""
+        self._has_data, self._is_quiet = True, False
         written = [self._begin()]
         written += [self._write(delta) for delta in deltas]
         return b"".join(written)
+
+    def pulse(self) -> bytes:
+        """Return an event that says nothing if the client has got none since the last look."""
+        was_quiet, self._is_quiet = self._is_quiet, True
+        if not was_quiet or not self._has_data or self._error is not None:
+            return b""
+        return self._begin() + self._writer.pulse()
 
     def close(self, error: SurecallError | None) -> Found:
         """Return what came, or raise why it is not whole."""

@@ -251,6 +251,18 @@ class Wire(ABC):
     def _parse_error(self, value: Any) -> ProviderError:
         return parse_error_object(value, 200, self._headers, fallback=Code.STREAM_ERROR)
 
+    @abstractmethod
+    def pulse(self, held: bytes) -> bytes:
+        """Return an event that says nothing, and that the SDKs of the format hand on.
+
+        Args:
+            held: The data of the first event that is held back, which it comes before.
+        """
+
+    def shift(self, data: bytes, count: int) -> bytes:
+        """Return events with their numbers raised, where the format numbers them."""
+        return data
+
     @property
     def goes_on(self) -> bool:
         """Whether the reply goes on without the stream, so that nothing is cut when that ends."""
@@ -276,6 +288,14 @@ class Wire(ABC):
 def fields_of(data: bytes) -> dict[str, Any]:
     """Return the object that an event carries."""
     return as_fields(decode(data, surrogates="replace"))
+
+
+def fields_or_none(data: bytes) -> dict[str, Any]:
+    """Return the object that an event carries, and nothing where it carries none."""
+    try:
+        return fields_of(data)
+    except JSONTextError:
+        return {}
 
 
 def is_there(raw: Raw) -> bool:

@@ -59,6 +59,8 @@ class StreamingJob(AnsweringJob):
     """A job that may answer with a stream."""
 
     _relay: StreamRelay | None = None
+    _is_asking = False
+    """Whether nothing is done but waiting for an upstream, whose stream has begun."""
 
     @property
     def _scope(self) -> str:
@@ -164,6 +166,7 @@ class StreamingJob(AnsweringJob):
                 lingering = loop.call_later(_LINGER_S, answer.abort)
 
         began_s = time.perf_counter()
+        self._is_asking = True
         try:
             await answer.pipe(feed)
         except ProviderError as error:
@@ -171,15 +174,19 @@ class StreamingJob(AnsweringJob):
         finally:
             self._upstream_s += time.perf_counter() - began_s
             self._answer = None
+            self._is_asking = False
             if lingering is not None:
                 lingering.cancel()
         return None
 
     async def _ask_again(self, relay: StreamRelay, body: bytes, asking: Asking) -> Ending:
+        self._is_asking = True
         try:
             opened = await self._open(asking, body)
         except ProviderError as error:
             return await self._end(relay, error)
+        finally:
+            self._is_asking = False
         if isinstance(opened, Sent):
             failure = read_error(asking.target.upstream.protocol, opened)
             return await self._end(relay, failure)
@@ -199,6 +206,14 @@ class StreamingJob(AnsweringJob):
         assert self._request is not None
         is_long = self._request.is_long or self._received_bytes > MAX_INLINE_CHARACTERS
         return await read_aside(partial(relay.finish, failure), is_long=is_long)
+
+    def pulse(self) -> None:
+        """Send an event that says nothing to a client that waits for what is held back."""
+        link = self._link
+        if not self._is_asking or self._relay is None or link.is_slow or link.is_gone:
+            return
+        if (self._has_started or link.can_write(self._cycle)) and (data := self._relay.pulse()):
+            self._write(data)
 
     def _start_stream(self) -> list[tuple[bytes, bytes]]:
         """Note that the stream begins, and return its headers."""

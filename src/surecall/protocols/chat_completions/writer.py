@@ -122,6 +122,10 @@ class ChatStreamWriter:
         self._calls += 1
         return self._chunk({"tool_calls": [entry]})
 
+    def pulse(self) -> bytes:
+        """Write a chunk that brings nothing."""
+        return self._chunk({})
+
     def end(self, reply: Reply) -> bytes:
         """Close the reply with its finish reason and usage; its text is not written again."""
         finish = _render_finish(reply, wrote_calls=self._calls > 0)

@@ -94,6 +94,10 @@ class GeminiStreamWriter:
         """Write one whole call."""
         return self._event([_render_call(call, self._ids)])
 
+    def pulse(self) -> bytes:
+        """Write a chunk with an empty text: the SDK takes one without any part for a fault."""
+        return self._event([{"text": ""}])
+
     def end(self, reply: Reply) -> bytes:
         """Close the reply with its finish reason and usage; its text is not written again."""
         parts = [sign({"text": ""}, reply.extra.get("thought_signature"))]

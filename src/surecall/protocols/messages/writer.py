@@ -24,6 +24,12 @@ from .blocks import parse_arguments, wire_id
 from .replies import STOP_REASONS
 from .requests import MAX_NAME_CHARS
 
+NOT_STOPPED: Final[Mapping[str, Any]] = {
+    "type": "message_delta",
+    "delta": {"stop_reason": None, "stop_sequence": None},
+    "usage": {"output_tokens": 0},
+}
+"""The event that changes nothing of a message, where no block is open that could take a piece."""
 _ERROR_TYPES: Final = {**ERROR_TYPES, 402: "billing_error", 409: "conflict_error"}
 
 
@@ -177,6 +183,12 @@ class MessagesStreamWriter:
         begun = self._close() + self._start({**block, "input": {}})
         delta = {"type": "input_json_delta", "partial_json": encode_text(block["input"])}
         return begun + self._delta(delta) + self._stop()
+
+    def pulse(self) -> bytes:
+        """Write an empty piece of the open text, or else that the message has not stopped."""
+        if self._open == "text":
+            return self._delta({"type": "text_delta", "text": ""})
+        return render_event(encode_text(NOT_STOPPED), event="message_delta")
 
     def end(self, reply: Reply) -> bytes:
         """Close the reply with its finish reason and usage; its text is not written again."""

@@ -252,6 +252,13 @@ class ResponsesStreamWriter:
         written += self._event(f"{kind}.done", **place, arguments=arguments)
         return written + self._end_item(item)
 
+    def pulse(self) -> bytes:
+        """Write an empty piece of the open text, or else that the response is in progress."""
+        if self._kind == "output_text":
+            place = self._place()
+            return self._event("response.output_text.delta", **place, delta="", logprobs=[])
+        return self._event("response.in_progress", response=self._head)
+
     def end(self, reply: Reply) -> bytes:
         """Close the reply with its finish reason and usage; its text is not written again."""
         written = self._close_item() + self._end_thoughts(reply.extra)
