@@ -354,3 +354,22 @@ async def test_broken_compression_is_a_coded_error(
     with pytest.raises(openai.InternalServerError) as raised:
         await ask_packed(body, encoding, blocks=False, stream=stream)
     assert raised.value.code == code
+
+
+@pytest.mark.parametrize("blocks", [True, False])
+async def test_a_client_hears_something_while_a_call_comes(
+    blocks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Events that say nothing are handed on while a call is held back, and the call is the same."""
+    monkeypatch.setattr("surecall.clients.mediator.PULSE_S", 0.0)
+    asked = {**chat("clean"), "stream": True}
+    async with serve() as (url, _):
+        if blocks:
+            client = surecall.wrap(openai.OpenAI(base_url=url, api_key="k", max_retries=0))
+            chunks = await asyncio.to_thread(lambda: list(client.chat.completions.create(**asked)))
+        else:
+            other = surecall.wrap(openai.AsyncOpenAI(base_url=url, api_key="k", max_retries=0))
+            chunks = [chunk async for chunk in await other.chat.completions.create(**asked)]
+    deltas = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
+    assert any(not delta.model_dump(exclude_none=True) for delta in deltas[:-1])
+    assert fold(iter(chunks)) == RIGHT

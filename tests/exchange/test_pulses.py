@@ -78,8 +78,19 @@ def assert_same(heard: Heard, plain: Heard) -> None:
     if heard.client == "responses":
         numbers = [item["sequence_number"] for item in heard.documents()]
         assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+        assert_snapshots(heard.documents())
     if heard.client == "messages":
         assert_in_blocks(heard.documents())
+
+
+def assert_snapshots(events: list[dict[str, Any]]) -> None:
+    """Every event that has the response has all items so far: some clients go on from there."""
+    items: dict[int, Any] = {}
+    for event in events:
+        if event["type"] in ("response.output_item.added", "response.output_item.done"):
+            items[event["output_index"]] = event["item"]
+        elif event["type"] == "response.in_progress":
+            assert event["response"].get("output", []) == [items[at] for at in sorted(items)]
 
 
 def assert_in_blocks(events: list[dict[str, Any]]) -> None:
@@ -98,9 +109,7 @@ def assert_in_blocks(events: list[dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize(("client", "upstream"), PAIRS)
 @pytest.mark.parametrize("text", ["", "I save it."])
-def test_a_client_hears_something_while_a_call_comes(
-    text: str, client: str, upstream: str
-) -> None:
+def test_a_client_hears_something_while_a_call_comes(text: str, client: str, upstream: str) -> None:
     """Behind every piece of a call at most one look passes in silence; the reply is the same."""
     chunks = slow_stream(upstream, WRITTEN, text=text)
     heard = Heard(client, upstream)

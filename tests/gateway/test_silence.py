@@ -37,11 +37,13 @@ async def read_chat(url: str, got: Client) -> None:
     """Read a stream of chat completions with the helper that joins it."""
     tools: Any = [{"type": "function", "function": {**_SAVE, "parameters": SAVE}}]
     asked: Any = {"model": "m", "messages": [{"role": "user", "content": "Go"}], "tools": tools}
-    async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0) as client:
-        async with client.chat.completions.stream(**asked) as stream:
-            async for event in stream:
-                got.events += event.type == "chunk"
-            made = await stream.get_final_completion()
+    async with (
+        openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0) as client,
+        client.chat.completions.stream(**asked) as stream,
+    ):
+        async for event in stream:
+            got.events += event.type == "chunk"
+        made = await stream.get_final_completion()
     message = made.choices[0].message
     got.text = message.content or ""
     calls: Any = message.tool_calls or []
@@ -51,11 +53,13 @@ async def read_chat(url: str, got: Client) -> None:
 async def read_responses(url: str, got: Client) -> None:
     """Read a stream of responses with the helper that joins it."""
     tools: Any = [{"type": "function", **_SAVE, "parameters": SAVE, "strict": False}]
-    async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0) as client:
-        async with client.responses.stream(model="m", input="Go", tools=tools) as stream:
-            async for _ in stream:
-                got.events += 1
-            made = await stream.get_final_response()
+    async with (
+        openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0) as client,
+        client.responses.stream(model="m", input="Go", tools=tools) as stream,
+    ):
+        async for _ in stream:
+            got.events += 1
+        made = await stream.get_final_response()
     calls = [item for item in made.output if item.type == "function_call"]
     got.calls = [(call.name, json.loads(call.arguments)) for call in calls]
     got.text = made.output_text
@@ -65,11 +69,13 @@ async def read_messages(url: str, got: Client) -> None:
     """Read a stream of messages with the helper that joins it."""
     tools: Any = [{**_SAVE, "input_schema": SAVE}]
     asked: Any = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Go"}]}
-    async with anthropic.AsyncAnthropic(base_url=url, api_key=KEY, max_retries=0) as client:
-        async with client.messages.stream(**asked, tools=tools) as stream:
-            async for _ in stream:
-                got.events += 1
-            made = await stream.get_final_message()
+    async with (
+        anthropic.AsyncAnthropic(base_url=url, api_key=KEY, max_retries=0) as client,
+        client.messages.stream(**asked, tools=tools) as stream,
+    ):
+        async for _ in stream:
+            got.events += 1
+        made = await stream.get_final_message()
     assert made.stop_reason == "tool_use"
     assert [part.type for part in made.content] in (["tool_use"], ["text", "tool_use"])
     got.calls = [(part.name, part.input) for part in made.content if part.type == "tool_use"]

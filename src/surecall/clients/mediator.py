@@ -75,6 +75,7 @@ class _Exchange:
         self._refused: tuple[Any, Sent] | None = None
         """The first response that is an error, and what it says."""
         self._failure: tuple[SurecallError, Exception] | None = None
+        self._looked_s = monotonic()
         sent = http.headers
         self._scope = next((sent[name] for name in _KEYS if name in sent), "")
 
@@ -200,16 +201,11 @@ class _Exchange:
 
     async def _relay(self, relay: StreamRelay) -> AsyncIterator[bytes | Ending]:
         """Yield what goes to the client, and at last how it ends."""
-        due_s = monotonic() + PULSE_S
         while True:
             failure: SurecallError | None = None
             try:
                 async for piece in self._library.iterate(self._last):
-                    data = relay.feed(piece)
-                    if monotonic() >= due_s:
-                        due_s = monotonic() + PULSE_S
-                        data += relay.pulse()
-                    if data:
+                    if data := self._feed(relay, piece):
                         yield data
                     if relay.done:
                         break
@@ -235,6 +231,14 @@ class _Exchange:
             if ending.ask is None:
                 yield ending
                 return
+
+    def _feed(self, relay: StreamRelay, piece: bytes) -> bytes:
+        """Pass a piece on; from time to time the client hears something all the same."""
+        data, now_s = relay.feed(piece), monotonic()
+        if now_s - self._looked_s >= PULSE_S:
+            self._looked_s = now_s
+            data += relay.pulse()
+        return data
 
     async def _answer_error(self, sent: Sent) -> Any:
         """Answer with the error that came in the place of a stream, or the call it holds."""

@@ -320,7 +320,7 @@ def _patch_responses(document: dict[str, Any], plan: _Plan) -> Patched:
     patched += [_responses_call({}, call) for call in calls if call is not None]
     before, has_calls = document.get("status"), bool(plan.own)
     receipts = _note_finish(before, "completed", "/status", has_calls=has_calls)
-    ended = {"output": patched, "status": "completed"}
+    ended: dict[str, Any] = {"output": patched, "status": "completed"}
     if "incomplete_details" in document:
         ended["incomplete_details"] = None
     return Patched({**document, **ended}, receipts)

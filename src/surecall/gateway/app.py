@@ -213,7 +213,8 @@ class Gateway(Core):
         while True:
             await asyncio.sleep(self.pulse_s)
             for job in list(self.live):
-                job.pulse()
+                if isinstance(job, Job):
+                    job.pulse()
 
     # requests
 

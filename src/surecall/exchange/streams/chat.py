@@ -393,11 +393,12 @@ class ChatWire(Wire):
         choice = {"index": self._choice or 0, "delta": {key: text}, "finish_reason": None}
         return event_of({**head, "choices": [choice]})
 
-    def pulse(self, held: bytes) -> bytes:
+    def pulse(self, held: bytes, passed: Sequence[bytes]) -> bytes:
         """Return a chunk that brings nothing."""
         fields = fields_or_none(held)
         head = {key: fields[key] for key in _HEAD if key in fields}
-        choice = {"index": self._choice or 0, "delta": {}, "finish_reason": None}
+        index = self._choice or 0
+        choice: dict[str, Any] = {"index": index, "delta": {}, "finish_reason": None}
         return event_of({"object": "chat.completion.chunk", **head, "choices": [choice]})
 
     def rewrite(

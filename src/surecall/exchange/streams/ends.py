@@ -25,28 +25,28 @@ _NO_ECHO: Final = b'"reasoning_tokens'
 class KeptEvents:
     """Events besides text that were passed on, for the whole reader of the format."""
 
-    __slots__ = ("_bytes", "_events")
+    __slots__ = ("_bytes", "events")
 
     def __init__(self) -> None:
-        self._events: list[bytes] = []
+        self.events: list[bytes] = []
         self._bytes = 0
 
     def add(self, event: bytes) -> None:
         """Keep an event, as long as these are not too many."""
         if self._bytes + len(event) <= _MAX_KEPT_BYTES:
-            self._events.append(event)
+            self.events.append(event)
             self._bytes += len(event)
 
     def fold(self, protocol: WireProtocol, headers: Mapping[str, str], data: bytes) -> Reply:
         """Read them and the end with the whole reader of the format; most of the text is out."""
         folder = protocol.open_stream(headers)
-        folder.feed(b"".join(self._events))
+        folder.feed(b"".join(self.events))
         folder.feed(data)
         return protocol.parse_message(folder.close())
 
     def may_echo(self, held: Sequence[bytes]) -> bool:
         """Tell whether they, or events that are held, may have what a client has to send back."""
-        written = b"".join((*self._events, *held)).replace(_NO_ECHO, b"")
+        written = b"".join((*self.events, *held)).replace(_NO_ECHO, b"")
         return any(mark in written for mark in _ECHO_MARKS)
 
 

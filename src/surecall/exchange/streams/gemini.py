@@ -218,7 +218,7 @@ class GeminiWire(Wire):
         thought = chunk({"text": split.thought, "thought": True})
         return EventParts(thought, chunk({"text": split.text}), rest)
 
-    def pulse(self, held: bytes) -> bytes:
+    def pulse(self, held: bytes, passed: Sequence[bytes]) -> bytes:
         """Return a chunk with an empty text: the SDK takes one without any part for a fault."""
         fields = fields_or_none(held)
         head = {key: fields[key] for key in _HEAD if key in fields}

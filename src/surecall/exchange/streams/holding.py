@@ -221,7 +221,7 @@ class Holding(Side):
         is_held = self._is_holding or (bool(self._waiting) and self.early is None)
         if not is_held or self._error is not None:
             return b""
-        data = self._wire.pulse(next(self._held_events(), b""))
+        data = self._wire.pulse(next(self._held_events(), b""), self._kept.events)
         if data:
             data = self.shift(data)
             self.pulses += 1

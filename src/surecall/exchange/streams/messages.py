@@ -216,7 +216,7 @@ class MessagesWire(Wire):
             return CALL
         return PASS
 
-    def pulse(self, held: bytes) -> bytes:
+    def pulse(self, held: bytes, passed: Sequence[bytes]) -> bytes:
         """Return an empty piece of the open text, or else that the message has not stopped."""
         fields = fields_or_none(held)
         if not self._has_begun or fields.get("type") == "message_start":

@@ -31,8 +31,8 @@ from .passing import Passing
 from .sides import Found, Side
 from .translating import Translating
 
-PULSE_S: Final = 2.5
-"""How long to wait between two looks at a stream whose client may hear nothing for twice as long."""
+PULSE_S: Final = 2.0
+"""How long to wait between two looks at a stream; its client hears nothing for twice as long."""
 _BODY_STARTS: Final = b'{["<'
 _MARK: Final = b"\xef\xbb\xbf"
 _MAX_BLANK_BYTES: Final = 64 * 1024

@@ -34,6 +34,7 @@ from .wire import (
 )
 
 _CALLS: Final = frozenset({CALL_TYPE, "custom_tool_call"})
+_ITEM: Final = b"response.output_item."
 _CUSTOM: Final = "response.custom_tool_call_input."
 _THOUGHTS: Final = ("response.reasoning", "response.refusal")
 
@@ -312,18 +313,21 @@ class ResponsesWire(Wire):
         written = _write_event("error", number + 1, failed)
         return written + _write_event("response.failed", number + 2, {"response": response})
 
-    def pulse(self, held: bytes) -> bytes:
-        """Return an empty piece of the open text, or else that the response is in progress."""
+    def pulse(self, held: bytes, passed: Sequence[bytes]) -> bytes:
+        """Return an empty piece of the open text, or else the response as it is now."""
         fields = fields_or_none(held)
-        kind = fields.get("type")
+        kind, number = fields.get("type"), fields.get("sequence_number")
         begun = as_fields(value_of(self._begun))
         if not begun or kind == "response.created":
             return b""
-        number = {key: fields[key] for key in ("sequence_number",) if key in fields}
         if kind == "response.output_text.delta":
             return event_of({**fields, "delta": ""}, kind)
-        kind = "response.in_progress"
-        return event_of({"type": kind, **number, "response": begun}, kind)
+        items = _items_in(passed, number)
+        shown: dict[str, Any] = {} if number is None else {"sequence_number": number}
+        if any(item is None for item in items.values()):  # which the client has in pieces only
+            return event_of({"type": "keepalive", **shown}, "keepalive")
+        shown["response"] = {**begun, "output": [items[place] for place in sorted(items)]}
+        return event_of({"type": "response.in_progress", **shown}, "response.in_progress")
 
     def shift(self, data: bytes, count: int) -> bytes:
         """Return events with their numbers raised."""
@@ -349,6 +353,19 @@ class ResponsesWire(Wire):
     ) -> bytes:
         """Return the held events with these calls before the end, all of them numbered anew."""
         return ResponsesRewriting(held, calls, text, self.tools, note).write()
+
+
+def _items_in(passed: Sequence[bytes], number: Any) -> dict[int, dict[str, Any] | None]:
+    """Return the items before the event of a number, by their places; nothing for open ones."""
+    items: dict[int, dict[str, Any] | None] = {}
+    for event in passed:
+        fields = fields_or_none(read_event(event)[0]) if _ITEM in event else {}
+        place, own = fields.get("output_index"), fields.get("sequence_number")
+        is_before = type(own) is not int or type(number) is not int or own < number
+        if type(place) is int and is_before:
+            is_done = fields.get("type") == "response.output_item.done"
+            items[place] = as_fields(fields.get("item")) if is_done else None
+    return items
 
 
 def _write_event(kind: str, number: int, fields: dict[str, Any]) -> bytes:

@@ -33,7 +33,7 @@ class Side(ABC):
     is_tagged = False
     """Whether reasoning in tags began that only another side can pass on as reasoning."""
 
-    pulses = 0
+    pulses: int = 0
     """How many events without content were sent among those of the endpoint."""
 
     @property

@@ -252,11 +252,12 @@ class Wire(ABC):
         return parse_error_object(value, 200, self._headers, fallback=Code.STREAM_ERROR)
 
     @abstractmethod
-    def pulse(self, held: bytes) -> bytes:
+    def pulse(self, held: bytes, passed: Sequence[bytes]) -> bytes:
         """Return an event that says nothing, and that the SDKs of the format hand on.
 
         Args:
             held: The data of the first event that is held back, which it comes before.
+            passed: The events besides text that came before, some of which may be held as well.
         """
 
     def shift(self, data: bytes, count: int) -> bytes:

@@ -92,9 +92,6 @@ class ClientJob(ABC):
     def _describe_left(self) -> RequestRecord:
         """Return the record of a request whose client has left."""
 
-    def pulse(self) -> None:
-        """Let a client hear something that waits for what is held back, if there is such a one."""
-
     async def run(self) -> None:
         """Serve the request; whatever happens, the client gets an answer and a record is left."""
         core = self._core

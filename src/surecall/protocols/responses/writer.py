@@ -253,11 +253,12 @@ class ResponsesStreamWriter:
         return written + self._end_item(item)
 
     def pulse(self) -> bytes:
-        """Write an empty piece of the open text, or else that the response is in progress."""
-        if self._kind == "output_text":
-            place = self._place()
-            return self._event("response.output_text.delta", **place, delta="", logprobs=[])
-        return self._event("response.in_progress", response=self._head)
+        """Write an empty piece of the open item, or else the response as it is now."""
+        if self._kind is not None:
+            more: dict[str, Any] = {"logprobs": []} if self._kind == "output_text" else {}
+            return self._event(f"response.{self._kind}.delta", **self._place(), delta="", **more)
+        response = {**self._head, "output": self._output}
+        return self._event("response.in_progress", response=response)
 
     def end(self, reply: Reply) -> bytes:
         """Close the reply with its finish reason and usage; its text is not written again."""
