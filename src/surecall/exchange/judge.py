@@ -36,8 +36,8 @@ from surecall.records import (
     Receipt,
     Reply,
     ToolCall,
-    clip,
 )
+from surecall.redaction import excerpt
 from surecall.tools.feedback import explain_arguments_unread, explain_not_allowed
 
 from .clean import read_clean
@@ -470,7 +470,7 @@ class Judge:
         if broken is not None:
             defects = verdict.defects
             defects = defects if broken in defects else (*defects, broken)
-            snippet = clip(reading.content, SNIPPET)
+            snippet = excerpt(reading.content, SNIPPET)
             error = ParseError(asked.mode, broken.code, snippet)
             lacks_call = broken.code == Code.NO_TOOL_CALLS
             return replace(

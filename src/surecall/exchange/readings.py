@@ -8,7 +8,8 @@ from surecall.errors import JSONTextError
 from surecall.jsontext import decode
 from surecall.narrow import as_fields, as_list
 from surecall.protocols import RawReply
-from surecall.records import ErrorDetail, Reading, Receipt, Reply, clip
+from surecall.records import ErrorDetail, Reading, Receipt, Reply
+from surecall.redaction import excerpt
 
 from .documents import is_from_text, is_function
 from .policy import ParseError
@@ -26,7 +27,7 @@ def describe_error(asked: Asked, first: ErrorDetail, reply: Reply, reading: Read
     if is_from_text(reading) and reply.content != reading.content:
         shown = reply.content  # with the call in it, as whole replies have it
     text = shown if isinstance(shown, str) else str(shown)
-    return ParseError(asked.mode, first.code, clip(text, SNIPPET))
+    return ParseError(asked.mode, first.code, excerpt(text, SNIPPET))
 
 
 def is_likely_text(reading: Reading, reply: Reply) -> bool:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from surecall.errors import Code, ProviderStatusError, RequestError
 from surecall.exchange import STEPS, StepName
-from surecall.redaction import Secret
+from surecall.redaction import Secret, excerpt
 from surecall.transport.admission import LOOPBACK_NAMES, Refusal, check_admission, list_hosts
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
@@ -205,7 +205,7 @@ def _read_wishes(text: bytes) -> Wishes:
         elif word:
             raise RequestError(
                 Code.INVALID_REQUEST,
-                f"The header x-surecall has the word {word[:40]!r}.",
+                f"The header x-surecall has the word {excerpt(word, 40)!r}.",
                 hint=f"It may have: off, receipts, {', '.join(steps)}.",
             )
     return Wishes(off, receipts, frozenset(without))

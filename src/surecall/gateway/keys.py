@@ -14,6 +14,7 @@ from surecall.errors import Code, JSONTextError, ProviderStatusError
 from surecall.jsontext import decode_noting
 from surecall.narrow import as_list
 from surecall.profiles import matches_glob
+from surecall.redaction import excerpt
 
 from .budgets import Budgets
 from .gates import overloaded
@@ -99,7 +100,7 @@ class Caller:
             raise forbidden("The request names no model, and the key is for some models only.")
         for name in names:
             if not self.may_ask(name):
-                raise forbidden(f"The key may not ask for {name[:80]!r}.")
+                raise forbidden(f"The key may not ask for {excerpt(name, 80)!r}.")
 
     def now(self) -> float:
         """Return the time for `begin` and `charge`."""

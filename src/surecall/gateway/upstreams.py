@@ -25,7 +25,7 @@ from surecall.errors import (
 from surecall.exchange import Route
 from surecall.profiles import embedded_name, find_weights, is_weights_path, matches_glob
 from surecall.protocols import WireProtocol, find_protocol
-from surecall.redaction import Secret
+from surecall.redaction import Secret, excerpt
 from surecall.transport.urls import join_url
 
 from .gates import Gate
@@ -304,7 +304,7 @@ def unknown_model(model: str) -> ProviderStatusError:
     """Return the refusal of a name that leads nowhere."""
     return ProviderStatusError(
         Code.NOT_FOUND,
-        f"No upstream serves the model {model[:80]!r}.",
+        f"No upstream serves the model {excerpt(model, 80)!r}.",
         hint="GET /v1/models lists the names that lead somewhere.",
         status=404,
     )

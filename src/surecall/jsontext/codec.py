@@ -260,11 +260,15 @@ def _load_carefully(
         depth = source.find_depth(error.pos)
         if depth is None and not explains:
             raise NotJSONError from None
-        raise depth or source.explain_malformed(error.msg, error.pos) from None
+        problem = depth or source.explain_malformed(error.msg, error.pos)
     except _NumberError as error:
-        raise error.explain(source, error.literal) from None
+        problem = error.explain(source, error.literal)
     except RecursionError:
-        raise source.explain_depth() from None
+        problem = source.explain_depth()
+    else:
+        problem = None
+    if problem is not None:  # raised here, it does not hold what was caught, which has the text
+        raise problem
     if _nests_too_deep(value):
         raise source.explain_depth()
     try:
@@ -295,10 +299,12 @@ def _make_source(data: bytes | str) -> Source:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        message = f"byte {error.start} (0x{data[error.start]:02X}) is not valid UTF-8."
-        hint = "JSON text must be encoded as UTF-8."
-        raise JSONTextError(Code.INVALID_UTF8, message, position=error.start, hint=hint) from None
-    return Source(text.removeprefix(_MARK), "byte", text.startswith(_MARK))
+        position = error.start
+    else:
+        return Source(text.removeprefix(_MARK), "byte", text.startswith(_MARK))
+    message = f"byte {position} (0x{data[position]:02X}) is not valid UTF-8."
+    hint = "JSON text must be encoded as UTF-8."
+    raise JSONTextError(Code.INVALID_UTF8, message, position=position, hint=hint)
 
 
 def _refuse_oversize(data: bytes | str, max_bytes: int) -> None:

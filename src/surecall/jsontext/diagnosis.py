@@ -9,6 +9,7 @@ import msgspec
 
 from surecall.errors import Code, JSONTextError
 from surecall.limits import MAX_JSON_DEPTH
+from surecall.redaction import excerpt
 
 from .pointer import render_pointer
 from .text import find_lone_surrogate
@@ -129,11 +130,7 @@ class Source(msgspec.Struct, frozen=True):
         return len(self.text[:index].encode("utf-8")) + 3 * self.had_mark
 
     def _snippet(self, index: int) -> str:
-        start = max(0, index - _SNIPPET_CHARACTERS)
-        end = index + _SNIPPET_CHARACTERS
-        before = "…" if start else ""
-        after = "…" if end < len(self.text) else ""
-        return repr(before + self.text[start:end] + after)
+        return repr(excerpt(self.text, 2 * _SNIPPET_CHARACTERS, at=index))
 
     def _describe(self, message: str, index: int) -> str:
         mark = self.text[index : index + 1]

@@ -347,11 +347,13 @@ class PromptRunner:
         shown = None if on_delta is None else DeltaMask(on_delta)
         async with self.transport.stream(wire) as stream:
             folder = self.protocol.open_stream(stream.headers, skip_bad_events=self.skip_bad_events)
+            is_cut = True
             try:
                 raw = await fold_stream(stream, folder, None if shown is None else shown.feed)
+                is_cut = False
             finally:
                 if shown is not None:
-                    shown.close()
+                    shown.close(is_cut=is_cut)
             return raw, stream.headers, stream.attempts
 
 

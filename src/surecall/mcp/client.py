@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from surecall.errors import Code, ConfigError, ToolDefinitionError, ToolServerError, did_you_mean
 from surecall.limits import MAX_SERVER_TOOLS, TOOL_SERVER_CONNECT_S, TOOL_SERVER_TIMEOUT_S
-from surecall.records import Envelope, ToolSpec, clip
-from surecall.redaction import mask_known, open_log
+from surecall.records import Envelope, ToolSpec
+from surecall.redaction import excerpt, mask_known, open_log
 from surecall.tools import ApprovalRule, Tool, ToolFailed
 
 from . import wording
@@ -175,7 +175,7 @@ class McpTools:
             )
 
     def _unlisted(self, reason: str) -> ToolServerError:
-        reason = clip(reason, _MAX_SAID).rstrip(".")
+        reason = excerpt(reason, _MAX_SAID).rstrip(".")
         return ToolServerError(
             Code.TOOL_SERVER_UNREACHABLE,
             f"The server {self.name!r} did not list its tools: {reason}.",
@@ -264,7 +264,7 @@ class McpTools:
             message, hint = wording.explain_lost(self.name), wording.hint_after_loss(spec.effect)
             raise ToolFailed(Code.TOOL_SERVER_LOST, message, hint) from None
         except ServerRefusal as error:
-            raise self._failure(spec, {"message": clip(error.message, _MAX_SAID)}) from None
+            raise self._failure(spec, {"message": excerpt(error.message, _MAX_SAID)}) from None
         if answer.get("isError") is True:
             raise self._failure(spec, read_data(answer))
         # An envelope of our own: an answer that looks like one is not taken for one.

@@ -19,8 +19,7 @@ from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, ToolServerError, invalid_config
 from surecall.limits import MAX_BODY_BYTES
-from surecall.records import clip
-from surecall.redaction import MASK, Secret, open_log, redact, secrets_in_headers
+from surecall.redaction import MASK, Secret, excerpt, open_log, redact, secrets_in_headers
 from surecall.transport import check_headers
 
 _log = open_log("surecall.mcp")
@@ -47,7 +46,7 @@ class Address(Struct, frozen=True):
 
     def __str__(self) -> str:
         text = _mask_user(self.url) if self.url else shlex.join(_mask_values(self.command))
-        return clip(redact(text), _MAX_ADDRESS_CHARACTERS)
+        return excerpt(redact(text), _MAX_ADDRESS_CHARACTERS)
 
     def find_secrets(self) -> list[Secret]:
         """Return what is secret in headers, variables and URL; hold it while they are used."""
@@ -354,11 +353,12 @@ class Connection:
         await self.aclose()
         log.seek(0, os.SEEK_END)
         log.seek(max(log.tell() - _MAX_LOG_CHARACTERS * _MAX_UTF8_BYTES, 0))
-        said = log.read().decode("utf-8", "replace")[-_MAX_LOG_CHARACTERS:].strip()
+        written = log.read().decode("utf-8", "replace").rstrip()
+        said = excerpt(written, 2 * _MAX_LOG_CHARACTERS, at=len(written)).strip()
         reason = _describe(error) if in_time else f"no answer within {timeout_s:g} s"
         message = f"The MCP server {self._address} cannot be used: {self._add_status(reason)}."
         if said:
-            message += f" It wrote: {redact(said)}"
+            message += f" It wrote: {said}"
         return ToolServerError(Code.TOOL_SERVER_UNREACHABLE, message, hint=self._advise())
 
     def _advise(self) -> str:
@@ -388,7 +388,7 @@ def _describe(error: BaseException | None) -> str:
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     if error is None:
         return "it ended at once"
-    return clip(str(error) or type(error).__name__, _MAX_LOG_CHARACTERS).rstrip(".")
+    return excerpt(str(error) or type(error).__name__, _MAX_LOG_CHARACTERS).rstrip(".")
 
 
 def load_sdk() -> None:

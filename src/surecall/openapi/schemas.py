@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from surecall.errors import Code, JSONTextError, ToolDefinitionError
 from surecall.jsontext import resolve_pointer
 from surecall.narrow import as_fields, as_list
+from surecall.redaction import excerpt
 
 _DROPPED: Final = frozenset(
     {"discriminator", "example", "externalDocs", "nullable", "readOnly", "writeOnly", "xml"}
@@ -24,7 +25,7 @@ def follow(document: Mapping[str, Any], part: Any) -> dict[str, Any]:
     found = as_fields(part)
     while isinstance(place := found.get("$ref"), str):
         if place in seen:
-            raise _unusable(f"the reference {place!r:.200} leads back to itself.")
+            raise _unusable(f"the reference {excerpt(place)!r} leads back to itself.")
         seen.add(place)
         found = as_fields(_look_up(document, place))
     return found
@@ -34,7 +35,7 @@ def _look_up(document: Mapping[str, Any], place: str) -> Any:
     if not place.startswith("#/"):
         raise ToolDefinitionError(
             Code.REMOTE_REF_REFUSED,
-            f"the reference {place!r:.200} leads out of the document.",
+            f"the reference {excerpt(place)!r} leads out of the document.",
             hint="Put what it refers to into the document.",
         )
     # A reference is a URL, so that what a name has of `%` and spaces may be encoded.
@@ -43,7 +44,7 @@ def _look_up(document: Mapping[str, Any], place: str) -> Any:
             return resolve_pointer(document, pointer)
         except JSONTextError:
             continue
-    raise _unusable(f"the reference {place!r:.200} leads nowhere.")
+    raise _unusable(f"the reference {excerpt(place)!r} leads nowhere.")
 
 
 def _unusable(message: str) -> ToolDefinitionError:

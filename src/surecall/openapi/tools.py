@@ -27,7 +27,7 @@ from surecall.limits import (
 )
 from surecall.narrow import as_fields
 from surecall.records import Effect, Envelope
-from surecall.redaction import Secret, mask_known, open_log, secrets_in_headers
+from surecall.redaction import Secret, excerpt, mask_known, open_log, secrets_in_headers
 from surecall.schema import compile_foreign
 from surecall.tools import ApprovalRule, Tool, ToolFailed
 from surecall.transport import WireLimits, check_headers, split_base_url
@@ -160,7 +160,7 @@ def _compile(operation: Operation) -> Operation:
 def _name_tools(prefix: str, operations: list[Operation]) -> dict[str, Operation]:
     if _NOT_IN_NAMES.search(prefix):
         raise invalid_config(
-            f"prefix is {prefix!r:.80}, which names of tools cannot begin with.",
+            f"prefix is {excerpt(prefix, 80)!r}, which names of tools cannot begin with.",
             "Use letters, digits, `_` and `-`.",
         )
     plain = {f"{prefix}{item.id}" for item in operations if _fits(prefix, item.id)}

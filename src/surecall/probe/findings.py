@@ -7,8 +7,8 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from surecall.records import ErrorDetail, clip
-from surecall.redaction import redact
+from surecall.records import ErrorDetail
+from surecall.redaction import excerpt, redact
 
 Verdict = Literal["yes", "no", "inconclusive"]
 """What a question to a provider found."""
@@ -111,7 +111,7 @@ def unclear(evidence: str, code: str | None = None) -> Finding:
 
 def quote(text: str | None) -> str:
     """Quote the start of what a model or provider said, without secrets."""
-    return repr(clip(redact((text or "").strip()), _MAX_QUOTED_CHARS))
+    return repr(excerpt(redact((text or "").strip()), _MAX_QUOTED_CHARS))
 
 
 def date_text(seconds: float) -> str:

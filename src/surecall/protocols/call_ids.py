@@ -69,7 +69,7 @@ class CallIds:
             digest = canonical_hash([self._seed, call.name, call.arguments])
         except JSONTextError:
             digest = canonical_hash([self._seed, str(call.name)])
-        return f"{self._prefix}{digest[:_DIGEST_CHARS]}"
+        return self._prefix + digest[:_DIGEST_CHARS]
 
 
 def pair_calls(messages: Iterable[Message], ids: CallIds | None = None) -> tuple[Message, ...]:

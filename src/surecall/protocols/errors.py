@@ -17,8 +17,7 @@ from surecall.errors import (
 )
 from surecall.jsontext import decode
 from surecall.narrow import as_fields, as_list
-from surecall.records import clip
-from surecall.redaction import redact_start
+from surecall.redaction import excerpt, redact_start
 
 _MAX_MESSAGE_CHARS: Final = 400
 _MAX_BODY_CHARS: Final = 2000
@@ -144,8 +143,8 @@ def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Provide
 
 def _start_of(body: bytes) -> str:
     """Return as much of a body as may hold a reply that is rescued from it, and say what is cut."""
-    kept = len(body[:_MAX_KEPT_BYTES].decode("utf-8", "replace"))
-    return clip(body.decode("utf-8", "replace"), kept)
+    kept = body[:_MAX_KEPT_BYTES]
+    return excerpt(body, len(kept.decode("utf-8", "replace")))
 
 
 def check_body(
@@ -185,7 +184,7 @@ def parse_error_object(
     text = _message(value, error)
     kinds = _kinds(value, error)
     code = _classify(status, kinds, text, fallback)
-    shown = clip(text, _MAX_MESSAGE_CHARS) if text else ""
+    shown = excerpt(text, _MAX_MESSAGE_CHARS) if text else ""
     return _status_error(
         code,
         status,
@@ -330,7 +329,7 @@ def _kinds(value: Any, error: Any) -> tuple[str, ...]:
             if isinstance(kind, int) and not isinstance(kind, bool) and abs(kind) < 10**9:
                 found.append(str(kind))
             elif isinstance(kind, str) and kind not in {"", "error"}:
-                found.append(redact_start(kind, 80))
+                found.append(excerpt(kind, 80))
     return tuple(dict.fromkeys(found))
 
 
@@ -342,7 +341,7 @@ def _status_among(kinds: tuple[str, ...]) -> int | None:
 def _request_id(headers: Mapping[str, str], value: Any) -> str | None:
     found = headers.get("x-request-id") or headers.get("request-id")
     found = found or _text(as_fields(value).get("request_id"))
-    return redact_start(found, 200) if found else None
+    return excerpt(found, 200) if found else None
 
 
 def _is_page(headers: Mapping[str, str], body: bytes) -> bool:
@@ -353,7 +352,8 @@ def _is_page(headers: Mapping[str, str], body: bytes) -> bool:
 
 
 def _title(body: bytes) -> str:
-    page = body[:_MAX_PAGE_BYTES].decode("utf-8", "replace")
+    body = body[:_MAX_PAGE_BYTES]
+    page = body.decode("utf-8", "replace")
     lowered = page.lower()
     if len(lowered) != len(page):  # a few code points change length when lowered
         lowered = page
@@ -364,4 +364,4 @@ def _title(body: bytes) -> str:
         return ""
     words = unescape(page[start:end]).split()
     title = "".join(char for char in " ".join(words) if char.isprintable())
-    return clip(title, _MAX_TITLE_CHARS)
+    return excerpt(title, _MAX_TITLE_CHARS)

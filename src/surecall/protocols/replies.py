@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from surecall.errors import Code, JSONTextError, ProviderReplyError
 from surecall.jsontext import decode, decode_noting
 from surecall.narrow import as_fields, count_or_none, text_or_none
-from surecall.records import Defect, RawCall, Reply, Usage, clip
-from surecall.redaction import StreamMask, mask_known
+from surecall.records import Defect, RawCall, Reply, Usage
+from surecall.redaction import StreamMask, excerpt, mask_known
 
 from .base import RawReply, StreamDelta
 from .errors import check_body
@@ -90,7 +90,7 @@ def repeated_keys(text: bytes | str, inside: re.Pattern[str], place: str) -> tup
     """
     for pointer in decode_noting(text, surrogates="replace").duplicates:
         if inside.search(pointer):
-            note = f"A key inside arguments has differing values: {clip(pointer)}"
+            note = f"A key inside arguments has differing values: {excerpt(pointer)}"
             return (Defect(Code.DUPLICATE_KEY, note, place),)
     return ()
 
@@ -121,7 +121,7 @@ def check_role(role: Any, expected: str = "assistant") -> None:
     """
     if role in (None, "", expected):
         return
-    shown = repr(clip(role, 40)) if isinstance(role, str) else f"of type {type(role).__name__}"
+    shown = repr(excerpt(role, 40)) if isinstance(role, str) else f"of type {type(role).__name__}"
     message = f"The message in the provider's answer has the role {shown}, not {expected!r}."
     raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message)
 
@@ -164,7 +164,7 @@ def finish_word(value: Any) -> str | None:
     """Return a finish reason as text; what is not text is a reason that nobody knows."""
     if value is None or value == "" or isinstance(value, str):
         return value or None
-    return clip(f"{_NOT_TEXT}{value!r}", 40)
+    return excerpt(f"{_NOT_TEXT}{value!r}", 40)
 
 
 def make_raw(
@@ -258,7 +258,7 @@ def count_detail(counts: Mapping[str, Any], group: str, name: str) -> int | None
 
 def start_of(body: bytes) -> str:
     """Return the beginning of a body, to show what arrived."""
-    return clip(body[:_MAX_LOOKED_AT_BYTES].decode("utf-8", "replace"), MAX_SNIPPET)
+    return excerpt(body[:_MAX_LOOKED_AT_BYTES], MAX_SNIPPET)
 
 
 _DEFECT: Final = Defect(Code.SECRET_REDACTED, "A key was in the reply and was taken out.")
@@ -287,8 +287,8 @@ class DeltaMask:
             same = text == delta.text and extra is delta.extra
             self._on_delta(delta if same else replace(delta, text=text, extra=extra))
 
-    def close(self) -> None:
-        """Pass on what was held back."""
+    def close(self, *, is_cut: bool = False) -> None:
+        """Pass on what was held back, but for what may be part of a secret where text was cut."""
         for kind, mask in self._masks.items():
-            if text := mask.close():
+            if text := mask.close(is_cut=is_cut):
                 self._on_delta(StreamDelta("text" if kind == "text" else "reasoning", text))

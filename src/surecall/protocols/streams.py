@@ -20,7 +20,8 @@ from surecall.errors import (
 )
 from surecall.jsontext import SSEEvent, SSEReader, TextBuffer, decode, encode_text, mend_surrogates
 from surecall.narrow import as_fields, as_list
-from surecall.records import Defect, clip
+from surecall.records import Defect
+from surecall.redaction import excerpt
 
 from .base import RawReply, StreamDelta
 from .errors import check_body, parse_error_object
@@ -307,7 +308,7 @@ class EventFolder(ABC):
             self._skipped += 1
             return
         message = f"Event {self._events} of the stream cannot be read: {why}"
-        snippet = clip(mend_surrogates(data), MAX_SNIPPET)
+        snippet = excerpt(mend_surrogates(data), MAX_SNIPPET)
         raise refuse_reply(Code.UPSTREAM_BAD_EVENT, message, snippet)
 
     def _refuse_order(self, why: str) -> ProviderError:
@@ -327,11 +328,11 @@ class EventFolder(ABC):
         state = f"{self._events} events and {self._partial.calls_count} begun calls"
         message = f"The stream ended without {self.end_is} after {state}."
         start = self._head.decode("utf-8", "replace") if not self._events else ""
-        body = self._text_so_far() or clip(start, MAX_SNIPPET)
+        body = self._text_so_far() or excerpt(start, MAX_SNIPPET)
         return refuse_reply(Code.STREAM_TRUNCATED, message, body)
 
     def _text_so_far(self) -> str:
-        return clip(self._partial.text, _MAX_PARTIAL_CHARS)
+        return excerpt(self._partial.text, _MAX_PARTIAL_CHARS)
 
     def _skipped_defects(self) -> tuple[Defect, ...]:
         if not self._skipped:

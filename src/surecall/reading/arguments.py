@@ -19,6 +19,7 @@ from surecall.jsontext import (
 from surecall.limits import MAX_ARGUMENTS_BYTES, MAX_JSON_DEPTH
 from surecall.protocols.substitutes import UNREADABLE_KEY
 from surecall.records import CallState, Certainty, ErrorDetail, Receipt, clip
+from surecall.redaction import excerpt
 from surecall.schema import Coerced, SchemaChecker, coerce_arguments
 
 from .rules import BLANK_TO_EMPTY_OBJECT
@@ -245,7 +246,7 @@ def _repaired(text: str, error: JSONTextError, reader: _Reader) -> Any:
         raise _Refusal(refuse_deep())
     repaired = repair_json(text, ended=reader.ended, max_steps=MAX_ARGUMENT_STEPS)
     if repaired.state == "cut":
-        start = clip(text[-40:], 40)
+        start = excerpt(text, 80, at=len(text))
         cause = f"the JSON stops in the middle, after {start!r}"
         raise _Refusal(refuse_cut(cause), "cut")
     # The same value again, as some streams send it, says nothing else.

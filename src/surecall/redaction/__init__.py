@@ -9,6 +9,8 @@ from .known import MASK, Secret, mask_known
 from .text import (
     StreamMask,
     cut_secret_causes,
+    drop_begun,
+    excerpt,
     looks_like_key,
     open_log,
     redact,
@@ -22,6 +24,8 @@ __all__ = [
     "Secret",
     "StreamMask",
     "cut_secret_causes",
+    "drop_begun",
+    "excerpt",
     "looks_like_key",
     "mask_known",
     "open_log",

@@ -3,7 +3,7 @@
 import base64
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
@@ -32,6 +32,19 @@ _LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 """Unlike `lower()`, this never changes the length of a text."""
 
 _MAX_ESCAPED_CHARS: Final = 16
+MIN_EDGE_CHARS: Final = 4
+"""So much of a secret at the edge of a text counts as one that was cut there."""
+_MIN_PART_CHARS: Final = 8
+"""So much of a secret counts as one anywhere, where text was in pieces."""
+PART_CHARS: Final = _MIN_PART_CHARS * _MAX_ESCAPED_CHARS
+"""How long such a part is at most, however it is escaped."""
+_BEFORE_SECRET: Final = re.compile(r"\A[^a-z0-9]{0,8}+")
+_BEHIND_SECRET: Final = re.compile(r"[^a-z0-9]{1,8}\Z")
+"""Marks that may stand between a secret and the edge that cuts it, in lower case."""
+_HALF_ESCAPE: Final = re.compile(
+    r"(?:\\{1,8}(?:u[0-9a-f]{0,3}|x[0-9a-f]?)?|%(?:25){0,3}[0-9a-f]?|&#?x?[0-9a-f]{0,8})\Z",
+    re.IGNORECASE,
+)
 
 _T = TypeVar("_T")
 _pack: Final = msgpack.Encoder().encode
@@ -177,6 +190,65 @@ def mask_known(value: _T) -> _T:
 def known_secrets() -> _Known:
     """Return the secrets that live now."""
     return _registry.known()
+
+
+def known_spans(text: str, *, starts: bool = False, ends: bool = False) -> list[tuple[int, int]]:
+    """Return where known secrets are in a text, also in parts.
+
+    Args:
+        text: The text.
+        starts: Whether the text may begin inside a secret: then what may be its end is one.
+        ends: Whether the text may end inside a secret: then what may be its beginning is one.
+    """
+    known = known_secrets()
+    if not known.forms:
+        return []
+    spans = list(_find_spans(_Source(text), known.forms, starts=starts, ends=ends))
+    if any(map(text.__contains__, "\\%&")):
+        whole = _HALF_ESCAPE.sub("", text) if ends else text
+        source = _Source(whole, unescaped=True)
+        spans += _find_spans(source, known.bare_forms, starts=starts, ends=ends)
+    return spans
+
+
+def _find_spans(
+    source: "_Source", forms: tuple[str, ...], *, starts: bool, ends: bool
+) -> Iterator[tuple[int, int]]:
+    plain = source.plain
+    parts = _parts_of(forms)
+    for at in range(len(plain) - _MIN_PART_CHARS + 1):
+        if plain[at : at + _MIN_PART_CHARS] in parts:
+            yield source.start(at), source.end(at + _MIN_PART_CHARS - 1)
+    before, behind = _BEFORE_SECRET.search(plain), _BEHIND_SECRET.search(plain)
+    begin = before.end() if before else 0
+    end = behind.start() if behind else len(plain)
+    for form in forms:
+        if len(form) < _MIN_PART_CHARS and (at := plain.find(form)) >= 0:
+            while at >= 0:
+                yield source.start(at), source.end(at + len(form) - 1)
+                at = plain.find(form, at + 1)
+        if starts and (size := _common(form, plain[begin : begin + len(form)])):
+            yield source.start(begin), source.end(begin + size - 1)
+        if ends and (size := _common(plain[max(begin, end - len(form)) : end], form)):
+            yield source.start(end - size), source.end(end - 1)
+
+
+@lru_cache(maxsize=4)
+def _parts_of(forms: tuple[str, ...]) -> frozenset[str]:
+    """Return every part of secrets of the length that counts as one anywhere."""
+    return frozenset(
+        form[at : at + _MIN_PART_CHARS]
+        for form in forms
+        for at in range(len(form) - _MIN_PART_CHARS + 1)
+    )
+
+
+def _common(left: str, right: str) -> int:
+    """Return how long the longest end of a text is that is the beginning of another."""
+    for size in range(min(len(left), len(right)), MIN_EDGE_CHARS - 1, -1):
+        if left.endswith(right[:size]):
+            return size
+    return 0
 
 
 def mask_text(text: str) -> str:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from .known import MASK, Secret, known_secrets, mask_text
+from .known import MASK, MIN_EDGE_CHARS, PART_CHARS, Secret, known_secrets, known_spans, mask_text
 
 _SHAPE_START_CHARS: Final = 512
 """What begins like a key is recognized by this much of it."""
@@ -69,6 +69,68 @@ def _mask_shape(match: re.Match[str]) -> str:
 def _mask_shapes(text: str) -> str:
     """Return the text without anything that is shaped like a key."""
     return _KEY_SHAPES.sub(_mask_shape, text) if _may_hold_shape(text) else text
+
+
+def _shape_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where something is that is shaped like a key."""
+    if _may_hold_shape(text):
+        for match in _KEY_SHAPES.finditer(text):
+            if _mask_shape(match) != match[0]:
+                yield match.span("value" if match["value"] else 0)
+
+
+def _join(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield spans in order, those that overlap or touch as one."""
+    first = last = 0
+    for start, stop in sorted(spans):
+        if start > last and last:
+            yield first, last
+            first = start
+        elif not last:
+            first = start
+        last = max(last, stop)
+    if last:
+        yield first, last
+
+
+def excerpt(text: str | bytes, limit: int = 200, *, at: int | None = None) -> str:
+    """Return a part of foreign text as errors, events, logs and records may show it.
+
+    Secrets are taken out before anything is cut, also parts of known ones where the text, which
+    may be a piece of what was sent, begins or ends inside them.
+
+    Args:
+        text: What a provider, a server or a client has sent, or the piece of it that came.
+        limit: How many characters are shown.
+        at: The place around which they are; by default they are the first, with a note of how
+            many were left out.
+    """
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", "replace")
+    first = 0 if at is None else max(0, at - limit // 2)
+    last = first + limit if at is None else at + limit // 2
+    begin, end = max(0, first - _SHAPE_START_CHARS), last + _SHAPE_START_CHARS
+    near = text[begin:end]
+    # Parts are found as well, so what is beyond a few of them need not be looked at.
+    low = max(0, first - begin - PART_CHARS)
+    parts = near[low : last - begin + PART_CHARS]
+    ends = begin + low + len(parts) == len(text)
+    found = known_spans(parts, starts=begin + low == 0, ends=ends)
+    spans = [*((low + start, low + stop) for start, stop in found), *_shape_spans(near)]
+    pieces: list[str] = []
+    place = first - begin
+    for start, stop in _join(spans):
+        if start >= last - begin:
+            break
+        if stop > place:
+            pieces += (near[place : max(place, start)], MASK)
+            place = stop
+    pieces.append(near[place : last - begin])
+    shown = "".join(pieces)
+    if at is not None:
+        return f"{'…' * (first > 0)}{shown}{'…' * (last < len(text))}"
+    left_out = len(text) - max(place + begin, last)
+    return f"{shown}… (+{left_out} characters)" if left_out > 0 else shown
 
 
 def looks_like_key(text: str) -> bool:
@@ -176,10 +238,20 @@ class StreamMask:
         self._held = text[start:]
         return text[:start]
 
-    def close(self) -> str:
-        """Return what was held back."""
+    def close(self, *, is_cut: bool = False) -> str:
+        """Return what was held back; of text that was cut, it is taken for part of a secret."""
         held, self._held = self._held, ""
-        return held
+        return excerpt(held, len(held)) if is_cut else held
+
+
+def drop_begun(text: str) -> str:
+    """Return a text that may be cut without the part of a known secret that it ends with."""
+    known = known_secrets()
+    if not known.forms:
+        return text
+    tail = text[-max(map(len, known.forms)) :].lower()
+    left_out = len(tail) - _begun_secret(tail, known.forms)
+    return text[: len(text) - left_out] if left_out >= MIN_EDGE_CHARS else text
 
 
 def _begun_secret(lowered: str, forms: tuple[str, ...]) -> int:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterable
 from typing import Final
 
 from surecall.errors import Code, ProviderReplyError
-from surecall.records import clip
+from surecall.redaction import excerpt
 
 from .limits import WireLimits
 
@@ -145,7 +145,7 @@ def open_decoder(encoding: str, limits: WireLimits, *, max_bytes: int, code: Cod
         return _PlainDecoder(max_bytes, code)
     if named in _DEFLATED:
         return _Inflater(named.removeprefix("x-"), max_bytes, code, limits)
-    raise _bad_encoding(f"uses the content encoding {clip(encoding, 40)!r}")
+    raise _bad_encoding(f"uses the content encoding {excerpt(encoding, 40)!r}")
 
 
 def limit_encodings(accepted: str) -> str:

@@ -19,7 +19,7 @@ from aiohttp.tracing import Trace
 from yarl import URL
 
 from surecall.errors import Code, ProviderError
-from surecall.records import clip
+from surecall.redaction import excerpt
 
 from .bodies import open_decoder, too_large
 from .failures import (
@@ -183,7 +183,7 @@ class Answer:
         if coding is not None and length is not None:
             return bad_framing("has both a length and a transfer encoding")
         if coding is not None and coding.strip().lower() != "chunked":
-            return bad_framing(f"uses the transfer encoding {clip(coding, 40)!r}")
+            return bad_framing(f"uses the transfer encoding {excerpt(coding, 40)!r}")
         if length is not None and len(self._response.headers.getall("content-length")) > 1:
             return bad_framing("has more than one length")
         return None

@@ -16,7 +16,7 @@ from surecall.errors import (
     ProviderReplyError,
     ProviderTimeoutError,
 )
-from surecall.records import clip
+from surecall.redaction import excerpt
 
 _RESETS: Final = frozenset(
     {errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED, errno.ENOTCONN, errno.ESHUTDOWN}
@@ -118,7 +118,7 @@ def describe_failure(failure: BaseException | None) -> str:
     words = (
         f"{type(failure).__name__}: {reason}" if isinstance(reason, str) else type(failure).__name__
     )
-    return clip(" ".join(words.split()), 160)
+    return excerpt(" ".join(words.split()), 160)
 
 
 def _unconnected(

@@ -16,8 +16,8 @@ from msgspec import Struct
 from surecall.errors import Code, SetupError
 from surecall.files import is_disk_full, lock_file, open_private
 from surecall.limits import MIB
-from surecall.records import Weights, WeightsPart, clip
-from surecall.redaction import redact
+from surecall.records import Weights, WeightsPart
+from surecall.redaction import excerpt, redact
 
 from .weights import hash_file, note_verified, parts_folder, require_verified, weights_folder
 
@@ -79,7 +79,7 @@ class PipSource:
             )
         if "No module named pip" in said:
             raise _explain_failure(part, "pip is not installed here", shown)
-        raise _explain_failure(part, clip(said[-_MAX_SAID_CHARS:], _MAX_SAID_CHARS), shown)
+        raise _explain_failure(part, excerpt(said[-_MAX_SAID_CHARS:], _MAX_SAID_CHARS), shown)
 
 
 def _explain_failure(part: WeightsPart, why: str, command: str) -> SetupError:

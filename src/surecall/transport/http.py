@@ -19,7 +19,7 @@ from surecall.jsontext import encode
 from surecall.protocols import ChatCompletions, WireProtocol
 from surecall.protocols.errors import check_body, kept_headers
 from surecall.records import WireReply, WireRequest
-from surecall.redaction import Secret, redact, secrets_in_headers
+from surecall.redaction import Secret, excerpt, redact, secrets_in_headers
 
 from .base import Closing
 from .bodies import ACCEPT_ENCODING, BodyDecoder, open_decoder
@@ -312,7 +312,7 @@ def check_headers(headers: Mapping[str, str]) -> dict[str, str]:
         usable = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
         if not usable or name.lower() in _OWN_HEADERS:
             raise invalid_config(
-                f"The header {name[:60]!r} cannot be set.",
+                f"The header {excerpt(name, 60)!r} cannot be set.",
                 "Headers that frame the message are set by the transport.",
             )
         is_text = isinstance(value, str) and value.isascii() and value.isprintable()

@@ -20,7 +20,8 @@ from surecall.jsontext import decode, decoder_of, encode
 from surecall.narrow import as_fields, text_or_none
 from surecall.protocols import WireProtocol
 from surecall.protocols.errors import parse_error_object
-from surecall.records import RawCall, ToolCall, Usage, clip
+from surecall.records import RawCall, ToolCall, Usage
+from surecall.redaction import excerpt
 
 PASS: Final = 0
 """Something else, which is passed on."""
@@ -236,7 +237,7 @@ class Wire(ABC):
     def _refuse(self, data: bytes, why: str) -> ProviderReplyError:
         """Return the error for an event that cannot be read."""
         message = f"Event {self.events} of the stream cannot be read: {why}"
-        snippet = clip(data[: 4 * _MAX_SNIPPET].decode("utf-8", "replace"), _MAX_SNIPPET)
+        snippet = excerpt(data[: 4 * _MAX_SNIPPET], _MAX_SNIPPET)
         return ProviderReplyError(Code.UPSTREAM_BAD_EVENT, message, body=snippet)
 
     def _read_error(self, value: Any) -> ProviderError:

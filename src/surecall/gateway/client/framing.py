@@ -9,7 +9,7 @@ from typing import Final
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from surecall.errors import ProviderError
-from surecall.records import clip
+from surecall.redaction import excerpt
 from surecall.transport.failures import bad_framing, cut_body, map_failure
 
 from .limits import ClientLimits
@@ -186,7 +186,7 @@ class ReplyFrame:
             raise bad_framing("says more than once where it ends")
         if name == _TRANSFER:
             if value.strip().lower() != b"chunked":
-                shown = clip(value.decode("latin-1"), 40)
+                shown = excerpt(value.decode("latin-1"), 40)
                 raise bad_framing(f"uses the transfer encoding {shown!r}")
             self._body_kind = _BY_CHUNKS
             return
@@ -266,7 +266,7 @@ class ReplyFrame:
         ours = error.__context__
         if isinstance(ours, ProviderError):
             return ours
-        return bad_framing(f"is not valid HTTP ({clip(str(error), 80)})")
+        return bad_framing(f"is not valid HTTP ({excerpt(str(error), 80)})")
 
 
 def _not_http() -> ProviderError:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from surecall.errors import Code, RequestError
+from surecall.redaction import excerpt
 from surecall.transport.bodies import ACCEPT_ENCODING
 
 _NAME_MARKS: Final = "!#$%&'*+-.^_`|~"
@@ -53,7 +54,7 @@ def render_head(
         RequestError: Something would break the framing of the request or change who it is for.
     """
     if method not in _METHODS:
-        raise _refuse(f"The method {method[:20]!r} is not sent.")
+        raise _refuse(f"The method {excerpt(method, 20)!r} is not sent.")
     if path[:1] != "/" or not path.isascii() or not path.isprintable() or " " in path:
         raise _refuse("The path has characters that cannot be sent.")
     lines = [f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nAccept-Encoding: {ACCEPT_ENCODING}"]
@@ -71,7 +72,7 @@ def render_head(
 def _check_name(name: str) -> None:
     plain = name.isascii() and all(char.isalnum() or char in _NAME_MARKS for char in name)
     if not plain or not name:
-        raise _refuse(f"The header {name[:60]!r} has characters that cannot be sent.")
+        raise _refuse(f"The header {excerpt(name, 60)!r} has characters that cannot be sent.")
     if name.lower() in _FRAMING:
         raise _refuse(f"The header {name!r} is set by the client itself.")
     if len(_known_names) < _MAX_KNOWN and len(name) <= 64:

@@ -17,7 +17,8 @@ from surecall.gateway.settings import ApprovalSettings
 from surecall.jsontext import encode_text
 from surecall.loop.paused import PausedState, unpack_run
 from surecall.narrow import as_fields, as_list
-from surecall.records import Message, clip
+from surecall.records import Message
+from surecall.redaction import excerpt
 from surecall.tools.approvals import Approval
 from surecall.workspace import Change, FactDifference, Workspace
 from surecall.workspace.proposals import read_proposal
@@ -124,7 +125,7 @@ def _describe_row(approval: Approval) -> dict[str, Any]:
         "id": approval.id,
         "subject": approval.subject,
         "name": approval.name,
-        "preview": clip(", ".join(paths) if paths else _text(approval.runs_with), _PREVIEW_CHARS),
+        "preview": excerpt(", ".join(paths) if paths else _text(approval.runs_with), _PREVIEW_CHARS),
         "size": len(paths) if approval.subject == "facts" else len(payload),
         "outcome": _outcome(approval),
         "created_at": _seconds(approval.created_at),
@@ -178,7 +179,7 @@ async def _describe_run(store: "DatabaseStore", approval: Approval) -> dict[str,
         "model": state.trace.model,
         "turn": state.run.turn + 1,
         "effect": tool.effect if tool else "",
-        "description": clip(tool.description, _MAX_TEXT_CHARS) if tool else "",
+        "description": excerpt(tool.description, _MAX_TEXT_CHARS) if tool else "",
         "messages": [_describe_message(each) for each in state.run.history[-_MAX_MESSAGES:]],
         **_describe_call(state, approval),
     }
@@ -210,9 +211,9 @@ def _describe_call(state: PausedState, approval: Approval) -> dict[str, Any]:
 def _describe_message(message: Message) -> dict[str, Any]:
     return {
         "role": message.role,
-        "text": clip(message.text, _MAX_TEXT_CHARS),
+        "text": excerpt(message.text, _MAX_TEXT_CHARS),
         "calls": [
-            {"name": call.name, "text": clip(_text(call.arguments), _MAX_TEXT_CHARS)}
+            {"name": call.name, "text": excerpt(_text(call.arguments), _MAX_TEXT_CHARS)}
             for call in message.tool_calls
         ],
     }

@@ -7,6 +7,7 @@ from surecall.errors import Code, JSONTextError, ProviderStatusError
 from surecall.jsontext import decode
 from surecall.loop import approve, deny
 from surecall.narrow import as_fields, as_list, text_or_none
+from surecall.redaction import excerpt
 from surecall.workspace import ProposedFact, Workspace
 from surecall.workspace.proposals import choose_facts
 
@@ -102,7 +103,7 @@ def _parse_edits(given: Any, paths: Collection[str]) -> dict[str, Any]:
     edits = as_fields(given)
     for path in edits:
         if path not in paths:
-            raise _refuse(f"{path!r:.80} is edited, and not accepted.")
+            raise _refuse(f"{excerpt(path, 80)!r} is edited, and not accepted.")
     return {path: _parse(f"The value of {path}", text) for path, text in edits.items()}
 
 

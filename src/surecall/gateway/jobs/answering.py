@@ -13,6 +13,7 @@ from surecall.gateway.heads import returned_plain
 from surecall.gateway.records import ParseError, ProbeNote, RequestRecord, StepNote
 from surecall.gateway.upstreams import Known, Target
 from surecall.records import Usage
+from surecall.redaction import mask_known
 from surecall.transport.retry import parse_retry_after
 
 from .asking import AskingJob
@@ -33,6 +34,8 @@ class AnsweringJob(AskingJob):
     async def _deliver(self, delivered: Delivered) -> None:
         """Answer with a whole reply, once its record is durable."""
         status, body, receipts = delivered.status, delivered.body, len(delivered.receipts)
+        if delivered.error is not None and delivered.outcome == "failed":
+            body = mask_known(body)  # an upstream may repeat the gateway's key, which no client has
         await self._keep(self._record(status, delivered, body))
         link, cycle = self._link, self._cycle
         is_usual = not delivered.headers and delivered.error is None and not delivered.defects

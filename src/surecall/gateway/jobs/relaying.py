@@ -19,6 +19,7 @@ from surecall.jsontext import decode, encode
 from surecall.limits import MAX_INLINE_CHARACTERS
 from surecall.narrow import as_fields, as_list, text_or_none
 from surecall.protocols import WireProtocol
+from surecall.redaction import excerpt
 
 from .base import ClientJob
 from .usage import find_usage
@@ -71,7 +72,7 @@ class RelayJob(ClientJob):
             raise ProviderStatusError(
                 Code.NOT_FOUND,
                 f"The upstream {upstream.name} speaks {upstream.entry.protocol}, which has "
-                f"nothing at {self._asgi_scope['path'][:80]}.",
+                f"nothing at {excerpt(self._asgi_scope['path'], 80)}.",
                 hint="Only the endpoints for messages are translated.",
                 status=404,
             )
@@ -79,7 +80,9 @@ class RelayJob(ClientJob):
         method = self._asgi_scope["method"]
         is_limited = is_ours or self._caller is not None
         if is_limited and not may_relay(method, rest, self._state.settings.relay_paths):
-            raise forbidden(f"{method} {rest[:80]!r} is not relayed with a key of the gateway.")
+            raise forbidden(
+                f"{method} {excerpt(rest, 80)!r} is not relayed with a key of the gateway."
+            )
         if self._caller is not None:
             named = [*self._named, *_models_in_query(self._asgi_scope["query_string"])]
             if not self._head.is_json and self._body and self._caller.settings.models:

@@ -5,7 +5,7 @@ from typing import Any, cast
 from surecall.errors import JSONTextError
 from surecall.gateway.records import MAX_BODY_BYTES
 from surecall.jsontext import decode
-from surecall.redaction import redact
+from surecall.redaction import drop_begun, redact
 
 
 class StreamCopy:
@@ -24,7 +24,9 @@ class StreamCopy:
 
     def read(self) -> bytes | None:
         """Return the copy; nothing when a secret is spread over events, where none would see it."""
-        data = bytes(self._data)
+        text = self._data.decode("utf-8", "surrogateescape")
+        # What is cut, here or upstream, may end inside a secret.
+        data = drop_begun(text).encode("utf-8", "surrogateescape")
         texts: dict[tuple[Any, ...], list[str]] = {}
         for line in data.split(b"\n"):
             if line.startswith(b"data:"):
@@ -33,7 +35,7 @@ class StreamCopy:
                 except JSONTextError:
                     continue
         joined = ("".join(pieces) for pieces in texts.values() if len(pieces) > 1)
-        hides_secret = any(redact(text) != text for text in joined)
+        hides_secret = any(drop_begun(redact(text)) != text for text in joined)
         return None if hides_secret or not data else data
 
 

@@ -19,7 +19,7 @@ from surecall.errors import JSONTextError
 from surecall.jsontext import decode_own
 from surecall.loop.stored import encode_kept
 from surecall.records import Defect, Receipt
-from surecall.redaction import redact, redact_name, redact_start
+from surecall.redaction import drop_begun, redact, redact_name, redact_start
 from surecall.telemetry.record import ParseError, ProbeNote, RequestRecord, StepNote
 
 MAX_BODY_BYTES: Final = 64 * 1024
@@ -211,7 +211,7 @@ def clip_body(body: bytes | None) -> bytes | None:
     """Return the start of a body without secrets; one that the limit would cut in two is out."""
     if body is None:
         return None
-    text = body.decode("utf-8", "surrogateescape")
+    text = drop_begun(body.decode("utf-8", "surrogateescape"))
     kept = redact_start(text, MAX_BODY_BYTES) if len(text) > MAX_BODY_BYTES else redact(text)
     return kept.encode("utf-8", "surrogateescape")[:MAX_BODY_BYTES]
 

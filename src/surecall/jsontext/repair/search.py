@@ -9,6 +9,7 @@ from msgspec import Struct
 from surecall.errors import Code, JSONTextError
 from surecall.jsontext.codec import decode_noting, encode
 from surecall.records import ErrorDetail, Receipt, clip
+from surecall.redaction import excerpt
 
 from .cursor import Cursor, Edit
 from .found import (
@@ -346,7 +347,7 @@ class Search(Struct):
         return text
 
     def _explain_cut(self, found: Found) -> ErrorDetail:
-        message = f"the text ends {found.cut}, after {clip(self.text[-40:], 40)!r}."
+        message = f"the text ends {found.cut}, after {excerpt(self.text, 80, at=len(self.text))!r}."
         hint = "Send the whole value, or a shorter one."
         return ErrorDetail(Code.INVALID_JSON, message, hint)
 

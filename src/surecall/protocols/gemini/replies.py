@@ -35,7 +35,8 @@ from surecall.protocols.replies import (
     start_of,
 )
 from surecall.protocols.streams import Kept
-from surecall.records import Defect, RawCall, Reply, Usage, clip
+from surecall.records import Defect, RawCall, Reply, Usage
+from surecall.redaction import excerpt
 
 from .names import member, own_name
 from .parts import PartialParts
@@ -159,7 +160,7 @@ def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawRepl
         raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, start_of(body))
     if isinstance(document, list) and fold.finish is None:
         message = "The stream ended without a finish reason."
-        raise refuse_reply(Code.STREAM_TRUNCATED, message, clip(fold.parts.text))
+        raise refuse_reply(Code.STREAM_TRUNCATED, message, excerpt(fold.parts.text))
     return fold.render()
 
 
@@ -350,7 +351,7 @@ def _note_malformed(message: dict[str, Any], found: Found) -> str:
     stated = text_or_none(message.get("finishMessage")) or ""
     written = stated.removeprefix(_MALFORMED_START).strip()
     note = "The provider could not read the call that the model wrote"
-    note = f"{note}: {clip(written)}" if written else f"{note}."
+    note = f"{note}: {excerpt(written)}" if written else f"{note}."
     found.note(Code.MALFORMED_FUNCTION_CALL, note)
     return _unwrap_code(written)
 
@@ -370,15 +371,15 @@ def _unprint(line: str) -> str:
 
 
 def _refuse_prompt(feedback: dict[str, Any]) -> ProviderError:
-    reason = clip(str(member(feedback, "blockReason")), 80)
+    reason = excerpt(str(member(feedback, "blockReason")), 80)
     stated = text_or_none(member(feedback, "blockReasonMessage"))
     return ProviderReplyError(
         Code.PROMPT_BLOCKED,
-        f"The provider refused the prompt: {clip(stated) if stated else reason}.",
+        f"The provider refused the prompt: {excerpt(stated) if stated else reason}.",
         hint="Change what is asked, or the safety settings; trying again does not help.",
         status=200,
         provider_code=reason,
-        provider_message=clip(stated) if stated else None,
+        provider_message=excerpt(stated) if stated else None,
     )
 
 
@@ -394,7 +395,7 @@ def _note_unknown(item: Any, place: str) -> Defect:
     if not keys or "text" in keys:
         problem = "The text of a part is" if keys else "What is in the place of a part is"
         return Defect(Code.CONTENT_NOT_USABLE, f"{problem} of another type.", place)
-    stated = ", ".join(clip(key, 40) for key in keys)
+    stated = ", ".join(excerpt(key, 40) for key in keys)
     note = f"A part is of a kind that is not known: with {stated}."
     return Defect(Code.PART_NOT_KNOWN, note, place)
 

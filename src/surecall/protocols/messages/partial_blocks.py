@@ -11,7 +11,7 @@ from surecall.errors import Code
 from surecall.jsontext import mend_surrogates
 from surecall.narrow import as_list
 from surecall.protocols.streams import Kept, KeptText, Noted, text_of
-from surecall.records import clip
+from surecall.redaction import excerpt
 
 from .blocks import THOUGHT_BLOCKS, parse_arguments
 
@@ -132,7 +132,7 @@ class PartialBlocks(Noted):
             self._kept.add_part(delta.get("citation"))
             as_list(cited).append(delta.get("citation"))
         else:
-            shown = clip(kind, 40) if isinstance(kind, str) else type(kind).__name__
+            shown = excerpt(kind, 40) if isinstance(kind, str) else type(kind).__name__
             self._note(Code.PART_NOT_KNOWN, f"A piece is of the unknown kind {shown}.")
         return None
 

@@ -24,7 +24,8 @@ from surecall.protocols.replies import (
     start_of,
 )
 from surecall.protocols.server import PAUSED_FINISH
-from surecall.records import Defect, RawCall, Reply, Usage, clip
+from surecall.records import Defect, RawCall, Reply, Usage
+from surecall.redaction import excerpt
 
 from .blocks import SERVER_BLOCKS, THOUGHT_BLOCKS
 
@@ -168,7 +169,7 @@ class _Blocks(Found):
             note = "A block has no type, or its text is not text."
             self.note(Code.CONTENT_NOT_USABLE, note, place)
         elif kind not in SERVER_BLOCKS:
-            note = f"A block is of the unknown kind {clip(kind, 40)}."
+            note = f"A block is of the unknown kind {excerpt(kind, 40)}."
             self.note(Code.PART_NOT_KNOWN, note, place)
 
     def _take_call(self, block: dict[str, Any], place: str) -> None:

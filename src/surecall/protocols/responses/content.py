@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from surecall.narrow import as_fields, as_list
 from surecall.protocols.server import invalid_message, show
-from surecall.records import clip
+from surecall.redaction import excerpt
 
 OWN_REASONING_ID: Final = "rs_text_"
 """How ids begin of items that were made here from plain text: no provider knows them."""
@@ -133,7 +133,7 @@ def _render_part(part: Mapping[str, Any], text_type: _TextType) -> dict[str, Any
     elif kind in _NATIVE[text_type]:
         return {key: value for key, value in part.items() if key != "cache_control"}
     else:
-        shown = clip(kind, 40) if isinstance(kind, str) else "unknown"
+        shown = excerpt(kind, 40) if isinstance(kind, str) else "unknown"
         return _render_text(f"[A part of type {shown} was left out.]", text_type)
     if takes_media and _BREAKPOINT in part:
         wire[_BREAKPOINT] = part[_BREAKPOINT]

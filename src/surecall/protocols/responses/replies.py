@@ -23,7 +23,8 @@ from surecall.protocols.replies import (
     start_of,
 )
 from surecall.protocols.server import PAUSED_FINISH, show
-from surecall.records import Defect, RawCall, Reply, Usage, clip
+from surecall.records import Defect, RawCall, Reply, Usage
+from surecall.redaction import excerpt
 
 from .content import mark_places, reasoning_parts
 
@@ -111,7 +112,7 @@ class Output(Found):
         elif kind == "function_call":
             self._read_call(fields, place)
         elif isinstance(kind, str) and kind:
-            name = clip(kind, 60)
+            name = excerpt(kind, 60)
             self._ignored[name] = self._ignored.get(name, 0) + 1
         else:
             self.note(Code.CONTENT_NOT_USABLE, "An item has no type.", place)

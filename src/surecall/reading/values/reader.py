@@ -243,7 +243,7 @@ class _Reader:
         if types is None or types & {"object", "array"}:
             return None
         if bare != self._text and self._checker.is_valid(bare):
-            step = Receipt("strip_prose", "", self._text[:200], bare[:200])
+            step = Receipt("strip_prose", "", clip(self._text), clip(bare))
             return ValueReading(value=bare, receipts=(step,))
         if self._checker.is_valid(bare):
             return ValueReading(value=bare)

@@ -26,6 +26,7 @@ from surecall.jsontext.repair.outcome import (
 )
 from surecall.jsontext.repair.patterns import QUOTES
 from surecall.records import ErrorDetail, Receipt, clip
+from surecall.redaction import excerpt
 
 from .cursor import LooseCursor
 from .reader import read
@@ -282,7 +283,7 @@ def _explain(text: str, refusal: RefusedError) -> ErrorDetail:
 
 
 def _explain_cut(text: str, cut: str) -> ErrorDetail:
-    message = f"the text ends {cut}, after {clip(text[-40:], 40)!r}."
+    message = f"the text ends {cut}, after {excerpt(text, 80, at=len(text))!r}."
     return ErrorDetail(Code.INVALID_JSON, message, "Send the whole value, or a shorter one.")
 
 
