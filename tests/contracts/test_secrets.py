@@ -10,6 +10,7 @@ import re
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -310,6 +311,87 @@ def test_the_test_finds_a_key() -> None:
     """What looks for the key finds it in every form."""
     for form in (KEY, KEY.upper(), ESCAPED, json.dumps(ESCAPED), quote(KEY, safe=""), ENCODED):
         assert traces_of_key(f"a {form} b")
+
+
+BROKEN: tuple[Callable[[str], str], ...] = (
+    lambda key: f"{key} unknown",
+    lambda key: f'"{key}',
+    lambda key: f'{{"error": {{"message": "no such key {key}"}}}}',
+    lambda key: "x" * 190 + key + "y" * 50,
+    lambda key: f'{{"choices": [{{"message": {{"content": "{key}"',
+    lambda key: f"<html><title>{key}</title>",
+)
+BROKEN_STREAMS: tuple[Callable[[str], str], ...] = (
+    lambda key: f"data: {{bad {key}\n\n",
+    lambda key: f"data: {key}\n\n",
+    lambda key: f"event: error\ndata: {key}\n\n",
+    lambda key: f": {key}\n\ndata: [1]\n\n",
+    lambda key: f"event: {key}\ndata: {{\n\n",
+    lambda key: "data: " + "x" * 190 + key + "y" * 30 + "\n\n",
+)
+
+
+def longest_part(key: str, text: str) -> str:
+    """Return the longest part of a key that is in a text, of four characters or more."""
+    text, key, found = text.lower(), key.lower(), ""
+    for start in range(len(key)):
+        end = start + max(4, len(found) + 1)
+        while end <= len(key) and key[start:end] in text:
+            found = key[start:end]
+            end += 1
+    return found
+
+
+def cut_answers(family: WireProtocol, key: str, stream: bool) -> Iterator[bytes]:
+    """Yield answers that cannot be read and hold a key, whole and cut inside of it."""
+    for make in (*BROKEN, *(BROKEN_STREAMS if stream else ())):
+        whole = make(key)
+        kind = "text/event-stream" if make in BROKEN_STREAMS else "application/json"
+        first = whole.index(key) + 4
+        for end in (len(whole), *range(first, first + len(key) - 4, 9)):
+            yield http_response(whole[:end].encode(), headers={"content-type": kind})
+    if stream:
+        for size in range(4, len(key), 9):
+            said = Reply(content=f"so far {key[:size]}", finish_reason="stop")
+            whole = b"".join(render_stream(family, said))
+            end = whole.index(b"\n\n", whole.index(key[size - 3 : size].encode())) + 2
+            for tail in (b"", b"data: {bad " + key[size:].encode() + b"\n\n"):
+                yield events(whole[:end] + tail)
+
+
+@pytest.mark.parametrize("length", [16, 33, 64])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("name", PROTOCOLS)
+async def test_no_part_of_a_key_is_shown_wherever_an_answer_is_cut(
+    name: str, stream: bool, length: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of a key in an answer that cannot be read, not four characters in a row are anywhere."""
+    caplog.set_level(logging.DEBUG)
+    # No letters of hexadecimal numbers, which ids are made of.
+    key = "".join(Random(length).choices("ghjkmnpqrstvwxyzGHJKMNPQRSTVWXYZ456789", k=length))
+    family = find_protocol(name)
+    found: dict[str, str] = {}
+    answers: list[bytes] = []
+    async with (
+        FaultyUpstream(lambda _: answers[-1]) as upstream,
+        HttpTransport(
+            upstream.url, api_key=key, protocol=family, retry=RetryPolicy(max_retries=0)
+        ) as transport,
+    ):
+        for number, data in enumerate(cut_answers(family, key, stream)):
+            answers.append(data)
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            shown = await artefacts(transport, family, stream, folder)
+            shown["log"] = caplog.text
+            caplog.clear()
+            found |= {
+                f"{data[-60:]!r}: {kind}": part
+                for kind, text in shown.items()
+                if (part := longest_part(key, text))
+            }
+    assert len(answers) > 10
+    assert found == {}
 
 
 # the command line

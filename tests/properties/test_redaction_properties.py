@@ -2,6 +2,8 @@
 
 import base64
 import json
+import re
+import string
 from itertools import pairwise
 from urllib.parse import quote
 
@@ -9,7 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surecall.redaction import MASK, Secret, StreamMask, mask_known, redact, redact_start
+from surecall.redaction import (
+    MASK,
+    Secret,
+    StreamMask,
+    drop_begun,
+    excerpt,
+    mask_known,
+    redact,
+    redact_start,
+)
 from surecall.redaction import text as shapes
 
 PIECES = (
@@ -116,6 +127,92 @@ def test_the_start_of_a_long_text_is_that_of_the_whole(
     secret = Secret(key)
     text = "".join(key if part == "own" else part for part in parts) * times
     assert redact_start(text, limit) == redact(text)[:limit]
+    assert secret
+
+
+RANDOM_KEYS = st.text(string.ascii_letters + string.digits, min_size=16, max_size=64).filter(
+    lambda key: len(set(key.lower())) > 10
+)
+FILL = st.text("~ \n{}\"':,", max_size=60)
+
+
+def longest_run(key: str, shown: str) -> int:
+    """Return how many characters in a row of a key are in a text."""
+    shown, key = shown.lower(), key.lower()
+    sizes = (
+        size
+        for size in range(len(key), 0, -1)
+        if any(key[at : at + size] in shown for at in range(len(key) - size + 1))
+    )
+    return next(sizes, 0)
+
+
+@settings(max_examples=300)
+@given(
+    key=RANDOM_KEYS,
+    before=FILL,
+    after=FILL,
+    cuts=st.tuples(st.integers(0, 200), st.integers(0, 200)),
+    limit=st.integers(1, 200),
+    at=st.none() | st.integers(0, 200),
+)
+def test_an_excerpt_shows_nothing_of_a_key_wherever_text_was_cut(
+    key: str, before: str, after: str, cuts: tuple[int, int], limit: int, at: int | None
+) -> None:
+    """The piece that came may begin and end inside the key, and the excerpt as well."""
+    secret = Secret(key)
+    text = f"{before}{key}{after}{key}"
+    first, last = sorted(min(cut, len(text)) for cut in cuts)
+    piece = text[first:last]
+    shown = excerpt(piece, limit, at=None if at is None else min(at, len(piece)))
+    assert longest_run(key, shown.replace(MASK, "").replace("characters", "")) < 4
+    assert secret
+
+
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=60)
+@given(key=RANDOM_KEYS, before=FILL, cut=st.integers(0, 20), limit=st.integers(1, 900))
+def test_an_excerpt_of_an_escaped_key_shows_nothing_of_it(
+    form: str, key: str, before: str, cut: int, limit: int
+) -> None:
+    """Also where the text ends inside an escape."""
+    secret = Secret(key)
+    written = FORMS[form](key)
+    shown = excerpt(before + written[: len(written) - cut], limit)
+    plain = re.sub(r"\\+u00(..)|%(..)|&#x(..);", _unescaped, shown.replace(MASK, ""))
+    plain = re.sub(r"&#(\d+);", lambda match: chr(int(match[1])), plain)
+    assert longest_run(key, plain.replace("characters", "")) < 4
+    assert longest_run(key.encode().hex(), shown.replace(MASK, "")) < 8
+    assert secret
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return chr(int(match[1] or match[2] or match[3], 16))
+
+
+@given(text=st.text(max_size=300), limit=st.integers(1, 300), at=st.none() | st.integers(0, 300))
+def test_an_excerpt_of_plain_text_is_that_text(text: str, limit: int, at: int | None) -> None:
+    """With a key that is somewhere else, all that is missing is what was cut."""
+    secret = Secret("q9Zw4Xk7Tn2Lb5Vh8")
+    if redact(text) == text:
+        if at is None:
+            left_out = len(text) - limit
+            note = f"… (+{left_out} characters)" if left_out > 0 else ""
+            assert excerpt(text, limit) == text[:limit] + note
+        else:
+            at = min(at, len(text))
+            shown = excerpt(text, limit, at=at).removeprefix("…").removesuffix("…")
+            around = text[max(0, at - limit // 2) : at + limit // 2]
+            assert shown == around.removeprefix("…").removesuffix("…")
+    assert secret
+
+
+@given(key=RANDOM_KEYS, before=st.text("~ \n", max_size=20), size=st.integers(0, 64))
+def test_what_begins_at_the_end_of_a_cut_text_is_dropped(key: str, before: str, size: int) -> None:
+    """From four characters on; less may be anything."""
+    secret = Secret(key)
+    begun = key[: min(size, len(key) - 1)]
+    assert drop_begun(before + begun) == before + (begun if len(begun) < 4 else "")
     assert secret
 
 

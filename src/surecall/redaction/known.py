@@ -34,7 +34,7 @@ _LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _MAX_ESCAPED_CHARS: Final = 16
 MIN_EDGE_CHARS: Final = 4
 """So much of a secret at the edge of a text counts as one that was cut there."""
-_MIN_PART_CHARS: Final = 8
+_MIN_PART_CHARS: Final = 6
 """So much of a secret counts as one anywhere, where text was in pieces."""
 PART_CHARS: Final = _MIN_PART_CHARS * _MAX_ESCAPED_CHARS
 """How long such a part is at most, however it is escaped."""
@@ -197,8 +197,8 @@ def known_spans(text: str, *, starts: bool = False, ends: bool = False) -> list[
 
     Args:
         text: The text.
-        starts: Whether the text may begin inside a secret: then what may be its end is one.
-        ends: Whether the text may end inside a secret: then what may be its beginning is one.
+        starts: Whether the text may begin inside a secret: then a shorter part counts there.
+        ends: Whether the text may end inside a secret: then a shorter part counts there.
     """
     known = known_secrets()
     if not known.forms:
@@ -223,13 +223,14 @@ def _find_spans(
     begin = before.end() if before else 0
     end = behind.start() if behind else len(plain)
     for form in forms:
-        if len(form) < _MIN_PART_CHARS and (at := plain.find(form)) >= 0:
+        if len(form) < _MIN_PART_CHARS:
+            at = plain.find(form)
             while at >= 0:
                 yield source.start(at), source.end(at + len(form) - 1)
                 at = plain.find(form, at + 1)
-        if starts and (size := _common(form, plain[begin : begin + len(form)])):
+        if starts and (size := _part_size(plain[begin : begin + len(form)], form)):
             yield source.start(begin), source.end(begin + size - 1)
-        if ends and (size := _common(plain[max(begin, end - len(form)) : end], form)):
+        if ends and (size := _part_size(plain[max(begin, end - len(form)) : end], form, back=True)):
             yield source.start(end - size), source.end(end - 1)
 
 
@@ -243,12 +244,12 @@ def _parts_of(forms: tuple[str, ...]) -> frozenset[str]:
     )
 
 
-def _common(left: str, right: str) -> int:
-    """Return how long the longest end of a text is that is the beginning of another."""
-    for size in range(min(len(left), len(right)), MIN_EDGE_CHARS - 1, -1):
-        if left.endswith(right[:size]):
-            return size
-    return 0
+def _part_size(text: str, form: str, *, back: bool = False) -> int:
+    """Return how long the part of a secret is that a text begins with, or ends with."""
+    size = MIN_EDGE_CHARS
+    while size <= len(text) and (text[-size:] if back else text[:size]) in form:
+        size += 1
+    return size - 1 if size > MIN_EDGE_CHARS else 0
 
 
 def mask_text(text: str) -> str:
