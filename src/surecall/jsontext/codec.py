@@ -254,6 +254,8 @@ def _load_carefully(
 ) -> tuple[Any, str]:
     """Read what msgspec refused: say why, or accept what our policy allows."""
     text = source.text
+    value: Any = None
+    problem: JSONTextError | None = None
     try:
         value = _careful_decoder.decode(text)
     except json.JSONDecodeError as error:
@@ -265,8 +267,6 @@ def _load_carefully(
         problem = error.explain(source, error.literal)
     except RecursionError:
         problem = source.explain_depth()
-    else:
-        problem = None
     if problem is not None:  # raised here, it does not hold what was caught, which has the text
         raise problem
     if _nests_too_deep(value):

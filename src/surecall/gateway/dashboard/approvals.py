@@ -125,7 +125,9 @@ def _describe_row(approval: Approval) -> dict[str, Any]:
         "id": approval.id,
         "subject": approval.subject,
         "name": approval.name,
-        "preview": excerpt(", ".join(paths) if paths else _text(approval.runs_with), _PREVIEW_CHARS),
+        "preview": excerpt(
+            ", ".join(paths) if paths else _text(approval.runs_with), _PREVIEW_CHARS
+        ),
         "size": len(paths) if approval.subject == "facts" else len(payload),
         "outcome": _outcome(approval),
         "created_at": _seconds(approval.created_at),
