@@ -216,6 +216,16 @@ def test_what_begins_at_the_end_of_a_cut_text_is_dropped(key: str, before: str, 
     assert secret
 
 
+def test_words_of_a_key_are_words() -> None:
+    """A key may be made of words, which others use as well; all of it, or much, is still a key."""
+    secret = Secret("my-own-api-key-7xQ2")
+    for text in ("invalid x-api-key", "my own", "there is no api-key", "the api-key of a user"):
+        assert excerpt(text) == text
+    for text in ("see my-own-api-key", "see my-own-api-key-7x", "key-7xQ2 is wrong"):
+        assert MASK in excerpt(text)
+    assert secret
+
+
 def test_a_secret_is_known_while_it_lives() -> None:
     """Equal secrets are counted apart, and the last one that goes is forgotten."""
     first, second = Secret("not-a-shape-of-any-key"), Secret("not-a-shape-of-any-key")

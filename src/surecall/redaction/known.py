@@ -36,6 +36,9 @@ MIN_EDGE_CHARS: Final = 4
 """So much of a secret at the edge of a text counts as one that was cut there."""
 _MIN_PART_CHARS: Final = 6
 """So much of a secret counts as one anywhere, where text was in pieces."""
+_MIN_WORDS_CHARS: Final = 12
+"""The same for parts that are words, as in `my-api-key`, at an edge."""
+_WORDS: Final = re.compile(r"(?<![a-z0-9])[a-z]++(?![a-z0-9])")
 PART_CHARS: Final = _MIN_PART_CHARS * _MAX_ESCAPED_CHARS
 """How long such a part is at most, however it is escaped."""
 _BEFORE_SECRET: Final = re.compile(r"\A[^a-z0-9]{0,8}+")
@@ -223,11 +226,10 @@ def _find_spans(
     begin = before.end() if before else 0
     end = behind.start() if behind else len(plain)
     for form in forms:
-        if len(form) < _MIN_PART_CHARS:
-            at = plain.find(form)
-            while at >= 0:
-                yield source.start(at), source.end(at + len(form) - 1)
-                at = plain.find(form, at + 1)
+        at = plain.find(form)
+        while at >= 0:
+            yield source.start(at), source.end(at + len(form) - 1)
+            at = plain.find(form, at + len(form))
         if starts and (size := _part_size(plain[begin : begin + len(form)], form)):
             yield source.start(begin), source.end(begin + size - 1)
         if ends and (size := _part_size(plain[max(begin, end - len(form)) : end], form, back=True)):
@@ -241,7 +243,17 @@ def _parts_of(forms: tuple[str, ...]) -> frozenset[str]:
         form[at : at + _MIN_PART_CHARS]
         for form in forms
         for at in range(len(form) - _MIN_PART_CHARS + 1)
+        if 1 in _letters_of(form)[at : at + _MIN_PART_CHARS]
     )
+
+
+@lru_cache(maxsize=256)
+def _letters_of(form: str) -> bytes:
+    """Return a 1 for each character of a secret that is in none of the words it is made of."""
+    found = bytearray(map(str.isalnum, form))
+    for match in _WORDS.finditer(form) if not form.isalnum() else ():
+        found[slice(*match.span())] = bytes(len(match[0]))
+    return bytes(found)
 
 
 def _part_size(text: str, form: str, *, back: bool = False) -> int:
@@ -249,7 +261,11 @@ def _part_size(text: str, form: str, *, back: bool = False) -> int:
     size = MIN_EDGE_CHARS
     while size <= len(text) and (text[-size:] if back else text[:size]) in form:
         size += 1
-    return size - 1 if size > MIN_EDGE_CHARS else 0
+    size -= 1
+    if size < MIN_EDGE_CHARS:
+        return 0
+    at = form.find(text[-size:] if back else text[:size])
+    return size if 1 in _letters_of(form)[at : at + size] or size >= _MIN_WORDS_CHARS else 0
 
 
 def mask_text(text: str) -> str:
