@@ -4,26 +4,39 @@ python scripts/bfcl_agreement.py --wheel bfcl_eval-2026.3.23-py3-none-any.whl --
 python scripts/bfcl_agreement.py --wheel WHEEL --entries tests/evals/suites/bfcl_entries.json \
     --answers 600 --record tests/evals/suites/bfcl_verdicts.jsonl
 
+With --trials, whole replies are made, in all categories of one turn, with calls whose JSON, names
+and ids are damaged as well. Each is a trial of the strategy raw, and its verdict is compared with
+what the leaderboard makes of the same reply.
+
 The checker runs in a process of its own, in the Python that --python names, without surecall.
 """
 
 import argparse
+import asyncio
 import json
 import random
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from surecall.evals.cases import IdealCall
+from surecall.evals.contenders import Contender
+from surecall.evals.records import Cell, Unit
+from surecall.evals.strategies import settle
 from surecall.evals.suites import single_turn
-from surecall.evals.suites.bfcl import SINGLE_TURN, rules
-from surecall.evals.suites.bfcl.data import find_bfcl
+from surecall.evals.suites.bfcl import SINGLE_TURN, case_of, rules
+from surecall.evals.suites.bfcl.data import BfclEntry, find_bfcl
+from surecall.evals.trial import run_trial
+from surecall.records import Message
+from surecall.transport import ScriptedTransport, assistant
 
 CHECKER = Path(__file__).with_name("bfcl_official.py")
 Calls = list[dict[str, dict[str, Any]]]
+MAX_RECORDED = 1_000
 STRANGE: tuple[Any, ...] = ("", None, [], {}, 0, 1, True, False, 1.0, "x", [[]], [1], {"a": 1})
 
 
@@ -181,6 +194,163 @@ class Mutator:
                 changes = [lambda: "", lambda: 0]
         return self.random.choice(changes)()
 
+    # Replies
+
+    def reply(self, entry: dict[str, Any], tools: list[str]) -> dict[str, Any]:
+        """Return an assistant message: an answer to a case, with up to one damage to its form."""
+        if self.random.random() < 0.1:
+            return {"content": self.random.choice(("No.", "", '{"name": "f", "arguments": {}}'))}
+        names = {
+            function["name"]: tool for function, tool in zip(entry["functions"], tools, strict=True)
+        }
+        calls = (
+            self.answer(entry)
+            if entry["answers"]
+            else [{self.random.choice([*names, "other"]): {}}]
+        )
+        made: list[dict[str, Any]] = []
+        for number, call in enumerate(calls):
+            ((name, arguments),) = call.items()
+            made.append(
+                {
+                    "id": f"call_{number}",
+                    "type": "function",
+                    "function": {
+                        "name": names.get(name, name),
+                        "arguments": json.dumps(arguments),
+                    },
+                }
+            )
+        if made and self.random.random() < 0.4:
+            self.damage(self.random.choice(made), made)
+        return {"content": self.random.choice((None, "", "I will.")), "tool_calls": made}
+
+    def damage(self, call: dict[str, Any], made: list[dict[str, Any]]) -> None:
+        """Damage the form of one call."""
+        function = call["function"]
+        text = function["arguments"]
+        forms = (
+            json.dumps(text),
+            f"```json\n{text}\n```",
+            text[:-1],
+            text + "}",
+            text.replace('"', "'"),
+            f" {text}\n",
+            f"{text} done",
+            "",
+            "{}",
+            "null",
+            "[]",
+            f"[{text}]",
+            json.dumps({function["name"]: json.loads(text)}),
+            json.dumps({"arguments": json.loads(text)}),
+            json.dumps({key: json.dumps(value) for key, value in json.loads(text).items()}),
+            json.dumps({key: str(value) for key, value in json.loads(text).items()}),
+            text.replace("{", '{"x": 1, "x": 2, ', 1) if text != "{}" else text,
+            text.replace("{", '{"_unreadable": 1, ', 1) if text != "{}" else text,
+            json.dumps(json.loads(text), indent=2),
+            json.dumps({**json.loads(text), "extra": None}),
+            json.dumps({**json.loads(text), "extra": float("nan")}),
+            json.dumps({**json.loads(text), "extra": 10**400}),
+            json.dumps({**json.loads(text), "extra": "\ud800"}),
+            json.dumps({**json.loads(text), "extra": json.loads("[" * 70 + "]" * 70)}),
+            json.dumps({**json.loads(text), "extra": "x" * 100_000}),
+            json.loads(text),
+        )
+        match self.random.randrange(8):
+            case 0:
+                call["id"] = self.random.choice((made[0]["id"], "", None, 7))
+            case 1:
+                function["name"] = self.random.choice(
+                    (f" {function['name']} ", function["name"].upper(), "functions.other", "")
+                )
+            case _:
+                function["arguments"] = self.random.choice(forms)
+
+
+async def play(case: Any, message: dict[str, Any]) -> bool:
+    """Run a trial of the strategy raw whose model gives this reply, and return its verdict."""
+
+    @asynccontextmanager
+    async def opened(*_: Any) -> AsyncIterator[ScriptedTransport]:
+        reply = assistant(message["content"], *message.get("tool_calls", ()))
+        yield ScriptedTransport([reply, "Done.", "Done.", "Done."])
+
+    cell = Cell(model="m", strategy="raw", suite="bfcl", scenario=case.scenario)
+    who = Contender(label="m", model="m")
+    unit = Unit(index=0, cell=cell, case=case.id)
+    row, _ = await run_trial(unit, case, who, opened, settle("raw", who))
+    return row.strict_ok
+
+
+async def play_all(wheel: str, own: list[dict[str, Any]] | None, count: int, seed: int) -> Any:
+    """Make replies, category by category, and return questions with our verdicts."""
+    mutator, found = Mutator(seed), list[tuple[dict[str, Any], bool]]()
+    files = None if own else find_bfcl(wheel)
+    categories = SINGLE_TURN if files else dict.fromkeys(entry["category"] for entry in own or ())
+    for category in categories:
+        entries = (
+            files.entries(category)
+            if files
+            else [
+                BfclEntry(
+                    id=entry["id"],
+                    messages=(Message("user", "Do it."),),
+                    functions=tuple(entry["functions"]),
+                    answers=tuple(entry["answers"]) or None,
+                )
+                for entry in own or ()
+                if entry["category"] == category
+            ]
+        )
+        for number in range(count // len(categories)):
+            entry = entries[number % len(entries)]
+            case = case_of(category, entry)
+            question = {
+                "id": entry.id,
+                "category": category,
+                "functions": list(entry.functions),
+                "answers": list(entry.answers or ()),
+            }
+            message = mutator.reply(question, [tool.name for tool in case.tools])
+            question["message"] = message
+            made = [call["function"] for call in message.get("tool_calls", ())]
+            question["made"] = [
+                [case.names.get(call["name"], call["name"]), call["arguments"]] for call in made
+            ]
+            question["text"] = message["content"] or ""
+            found.append((question, await play(case, dict(message))))
+    return found
+
+
+def compare_trials(given: argparse.Namespace, own: list[dict[str, Any]] | None) -> None:
+    """Compare the verdicts of trials, report the differences, and write them down if asked."""
+    found = asyncio.run(play_all(given.wheel, own, given.trials, given.seed))
+    theirs = judge_theirs([question for question, _ in found], given.wheel, given.python)
+    counts: Counter[tuple[str, str]] = Counter()
+    for (question, ours), said in zip(found, theirs, strict=True):
+        kind = "broke" if said["ok"] is None else "same" if said["ok"] == ours else "different"
+        counts[question["category"], kind] += 1
+        counts[question["category"], f"right {said['ok']}"] += 1
+        if kind == "different":
+            print(question["id"], json.dumps(question["message"])[:500])
+            print("   official:", said, "ours:", ours)
+    for (category, kind), count in sorted(counts.items()):
+        print(f"{category:24} {kind:12} {count}")
+    same, different = (
+        sum(n for (_, kind), n in counts.items() if kind == wanted)
+        for wanted in ("same", "different")
+    )
+    print(f"trials agree {same} of {same + different} = {same / (same + different):.4%}")
+    if given.record:
+        lines = (
+            json.dumps({"id": question["id"], "message": question["message"], "ok": said["ok"]})
+            for (question, _), said in zip(found, theirs, strict=True)
+            if said["ok"] is not None
+        )
+        short = [line for line in dict.fromkeys(lines) if len(line) <= MAX_RECORDED]
+        given.record.write_text("".join(f"{line}\n" for line in short))
+
 
 def judge_ours(question: dict[str, Any]) -> tuple[bool, bool]:
     """Return what our rule says, and what the stricter one says."""
@@ -208,12 +378,16 @@ def main() -> None:
     parser.add_argument("--wheel", required=True, help="the wheel of bfcl-eval")
     parser.add_argument("--python", default=sys.executable, help="runs the official checker")
     parser.add_argument("--answers", type=int, default=40_000, help="how many answers to make")
+    parser.add_argument("--trials", type=int, help="make so many replies, and whole trials of them")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--entries", type=Path, help="cases of one's own, instead of the wheel's")
     parser.add_argument("--record", type=Path, help="write calls and verdicts to this file")
     given = parser.parse_args()
     own = json.loads(given.entries.read_text()) if given.entries else None
-    entries = own or list(list_entries(given.wheel))
+    if given.trials:
+        compare_trials(given, own)
+        return
+    entries = [entry for entry in own or list_entries(given.wheel) if entry["answers"]]
     mutator = Mutator(given.seed)
     questions = [
         {**entry, "calls": mutator.answer(entry)}

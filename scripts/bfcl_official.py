@@ -8,9 +8,13 @@ mpmath 1.3.0 as well, which the wheel asks for.
 """
 
 import json
+import os
 import sys
 from itertools import count
+from tempfile import TemporaryDirectory
 from types import ModuleType, SimpleNamespace
+
+GIVEN = ("functions", "answers", "category")
 
 
 def open_checker(wheel):
@@ -26,14 +30,21 @@ def open_checker(wheel):
         "bfcl_eval.constants.model_config": {"MODEL_CONFIG_MAPPING": AnyModel()},
         f"{converters}.java_type_converter": {"java_type_converter": None},
         f"{converters}.js_type_converter": {"js_type_converter": None},
+        "dotenv": {"load_dotenv": lambda *_, **__: None},
+        "filelock": {"FileLock": None},
     }
     for name, content in replaced.items():
         sys.modules[name] = ModuleType(name)
         vars(sys.modules[name]).update(content)
+    with TemporaryDirectory() as folder:  # the package makes folders when it is imported
+        os.environ["BFCL_PROJECT_ROOT"] = folder
+        from bfcl_eval.utils import is_empty_output, is_function_calling_format_output
     from bfcl_eval.constants.enums import Language
     from bfcl_eval.eval_checker.ast_eval.ast_checker import ast_checker
 
     def check(question):
+        if "made" in question:
+            return check_reply(question)
         found = ast_checker(
             question["functions"],
             question["calls"],
@@ -43,6 +54,25 @@ def open_checker(wheel):
             "any",
         )
         return {"ok": found["valid"], "why": found.get("error_type")}
+
+    def check_reply(question):
+        """Decode a reply as the handler of chat completions does, and judge it as the runner."""
+        try:
+            calls = [{name: json.loads(arguments)} for name, arguments in question["made"]]
+            # Without calls the handler decodes the content, letter by letter.
+            if not calls and question["text"]:
+                raise ValueError("there is no call")
+        except Exception as error:
+            calls = None
+            why = repr(error)
+        if "relevance" in question["category"]:
+            is_call = calls is not None and not is_empty_output(calls)
+            return {"ok": is_call != ("irrelevance" in question["category"]), "why": "relevance"}
+        if calls is None:
+            return {"ok": False, "why": why}
+        if not is_function_calling_format_output(calls):
+            return {"ok": False, "why": "wrong_output_format"}
+        return check({**{key: question[key] for key in GIVEN}, "calls": calls})
 
     return check
 

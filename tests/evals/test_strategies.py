@@ -1,5 +1,7 @@
 """What each strategy has in force, and that nothing else gets in."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +18,13 @@ from surecall.evals.strategies import (
     list_ablations,
     settle,
 )
+from surecall.evals.trial import run_trial
+from surecall.jsontext import encode_text
 from surecall.loop import Options
-from surecall.reading import IDENTITY_RULES
-from surecall.transport import assistant, tool_call
+from surecall.reading import ALL_RULES, IDENTITY_RULES, OBJECT_TO_ARGUMENTS, READING_RULES
+from surecall.transport import ScriptedTransport, assistant, tool_call
 
-from .desk import DeskCase, attempt, contender
+from .desk import DeskCase, attempt, contender, unit
 
 ARGUMENTS = '{"text": "seven", "count": 7}'
 FENCED = f"```json\n{ARGUMENTS}\n```"
@@ -105,7 +109,7 @@ async def test_nothing_that_helps_is_in_force_under_raw(who: Contender) -> None:
     settled = settle("raw", who)
     options = settled.record["options"]
     assert settled.presets == ()
-    assert options["disabled_rules"] == ["*"]
+    assert options["disabled_rules"] == [ALL_RULES, OBJECT_TO_ARGUMENTS]
     assert {name: options[name] for name in OPTIONS_OFF} == dict(OPTIONS_OFF)
     assert [options[field] for field in TRANSFORM_FIELDS.values()] == [[]] * 6
     assert options["request_defaults"] == options["request_overrides"] == {}
@@ -114,6 +118,66 @@ async def test_nothing_that_helps_is_in_force_under_raw(who: Contender) -> None:
     _, body = await attempt(["Done."], "raw", who=who)
     assert body.config["prompting"]["mode"] == "native"
     assert body.config["options"] == options
+
+
+PLAIN = (
+    (
+        "text for a number",
+        '{"text": "seven", "count": "7"}',
+        '/count must be an integer, got the string "7"',
+    ),
+    (
+        "wrapped",
+        '{"note": {"text": "seven", "count": 7}}',
+        '/ is missing the required property "count"',
+    ),
+    ("null", '{"text": null, "count": 7}', "/text must be a string, got null"),
+    ("double encoded", '"{}"', "The arguments are text ('{}'), not a JSON object."),
+    ("blank", "", "The arguments are not valid JSON: the text is empty."),
+)
+
+
+@pytest.mark.parametrize("strategy", ["raw", "naive"])
+@pytest.mark.parametrize(
+    ("arguments", "error"), [case[1:] for case in PLAIN], ids=[case[0] for case in PLAIN]
+)
+async def test_a_refusal_without_help_is_the_one_that_a_plain_client_meets(
+    strategy: str, arguments: str, error: str
+) -> None:
+    """JSON and the schema say what is wrong; no rule of ours is named to the model."""
+    replies = [assistant(None, tool_call("note", arguments)), "Done."]
+    row, body = await attempt(replies, strategy)
+    said = encode_text(body.transcript)
+    assert [call.executed for call in row.calls] == [False]
+    assert error in body.transcript[0]["results"][0]["envelope"]["errors"][0]["message"]
+    assert "switched off" not in said
+    assert all(f'"{rule}"' not in said for rule in READING_RULES)
+
+
+async def test_raw_takes_sound_json_as_a_plain_client_does() -> None:
+    """The last of two keys, space around it, and a reply that says it was cut."""
+    for arguments in (
+        '{"text": "x", "text": "seven", "count": 7}',
+        ' {"text": "seven", "count": 7}\n',
+    ):
+        row, _ = await attempt([assistant(None, tool_call("note", arguments)), "Done."], "raw")
+        assert (row.strict_ok, row.fabrications, row.rules) == (True, 0, ())
+
+
+@pytest.mark.parametrize("sent", ["same", ""])
+async def test_raw_sends_ids_back_as_they_came(sent: str) -> None:
+    """Two calls of one id stay that, and so does a call without one."""
+    calls = [{**tool_call("note", ARGUMENTS), "id": sent} for _ in range(2)]
+    transport = ScriptedTransport([assistant(None, *calls), "Done."])
+
+    @asynccontextmanager
+    async def opened(*_: Any) -> AsyncIterator[ScriptedTransport]:
+        yield transport
+
+    await run_trial(unit(), DeskCase(), contender(), opened, settle("raw", contender()))
+    messages = transport.requests[1].body["messages"]
+    assert [call["id"] for call in messages[-3]["tool_calls"]] == [sent, sent]
+    assert [message["tool_call_id"] for message in messages[-2:]] == [sent, sent]
 
 
 async def test_raw_does_not_ask_again_for_an_empty_answer() -> None:

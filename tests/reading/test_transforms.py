@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from surecall.formats import ToolNames
 from surecall.reading import TRANSFORM_RULES, read_reply, without_rules
 from surecall.records import Reading
 
@@ -69,9 +70,12 @@ def test_structure_stays_on_unless_it_is_named(case: Shape) -> None:
     """All rules off leaves structure alone; the name of a transform switches its rule off."""
     reading = read(case.message, case.transform)
     reply: Any = None
-    everything = without_rules(reading, reply, frozenset({"*"})).calls[0]
+    names = ToolNames()
+    everything = without_rules(reading, reply, frozenset({"*"}), names).calls[0]
     assert (everything.arguments is None) == (case.id == "blank")
-    assert without_rules(reading, reply, frozenset({case.transform})).calls[0].arguments is None
+    assert (
+        without_rules(reading, reply, frozenset({case.transform}), names).calls[0].arguments is None
+    )
 
 
 def test_the_id_of_a_legacy_call_is_what_its_transform_gave() -> None:

@@ -21,8 +21,13 @@ _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _MAX_ENCODINGS: Final = 4
 
 
-def strict_object(raw: Any) -> dict[str, Any] | None:
-    """Return the object that arrived as arguments, if it is one without any help."""
+def strict_object(raw: Any, *, may_repeat: bool = False) -> dict[str, Any] | None:
+    """Return the object that arrived as arguments, if it is one without any help.
+
+    Args:
+        raw: The arguments.
+        may_repeat: Whether a key may stand in it twice, of which JSON takes the last.
+    """
     if isinstance(raw, dict):
         return cast("dict[str, Any]", raw)
     if not isinstance(raw, str):
@@ -31,7 +36,8 @@ def strict_object(raw: Any) -> dict[str, Any] | None:
         value, repeated = decode_noting(raw)
     except JSONTextError:
         return None
-    return cast("dict[str, Any]", value) if isinstance(value, dict) and not repeated else None
+    is_object = isinstance(value, dict) and (may_repeat or not repeated)
+    return cast("dict[str, Any]", value) if is_object else None
 
 
 def is_faithful(
@@ -74,7 +80,7 @@ def _follows(
 ) -> bool:
     if call.raw is None:
         return not call.arguments
-    if strict_object(call.raw) == call.arguments:
+    if strict_object(call.raw, may_repeat=not receipts) == call.arguments:
         return True
     if not receipts:
         return False

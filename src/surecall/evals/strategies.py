@@ -22,7 +22,7 @@ from surecall.profiles import (
 )
 from surecall.profiles.entries import canonical_name
 from surecall.protocols import DEFAULT_PROTOCOL, find_protocol
-from surecall.reading import READING_RULES, TRANSFORM_RULES
+from surecall.reading import ALL_RULES, OBJECT_TO_ARGUMENTS, READING_RULES, TRANSFORM_RULES
 from surecall.transforms import TransformRegistry, canonical_transform_name
 from surecall.transforms.registry import Family
 
@@ -148,7 +148,7 @@ _OWN_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
 _UNAIDED: Final[Mapping[str, Any]] = {
     **OPTIONS_OFF,
     **dict.fromkeys(TRANSFORM_FIELDS.values(), ()),
-    "disabled_rules": ("*",),
+    "disabled_rules": (ALL_RULES, OBJECT_TO_ARGUMENTS),
 }
 _SHAPED: Final = ("message_transforms", "response_transforms", "tool_transforms")
 

@@ -437,7 +437,7 @@ class Judge:
         if self._usual and reading.calls:
             reading = without_notes(reading, self._usual)
         reading = give_own_ids(reading, reply)
-        return without_rules(reading, reply, self._disabled) if self._disabled else reading
+        return without_rules(reading, reply, self._disabled, names) if self._disabled else reading
 
     def _reads_text(self, asked: Asked) -> bool:
         return self._policy.text_formats or asked.mode != "native"

@@ -123,7 +123,7 @@ def read_answer(
     if any(defect.code == Code.SECRET_REDACTED for defect in reply.defects):
         reading = replace(reading, calls=tuple(map(_refuse_masked, reading.calls)))
     if disabled:
-        reading = without_rules(reading, reply, disabled)
+        reading = without_rules(reading, reply, disabled, names)
     if reading.content and names:
         reading = _note_unread_calls(reading, names, reads_text=reads_text)
         if not reads_text and plan.options.text_formats == "auto":

@@ -14,6 +14,7 @@ from surecall.errors import Code, RequestError
 from surecall.jsontext import encode_text
 from surecall.protocols.call_ids import find_id_shape, pair_calls
 from surecall.protocols.chat_completions import parse_history_message
+from surecall.reading import IDENTITY_RULES
 from surecall.records import Message, ToolResult, as_run
 from surecall.tools.feedback import CHECK_STATE
 
@@ -23,7 +24,6 @@ _SYSTEM_ROLES: Final = frozenset({"developer", "system"})
 _REASONING_KEYS: Final = frozenset(
     {"reasoning", "reasoning_content", "reasoning_details", "reasoning_items", "thinking_blocks"}
 )
-_RENAMED: Final = "rename_repeated_id"
 
 
 class HistoryRules(NamedTuple):
@@ -135,8 +135,8 @@ def _restore_ids(messages: Sequence[Message]) -> Iterator[Message]:
     for message in messages:
         for call in message.tool_calls:
             for receipt in call.receipts:
-                if receipt.rule == _RENAMED and call.id.startswith(f"{receipt.before}__"):
-                    sent[call.id] = str(receipt.before)
+                if receipt.rule in IDENTITY_RULES and receipt.after == call.id:
+                    sent[call.id] = str(receipt.before or "")
         if message.role == "tool" and message.tool_call_id in sent:
             yield replace(message, tool_call_id=sent[message.tool_call_id])
         elif any(call.id in sent for call in message.tool_calls):

@@ -3,13 +3,16 @@
 Reading with rules switched off shows what a reply would have been worth without them.
 """
 
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from surecall.records import Reading, Receipt, Reply, ToolCall
+from surecall.errors import Code, JSONTextError
+from surecall.formats import ToolNames
+from surecall.jsontext import decode
+from surecall.records import ErrorDetail, Reading, Receipt, Reply, ToolCall
 
-from .wording import refuse_without_rule
+from .wording import MISSHAPEN, refuse_bad_json, refuse_json, refuse_kind
 
 RuleFamily = Literal[
     "structure", "ids", "calls", "json", "schema", "text", "answers", "cut", "exchange", "approval"
@@ -29,7 +32,11 @@ CALLS_OBJECT_TO_ARRAY: Final = "assistant_tool_calls_object_to_array"
 OBJECT_TO_ARGUMENTS: Final = "assistant_tool_calls_arguments_json_string_if_hash"
 TAGS_TO_CALLS: Final = "assistant_content_tool_call_tags_to_tool_calls"
 BLANK_TRANSFORM: Final = "assistant_tool_calls_arguments_blank_to_empty_object"
-_NAME: Final = "resolve_tool_name"
+_NAMES: Final = frozenset({"infer_tool_name", "resolve_tool_name", "strip_name"})
+_LIMITS: Final = frozenset(
+    {Code.ARGUMENTS_HOLD_SECRET, Code.ARGUMENTS_TOO_DEEP, Code.ARGUMENTS_TOO_LARGE}
+)
+"""Refusals that rest on no rule."""
 
 TRANSFORM_RULES: Final = {
     FUNCTION_CALL_TO_CALLS: FUNCTION_CALL_TO_CALLS,
@@ -325,37 +332,68 @@ MOVING_RULES: Final = STRUCTURE_RULES | {READ_FROM_TEXT}
 _NOT_OF_ALL: Final = IDENTITY_RULES | STRUCTURE_RULES
 
 
-def without_rules(reading: Reading, reply: Reply, disabled: frozenset[str]) -> Reading:
+def without_rules(
+    reading: Reading, reply: Reply, disabled: frozenset[str], names: ToolNames
+) -> Reading:
     """Undo a reading as far as it rests on rules that are switched off.
 
-    A call that needed such a rule is refused, one that was only found by it is text again, and a
-    name that it corrected is as the model wrote it. Rules about ids and structure stay on unless
-    they are named.
+    A call that needed such a rule has its arguments and its name as the model wrote them, and the
+    errors that JSON and the schema have for these; one that was only found by a rule is text again.
+    Rules about ids and structure stay on unless they are named. Without any rule, a call is what a
+    plain client makes of it: sound JSON is taken, whatever else is known of the reply.
     """
     if not disabled or not reading.calls:
         return reading
     disabled |= {TRANSFORM_RULES[name] for name in disabled & TRANSFORM_RULES.keys()}
     if is_off(READ_FROM_TEXT, disabled) and any(map(was_text, reading.calls)):
         return replace(reading, calls=(), content=reply.content or "")
-    return replace(reading, calls=tuple(_undo(call, disabled) for call in reading.calls))
+    return replace(reading, calls=tuple(_undo(call, disabled, names) for call in reading.calls))
 
 
-def _undo(call: ToolCall, disabled: frozenset[str]) -> ToolCall:
+def _undo(call: ToolCall, disabled: frozenset[str], names: ToolNames) -> ToolCall:
     kept: list[Receipt] = []
-    name, broken = call.name, ""
+    name, is_plain = call.name, ALL_RULES in disabled and not was_text(call)
     for receipt in call.receipts:
         if not is_off(receipt.rule, disabled):
             kept.append(receipt)
-        elif receipt.rule == _NAME:
+        elif receipt.rule in _NAMES:
             name = str(receipt.before)
+        elif receipt.rule in STRUCTURE_RULES:
+            return replace(
+                call, arguments=None, state="unreadable", errors=(refuse_json(MISSHAPEN),)
+            )
         else:
-            broken = broken or receipt.rule
-    if len(kept) == len(call.receipts):
+            is_plain = is_plain or call.arguments is not None
+    if len(kept) == len(call.receipts) and not is_plain:
         return call
     call = replace(call, name=name, receipts=tuple(kept))
-    if not broken or call.arguments is None:
+    return _take_as_sent(call, names) if is_plain else call
+
+
+def _take_as_sent(call: ToolCall, names: ToolNames) -> ToolCall:
+    """Return a call with the arguments that its text is as JSON, and what the schema says."""
+    value: Any = call.raw
+    errors: tuple[ErrorDetail, ...] = ()
+    if any(error.code in _LIMITS for error in call.errors):
         return call
-    return replace(call, arguments=None, state="unreadable", errors=(refuse_without_rule(broken),))
+    if value is None or isinstance(value, str):
+        try:
+            value = decode(value or "")
+        except JSONTextError as error:
+            errors = (refuse_bad_json(error),)
+    if not errors and not isinstance(value, dict):
+        errors = (refuse_kind(value),)
+    if errors:
+        return replace(call, arguments=None, state="unreadable", errors=errors)
+    checker = names.checker_of(call.name) if call.name in names else None
+    return replace(
+        call,
+        arguments=value,
+        state="whole",
+        errors=() if checker is None else checker.check(value),
+        certainty="certain",
+        doubt="",
+    )
 
 
 def was_text(call: ToolCall) -> bool:

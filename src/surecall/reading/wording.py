@@ -26,6 +26,7 @@ _KINDS: Final[dict[type, str]] = {
     type(None): "null",
 }
 
+MISSHAPEN: Final = "The call is not one of a list of tool calls, with its arguments as JSON text."
 PLACEHOLDER: Final = "They are a placeholder for arguments that could not be read."
 
 # Doubts
@@ -207,15 +208,6 @@ def refuse_unclear_number(place: str, spellings: list[str]) -> ErrorDetail:
     shown = " or ".join(spellings[:4])
     message = f"{place} must be a string, got a number that was spelled {shown}"
     return ErrorDetail(Code.ARGUMENTS_INVALID, message, "Send the text in quotes.", place)
-
-
-def refuse_without_rule(rule: str) -> ErrorDetail:
-    """Refuse a call that can be used only after a rule that is switched off."""
-    return ErrorDetail(
-        Code.ARGUMENTS_JSON_PARSE_ERROR,
-        f"The arguments can only be used after {rule}, which is switched off.",
-        "Send the arguments as one JSON object that fits the tool's schema.",
-    )
 
 
 def doubt_judgement(why: str) -> str:

@@ -165,18 +165,24 @@ async def test_where_nothing_fits_any_call_is_wrong(suite: BfclSuite) -> None:
         calling(("no_such_tool", {})),
         calling(("geometry_area", {"width": "wide"})),
         {"content": '<tool_call>{"name": "geometry_area", "arguments": {"width": 1}}</tool_call>'},
-        {"content": '```json\n{"name": "geometry_area", "arguments": {"width": 1, "hei'},
     ],
-    ids=["unknown", "invalid", "text", "broken"],
+    ids=["unknown", "invalid", "text"],
 )
 async def test_where_nothing_fits_a_call_counts_however_it_was_made(
     suite: BfclSuite, message: dict[str, Any]
 ) -> None:
-    """A call that was refused, could not be read or was written as text is still a call."""
+    """A call that was refused or was written as text is still a call."""
     (case,) = suite.cases("irrelevance")
     grades = await grades_of(case, message)
     assert [reason.code for reason in grades.strict.reasons] == ["called"]
     assert not grades.original.ok
+
+
+async def test_where_nothing_fits_a_call_that_cannot_be_decoded_is_none(suite: BfclSuite) -> None:
+    """As on the leaderboard."""
+    (case,) = suite.cases("irrelevance")
+    broken = {"content": '```json\n{"name": "geometry_area", "arguments": {"width": 1, "hei'}
+    assert (await grades_of(case, broken)).strict.ok
 
 
 def test_where_nothing_fits_silence_of_the_endpoint_is_not_restraint(suite: BfclSuite) -> None:

@@ -6,9 +6,17 @@ from typing import Any
 
 import pytest
 
+from evals.desk import contender, script
 from surecall.evals.cases import IdealCall
+from surecall.evals.records import Cell, Unit
+from surecall.evals.strategies import settle
+from surecall.evals.suites.bfcl import case_of
+from surecall.evals.suites.bfcl.data import BfclEntry
 from surecall.evals.suites.bfcl.rules import check_call, check_calls
 from surecall.evals.suites.single_turn import check_call as check_strictly
+from surecall.evals.trial import run_trial
+from surecall.records import Message
+from surecall.transport import assistant
 
 HERE = Path(__file__).parent
 ENTRIES: dict[str, Any] = {
@@ -26,7 +34,13 @@ def is_right(entry: dict[str, Any], calls: list[dict[str, Any]]) -> bool:
     return not check_calls(made, functions, entry["answers"])
 
 
-@pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES.keys())
+WITH_ANSWERS = {name: entry for name, entry in ENTRIES.items() if entry["answers"]}
+TRIALS: list[dict[str, Any]] = [
+    json.loads(line) for line in (HERE / "bfcl_trials.jsonl").read_text().splitlines()
+]
+
+
+@pytest.mark.parametrize("entry", WITH_ANSWERS.values(), ids=WITH_ANSWERS.keys())
 def test_the_recorded_verdicts_are_ours_too(entry: dict[str, Any]) -> None:
     """Every mutated answer is judged as the published checker judged it."""
     recorded = [row for row in VERDICTS if row["id"] == entry["id"]]
@@ -35,6 +49,41 @@ def test_the_recorded_verdicts_are_ours_too(entry: dict[str, Any]) -> None:
     assert not different
     assert {row["ok"] for row in recorded} == {True, False}
     assert len(recorded) > 20
+
+
+async def verdict_of(entry: dict[str, Any], message: dict[str, Any]) -> bool:
+    """Run a trial of the strategy raw whose model gives this reply."""
+    case = case_of(
+        entry["category"],
+        BfclEntry(
+            id=entry["id"],
+            messages=(Message("user", "Do it."),),
+            functions=tuple(entry["functions"]),
+            answers=tuple(entry["answers"]) or None,
+        ),
+    )
+    reply = assistant(message["content"], *message.get("tool_calls", ()))
+    cell = Cell(model="m", strategy="raw", suite="bfcl", scenario=case.scenario)
+    row, _ = await run_trial(
+        Unit(index=0, cell=cell, case=case.id),
+        case,
+        contender(),
+        script([reply, "Done.", "Done.", "Done."]),
+        settle("raw", contender()),
+    )
+    return row.strict_ok
+
+
+@pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES.keys())
+async def test_a_raw_trial_has_the_verdict_of_the_leaderboard(entry: dict[str, Any]) -> None:
+    """Every recorded reply, however its calls are damaged, gets what the leaderboard gave it."""
+    recorded = [trial for trial in TRIALS if trial["id"] == entry["id"]]
+    different = [
+        trial for trial in recorded if await verdict_of(entry, trial["message"]) != trial["ok"]
+    ]
+
+    assert not different
+    assert len(recorded) > 15
 
 
 def function(declared: dict[str, Any], *, required: bool = True) -> dict[str, Any]:

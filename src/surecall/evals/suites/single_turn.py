@@ -1,12 +1,12 @@
 """Cases of one turn: what is asked, and whether the arguments are right."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.evals.as_made import list_turns
 from surecall.evals.cases import (
     Attempt,
     Grades,
@@ -18,11 +18,11 @@ from surecall.evals.cases import (
     judge,
     run_failed,
 )
-from surecall.evals.facts import was_call_tried
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.suites.sampling import sample_value
 from surecall.loop import Trace, TurnTrace
 from surecall.narrow import as_fields, as_list
+from surecall.reading import ALL_RULES
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
 from surecall.schema import SchemaChecker
 from surecall.tools import ToolRegistry
@@ -204,7 +204,8 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
 
     Calls are judged as they were made: those of the first reply of which any ran, the refused ones
     among them too. Replies before it count when their calls are right, though none could run. The
-    run ends there, unless no call may follow.
+    run ends there, unless no call may follow. Where nothing helps the model, only its first reply
+    counts, as everybody else counts it.
     """
 
     scenario: str
@@ -245,6 +246,9 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
     def grade(self, attempt: Attempt) -> Grades:
         """Judge the calls; one that was tried counts as made where none should be."""
         judged = list(judged_turns(attempt.trace))
+        is_unaided = not self.is_closed and attempt.trace is not None
+        if is_unaided and ALL_RULES in attempt.trace.options.disabled_rules:
+            judged = judged[:1]
         calls = self._read_calls(judged[-1]) if judged else []
         kept = {"calls": [{"name": call.name, "arguments": call.arguments} for call in calls]}
         exact = tuple(self._is_expected(call) for _, call, _ in attempt.calls)
@@ -350,20 +354,14 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
         return check_calls(calls, self.functions, self.answers, fold=self.fold)
 
     def _judge_wish(self, attempt: Attempt, judged: Sequence[TurnTrace]) -> Verdict:
-        names = [call.name for turn in judged for call in turn.calls]
+        readable = [turn for turn in judged if all(map(_is_decodable, turn.calls))]
         if self.wish == "a_call":
-            is_readable = any(call.arguments is not None for turn in judged for call in turn.calls)
-            return Verdict(ok=True) if is_readable else failed("no_call", "no call was made")
-        if names or (attempt.trace is not None and self._is_call_tried(attempt.trace)):
-            return failed("called", ", ".join(names) or "a call was tried")
+            return Verdict(ok=True) if readable else failed("no_call", "no call was made")
+        if readable:
+            return failed("called", ", ".join(call.name for call in readable[0].calls))
         return (
             Verdict(ok=True) if attempt.error is None else Verdict.of([run_failed(attempt.error)])
         )
-
-    def _is_call_tried(self, trace: Trace) -> bool:
-        """Tell whether a call was meant, also one in text that nobody read."""
-        kept = drop_withdrawn(trace)
-        return was_call_tried(kept) or any(turn.unread for turn in list_turns(kept, self.tools))
 
     def _judge_loosely(self, calls: Sequence[IdealCall]) -> Verdict:
         wanted = {name for answer in self.answers for name in answer}
@@ -373,8 +371,8 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
 
     def _read_calls(self, turn: TurnTrace) -> list[IdealCall]:
         return [
-            IdealCall(self.names.get(name, name), call.arguments or {})
-            for name, call in zip(_resolve_names(turn), turn.calls, strict=True)
+            IdealCall(self.names.get(call.name, call.name), call.arguments or {})
+            for call in turn.calls
         ]
 
     def _is_expected(self, call: ToolCall) -> bool:
@@ -385,6 +383,16 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
             and (self.check is None or not self.check([made], self.functions, [answer]))
             for answer in self.answers
         )
+
+
+def _is_decodable(call: ToolCall) -> bool:
+    """Tell whether a call has an object as its arguments, for anybody's reader of JSON."""
+    if call.arguments is not None or not isinstance(call.raw, str):
+        return call.arguments is not None
+    try:
+        return isinstance(json.loads(call.raw), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def judged_turns(trace: Trace | None) -> Iterator[TurnTrace]:

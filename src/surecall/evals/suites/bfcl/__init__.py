@@ -32,7 +32,7 @@ SINGLE_TURN: Final = (
 BFCL_CATEGORIES: Final = (*SINGLE_TURN, CONVERSATIONS)
 """Every category that is offered."""
 
-_CHECKER: Final = "2"
+_CHECKER: Final = "3"
 """Changes with the rule of the verdicts."""
 
 
