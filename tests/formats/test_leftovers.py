@@ -89,6 +89,7 @@ def test_members_outside_the_arguments_are_put_back(text: str) -> None:
     (call,) = _read(text).calls
     assert (call.name, call.arguments, call.certainty) == ("send", ALL, "likely")
     assert any(one.rule == "return_members" and not one.lossless for one in call.receipts)
+    assert "CALL_ENTRY_DROPPED" in [defect.code for defect in _read(text).defects]
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from .rules import (
     OBJECT_TO_ARGUMENTS,
 )
 from .truncation import doubt_receipts, is_complete, lacks_only_end, vouch_for_closers
-from .wording import TWO_READINGS, refuse_cut, refuse_total
+from .wording import TWO_READINGS, note_leftovers, refuse_cut, refuse_total
 
 OWN_ID_PREFIX: Final = "tc_"
 _MAX_ID_BITS: Final = 128
@@ -273,6 +273,7 @@ class CallReader:
         if not doubt and lacks_only_end(receipts) and self._has_all(written):
             receipts = vouch_for_closers(receipts)
         doubt = doubt or doubt_receipts(receipts)
+        self.defects += note_leftovers(written.name, receipts)
         return self._read(raw, (receipt, *receipts), refusal, doubt)
 
     def _has_all(self, written: TextCall) -> bool:

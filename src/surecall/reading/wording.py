@@ -17,6 +17,7 @@ _SMALLER: Final = "Send shorter values, or split the work into several calls."
 _AGAIN: Final = "Nothing was run. Make the call again with less: shorter values, or several calls."
 _MARKERS: Final = re.compile(r"<[^<>\n]{1,80}+>|\[/?+[A-Z_]{2,40}+\]")
 _WORD: Final = re.compile(r"\w")
+_OUTSIDE: Final = frozenset({"drop_leftover", "return_members"})
 _KINDS: Final[dict[type, str]] = {
     bool: "a boolean",
     float: "a number",
@@ -226,6 +227,14 @@ def note_lost(dropped: Iterable[Receipt]) -> Iterator[Defect]:
         written = str(receipt.before)
         if receipt.rule == "drop_empty_markup" and _WORD.search(_MARKERS.sub("", written)):
             message = f"Markup for a call holds something else: {clip(written)}"
+            yield Defect(Code.CALL_ENTRY_DROPPED, message, receipt.place)
+
+
+def note_leftovers(name: str, receipts: Iterable[Receipt]) -> Iterator[Defect]:
+    """Note text that stood beside a call, or behind its end, and belongs to it."""
+    for receipt in receipts:
+        if receipt.rule in _OUTSIDE:
+            message = f"Something stood outside the arguments of {clip(name, 64)!r}: {receipt.why}"
             yield Defect(Code.CALL_ENTRY_DROPPED, message, receipt.place)
 
 
