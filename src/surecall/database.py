@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from surecall.errors import Code, StoreError
+from surecall.errors import Code, StoreError, row_refused
 from surecall.files import is_disk_full, make_private
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "connect",
     "damaged",
     "explain_database_errors",
+    "is_busy_or_full",
     "read_version",
     "transaction",
     "write_ahead",
@@ -31,6 +32,14 @@ _DAMAGED: Final = {
     "SQLITE_NOTADB",
     "SQLITE_SCHEMA",
 }
+_NOT_BOUND: Final = (
+    OverflowError,
+    UnicodeEncodeError,
+    sqlite3.DataError,
+    sqlite3.InterfaceError,
+    sqlite3.ProgrammingError,
+)
+"""What is raised for a value that no column takes."""
 _NOT_TEXT: Final = "Could not decode to UTF-8"
 """How Python begins what it says about damaged text; the database itself does not look."""
 
@@ -115,14 +124,25 @@ def explain_database_errors(path: Path) -> Generator[None]:
         yield
     except OSError as error:
         raise _write_failed(path, error.strerror or str(error), full=is_disk_full(error)) from error
+    except _NOT_BOUND as error:
+        raise row_refused(path, error) from error
     except sqlite3.Error as error:
-        # An extended name such as SQLITE_CORRUPT_INDEX begins with that of its family.
-        name = "_".join(getattr(error, "sqlite_errorname", "").split("_")[:2])
+        name = _family_of(error)
         if str(error).startswith(_NOT_TEXT):
             raise damaged(path, "it holds text that is not UTF-8") from error
         if name in _DAMAGED:
             raise damaged(path, str(error)) from error
         raise _write_failed(path, str(error), full=name == "SQLITE_FULL") from error
+
+
+def is_busy_or_full(error: Exception) -> bool:
+    """Tell whether a database may do later what it refuses now, without being opened again."""
+    return _family_of(error) in {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL"}
+
+
+def _family_of(error: Exception) -> str:
+    """Return the name of an error, without what an extended name such as `…_INDEX` adds."""
+    return "_".join(getattr(error, "sqlite_errorname", "").split("_")[:2])
 
 
 def damaged(path: Path, reason: str) -> StoreError:

@@ -39,6 +39,7 @@ __all__ = [
     "ProviderStatusError",
     "ProviderTimeoutError",
     "RequestError",
+    "RowRefusedError",
     "RunError",
     "RunLimitError",
     "SetupError",
@@ -50,7 +51,10 @@ __all__ = [
     "WorkspaceError",
     "did_you_mean",
     "invalid_config",
+    "row_refused",
 ]
+
+_MAX_REASON_CHARS = 300
 
 
 class Code(StrEnum):
@@ -483,6 +487,10 @@ class StoreError(SurecallError):
     """Eval runs, requests of a gateway or workspaces that cannot be read, written or continued."""
 
 
+class RowRefusedError(StoreError):
+    """One row that its store will never take, although the store works and takes others."""
+
+
 def _redacted(value: Any) -> Any:
     if isinstance(value, Code):
         return value
@@ -501,6 +509,16 @@ def _redacted(value: Any) -> Any:
 def invalid_config(message: str, hint: str | None = None) -> ConfigError:
     """Build the error for a setting or an argument that cannot be used."""
     return ConfigError(Code.INVALID_CONFIG, message, hint=hint)
+
+
+def row_refused(place: object, error: Exception) -> RowRefusedError:
+    """Build the error for a row that a store will never take."""
+    reason = ascii(f"{type(error).__name__}: {error}")[1:-1]
+    return RowRefusedError(
+        Code.STORE_WRITE_FAILED,
+        f"{place} does not take this row: {reason[:_MAX_REASON_CHARS].rstrip('.')}.",
+        hint="A value in it cannot be stored.",
+    )
 
 
 def did_you_mean(name: str, known: Iterable[str], *, listed_by: str | None = None) -> str:

@@ -1,56 +1,140 @@
 """PostgreSQL servers: connected to lazily, brought to the present layout, refused with a code."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from surecall.errors import Code, ConfigError, StoreError
+from surecall.errors import Code, ConfigError, StoreError, SurecallError, row_refused
 
 __all__ = [
-    "CONNECT_S",
-    "close_pool",
+    "PostgresServer",
     "damaged_tables",
     "explain_postgres_errors",
     "migrate_tables",
-    "open_pool",
     "place_of",
 ]
 
-CONNECT_S: Final = 5.0
+_CONNECT_S: Final = 5.0
 """How long a connection may take to open, or to become free."""
 _COMMAND_S: Final = 5.0
+_USE_S: Final = 20.0
+"""How long a connection may be used, with all that the driver waits for by itself."""
+_LOST: Final = frozenset({"08", "57", "58", "XX"})
+"""Classes of errors after which a connection is given up: it was lost, the server is being stopped,
+or fails by itself."""
+_REFUSED: Final = frozenset({"22", "23", "54", "P0"})
+"""Classes of errors that are about the values: no type takes them, or a constraint or trigger."""
+_NOT_BOUND: Final = (TypeError, ValueError, OverflowError)
+"""What the driver raises for a value that it cannot send."""
 
 
-async def open_pool(
-    url: str, prepare: Callable[[Any], Awaitable[None]], *, max_size: int = 4
-) -> Any:
-    """Connect to a server; the connections are closed again when `prepare` refuses it."""
-    with explain_postgres_errors(place_of(url)):
+class PostgresServer:
+    """Connections to a server, made when they are needed and made again after it was away.
+
+    Nothing waits for the server for ever, whatever state it or the driver is in. When a connection
+    fails, all of them are given up and the next use connects again.
+
+    Args:
+        url: Such as `postgresql://user@host/database`.
+        prepare: Looks after the layout of the tables, on the first connection of all.
+        max_size: How many connections there may be.
+    """
+
+    def __init__(
+        self, url: str, prepare: Callable[[Any], Awaitable[None]], *, max_size: int = 4
+    ) -> None:
+        self.place = place_of(url)
+        self.reconnects = 0
+        """How often the connections were given up because one of them failed."""
+        self._url = url
+        self._prepare = prepare
+        self._max_size = max_size
+        self._pool: Any = None
+        self._opening = asyncio.Lock()
+        self._closing: set[asyncio.Task[None]] = set()
+        self._is_closed = False
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncGenerator[Any]:
+        """Have a connection for a moment.
+
+        Raises:
+            StoreError: The server cannot be used, or refuses; `RowRefusedError` for a value that it
+                will never take.
+        """
+        pool = None
+        with explain_postgres_errors(self.place):
+            try:
+                async with asyncio.timeout(_USE_S):
+                    pool = await self._open()
+                    async with pool.acquire(timeout=_CONNECT_S) as connection:
+                        yield connection
+            except Exception as error:
+                if pool is not None and pool is self._pool and _breaks_connection(error):
+                    self._pool = None
+                    self.reconnects += 1
+                    self._close_later(pool)
+                raise
+
+    async def fetch(self, query: str, *values: Any) -> list[Any]:
+        """Run one statement and return its rows."""
+        async with self.connect() as connection:
+            return await connection.fetch(query, *values)
+
+    async def close(self) -> None:
+        """Close the connections; those that do not end in time are cut."""
+        self._is_closed = True
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            self._close_later(pool)
+        await asyncio.gather(*self._closing)
+
+    async def _open(self) -> Any:
+        async with self._opening:
+            if self._is_closed:
+                raise StoreError(Code.STORE_WRITE_FAILED, f"{self.place} was closed.")
+            if self._pool is None:
+                self._pool = await self._connect()
+            return self._pool
+
+    async def _connect(self) -> Any:
         pool = await _load_driver().create_pool(
-            url,
-            min_size=1,
-            max_size=max_size,
-            timeout=CONNECT_S,
+            self._url,
+            min_size=0,  # with a floor the driver goes on by itself, and logs tracebacks
+            max_size=self._max_size,
+            timeout=_CONNECT_S,
             command_timeout=_COMMAND_S,
         )
         try:
-            async with pool.acquire(timeout=CONNECT_S) as connection:
-                await prepare(connection)
+            async with pool.acquire(timeout=_CONNECT_S) as connection:
+                await self._prepare(connection)
         except BaseException:
             pool.terminate()
             raise
-    return pool
+        return pool
+
+    def _close_later(self, pool: Any) -> None:
+        """Close a pool once nobody uses it any more."""
+        task = asyncio.get_running_loop().create_task(_close_pool(pool))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
 
 
-async def close_pool(pool: Any) -> None:
-    """Close the connections; those that do not end in time are cut."""
+async def _close_pool(pool: Any) -> None:
     try:
-        await asyncio.wait_for(pool.close(), CONNECT_S)
-    except (TimeoutError, OSError):
+        await asyncio.wait_for(pool.close(), _CONNECT_S)
+    except Exception:  # whatever the driver says: nothing of it is used any more
         pool.terminate()
+
+
+def _breaks_connection(error: Exception) -> bool:
+    """Tell whether an error leaves a connection that may not work any more."""
+    if isinstance(error, _load_driver().PostgresError):
+        return str(getattr(error, "sqlstate", ""))[:2] in _LOST
+    return not isinstance(error, (SurecallError, *_NOT_BOUND))
 
 
 async def migrate_tables(
@@ -96,7 +180,7 @@ def explain_postgres_errors(place: str) -> Generator[None]:
     asyncpg = _load_driver()
     try:
         yield
-    except StoreError:
+    except SurecallError:
         raise
     except (asyncpg.DiskFullError, asyncpg.OutOfMemoryError) as error:
         raise StoreError(
@@ -109,7 +193,10 @@ def explain_postgres_errors(place: str) -> Generator[None]:
         asyncpg.UndefinedColumnError,
     ) as error:
         raise damaged_tables(place, str(error)) from error
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+    except Exception as error:  # the driver raises whatever went wrong inside it
+        is_refused = str(getattr(error, "sqlstate", ""))[:2] in _REFUSED
+        if is_refused or isinstance(error, _NOT_BOUND):
+            raise row_refused(place, error) from error
         reason = str(error) or type(error).__name__
         raise StoreError(
             Code.STORE_WRITE_FAILED,

@@ -1,23 +1,34 @@
-"""A gateway in a process of its own that is killed while clients wait for its answers.
+"""A gateway in a process of its own, in trouble while clients wait for its answers.
 
 Clients note the id of every request whose last byte they have: whole answers and streams, some
-of them cut short by clients that leave. What they noted has to be in the store, whenever the kill
-came.
+of them cut short by clients that leave. What they noted has to be in the store, whether the gateway
+was killed, the server of its store was killed, or a reply held figures that no store takes.
 """
 
 import asyncio
 import json
 import os
 import random
+import signal
 import socket
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from itertools import cycle
 from pathlib import Path
+from typing import Any
 
+from support.request_records import kill_postgres
 from surecall.gateway.records import open_for_reading, open_records
+from surecall.gateway.records.spool import read_spool
 
-__all__ = ["GatewayVictim", "serve_upstream"]
+__all__ = ["FIGURES", "GatewayVictim", "serve_upstream"]
+
+FIGURES = (
+    *("9223372036854775808", "-9223372036854775809", "9007199254740993", "-9007199254740993"),
+    *("NaN", "1e400", "-1e400", "-1", "1.5", "true", '"12"', "[1]", "null", "{}", "1" + "0" * 400),
+)
+"""Figures that a reply may hold in the place of a count, as they are written."""
 
 _SOURCES = Path(__file__).parents[2] / "src"
 _PATH = "/v1/chat/completions"
@@ -32,20 +43,33 @@ def _request(*, stream: bool) -> bytes:
     return json.dumps({"model": "m", "messages": [message], "stream": stream}).encode()
 
 
-def _reply() -> bytes:
+def _poison(figure: str) -> bytes:
+    """Return the members of a reply whose numbers are all one figure."""
+    if not figure:
+        return b""
+    names = ("prompt_tokens", "completion_tokens", "total_tokens")
+    counts = ",".join(f'"{name}": {figure}' for name in names)
+    details = f'"prompt_tokens_details": {{"cached_tokens": {figure}}}'
+    return f', "created": {figure}, "usage": {{{counts}, {details}}}'.encode()
+
+
+def _reply(figure: str = "") -> bytes:
     message = {"role": "assistant", "content": "Hello."}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    body = json.dumps({"id": "c", "model": "m", "choices": [choice]}).encode()
+    name = "m\0\ud800" if figure else "m"
+    body = json.dumps({"id": "c", "model": name, "choices": [choice]}).encode()
+    body = body[:-1] + _poison(figure) + b"}"
     head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
     return head % len(body) + body
 
 
-def _stream() -> list[bytes]:
+def _stream(figure: str = "") -> list[bytes]:
     pieces = [b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"]
     pieces[0] += b"transfer-encoding: chunked\r\n\r\n"
-    for text, finish in (("Hel", None), ("lo.", None), ("", "stop")):
-        choice = {"index": 0, "delta": {"content": text}, "finish_reason": finish}
-        event = b"data: %b\n\n" % json.dumps({"id": "c", "choices": [choice]}).encode()
+    for word, finish in (("Hel", None), ("lo.", None), ("", "stop")):
+        choice = {"index": 0, "delta": {"content": word}, "finish_reason": finish}
+        text = json.dumps({"id": "c", "choices": [choice]}).encode()
+        event = b"data: %b%b}\n\n" % (text[:-1], _poison(figure) if finish else b"")
         pieces.append(b"%x\r\n%b\r\n" % (len(event), event))
     pieces.append(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
     return pieces
@@ -65,15 +89,20 @@ async def _read_message(reader: asyncio.StreamReader) -> tuple[str, bytes]:
 
 
 @asynccontextmanager
-async def serve_upstream() -> AsyncGenerator[int, None]:
-    """Serve short answers, whole and streamed, after a few milliseconds; yield the port."""
-    whole, pieces, chance = _reply(), _stream(), random.Random(1)
+async def serve_upstream(figures: Sequence[str] = ("",)) -> AsyncGenerator[int, None]:
+    """Serve short answers, whole and streamed, after a few milliseconds; yield the port.
+
+    Their counts are one of the figures, each in its turn.
+    """
+    replies = cycle([([_reply(figure)], _stream(figure)) for figure in figures])
+    chance = random.Random(1)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
                 _, body = await _read_message(reader)
-                for piece in pieces if b'"stream": true' in body else [whole]:
+                whole, pieces = next(replies)
+                for piece in pieces if b'"stream": true' in body else whole:
                     await asyncio.sleep(chance.uniform(0.0, 0.004))
                     writer.write(piece)
                     await writer.drain()
@@ -97,35 +126,35 @@ class GatewayVictim:
         store: A file, or the address of a PostgreSQL server.
         upstream_port: Where requests go.
         chance: Decides when.
+        keep_bodies: Whether records have the bodies.
     """
 
-    def __init__(self, folder: Path, store: str, upstream_port: int, chance: random.Random) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        store: str,
+        upstream_port: int,
+        chance: random.Random,
+        *,
+        keep_bodies: bool = False,
+    ) -> None:
         self.acknowledged: set[str] = set()
         """Requests whose last byte a client has."""
         self.cut = 0
         """Requests that were under way when a gateway was killed, or whose client left."""
         self._folder = folder
         self._store = store
+        self._keep_bodies = keep_bodies
+        self._is_over = False
         self._upstream = f"http://127.0.0.1:{upstream_port}/v1"
         self._chance = chance
 
     async def kill_one(self, most_s: float = 0.15) -> int:
         """Start a gateway, load it, and kill it; return how many requests it had acknowledged."""
-        with socket.socket() as sock:
-            sock.bind(("127.0.0.1", 0))
-            port = sock.getsockname()[1]
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "surecall", "-q", "serve", "--upstream", self._upstream),
-            *("--port", str(port), "--store", self._store),
-            cwd=self._folder,
-            env=os.environ | {"PYTHONPATH": str(_SOURCES)},
-            stdout=asyncio.subprocess.PIPE,
-        )
-        assert process.stdout is not None
         before = len(self.acknowledged)
+        process, port = await self._start()
+        clients = []
         try:
-            ready = await asyncio.wait_for(process.stdout.readline(), _START_S)
-            assert ready.startswith(b"ready on "), ready
             clients = [asyncio.create_task(self._ask(port)) for _ in range(_CLIENTS)]
             while len(self.acknowledged) == before:
                 await asyncio.sleep(0.002)
@@ -137,16 +166,88 @@ class GatewayVictim:
         await asyncio.gather(*clients)
         return len(self.acknowledged) - before
 
+    async def serve(self, work: Any, *, clients: int = 24) -> str:
+        """Load one gateway while some work is done, stop it, and return its log."""
+        process, port = await self._start()
+        asking: list[asyncio.Task[None]] = []
+        try:
+            asking = [asyncio.create_task(self._ask(port)) for _ in range(clients)]
+            await work(port)
+        finally:
+            self._is_over = True
+            await asyncio.gather(*asking)
+            process.send_signal(signal.SIGTERM)
+            assert await asyncio.wait_for(process.wait(), _START_S) == 0
+        return (self._folder / "log").read_text(errors="replace")
+
+    async def kill_store(self, server: Any, port: int) -> None:
+        """Kill the server of the store under load, and wait until it is used again."""
+        before = len(self.acknowledged)
+        await self._wait_for(lambda: len(self.acknowledged) > before + 50)
+        await asyncio.sleep(self._chance.uniform(0.0, 0.1))
+        kill_postgres(server)
+        before = len(self.acknowledged)
+        await self._wait_for(lambda: len(self.acknowledged) > before + 50)
+        await asyncio.to_thread(server.ensure_postgres_running)
+        stored = await self._read_metric(port, 'surecall_records_total{result="stored"}')
+        for _ in range(3000):
+            is_away = await self._read_metric(port, "surecall_store_away")
+            now = await self._read_metric(port, 'surecall_records_total{result="stored"}')
+            if not is_away and now > stored:
+                return
+            await asyncio.sleep(0.01)
+        raise AssertionError("the store is still away")
+
+    async def wait_for_requests(self, number: int) -> None:
+        """Wait until so many requests are acknowledged."""
+        await self._wait_for(lambda: len(self.acknowledged) >= number)
+
+    async def _wait_for(self, is_so: Any) -> None:
+        for _ in range(6000):
+            if is_so():
+                return
+            await asyncio.sleep(0.01)
+        raise AssertionError("the clients wait")
+
+    async def _read_metric(self, port: int, name: str) -> float:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /metrics HTTP/1.1\r\nhost: 127.0.0.1:%d\r\n\r\n" % port)
+        _, body = await asyncio.wait_for(_read_message(reader), 10)
+        writer.close()
+        return float(body.decode().split(f"\n{name} ", 1)[1].split("\n", 1)[0])
+
+    async def _start(self) -> tuple[asyncio.subprocess.Process, int]:
+        """Start a gateway, and return it with its port."""
+        with socket.socket() as sock:
+            sock.bind(("127.0.0.1", 0))
+            port = sock.getsockname()[1]
+        settings = self._folder / "gateway.toml"
+        settings.write_text(f"[store]\nkeep_bodies = {str(self._keep_bodies).lower()}\n")
+        with (self._folder / "log").open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "surecall", "-q", "serve", "--config", str(settings)),
+                *("--upstream", self._upstream, "--port", str(port), "--store", self._store),
+                cwd=self._folder,
+                env=os.environ | {"PYTHONPATH": str(_SOURCES)},
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+            )
+        assert process.stdout is not None
+        ready = await asyncio.wait_for(process.stdout.readline(), _START_S)
+        assert ready.startswith(b"ready on "), ready
+        return process, port
+
     async def _ask(self, port: int) -> None:
-        """Send requests until the gateway is gone."""
-        while True:
+        """Send requests until the gateway is gone, or everything is over."""
+        while not self._is_over:
             try:
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
             except OSError:
                 return
             try:
-                while True:
-                    if await self._ask_once(port, reader, writer):
+                while not self._is_over:
+                    asking = self._ask_once(port, reader, writer)
+                    if await asyncio.wait_for(asking, _START_S):
                         break
             except (asyncio.IncompleteReadError, OSError):
                 self.cut += 1
@@ -172,11 +273,15 @@ class GatewayVictim:
         return False
 
     async def find_lost(self) -> set[str]:
-        """Return the requests that were acknowledged and are not in the store."""
-        store = open_records(self._store, spool=self._folder / ".surecall/requests.spool")
+        """Return the requests that were acknowledged, and are neither stored nor in the dead-letter
+        file."""
+        spool = self._folder / ".surecall/requests.spool"
+        store = open_records(self._store, spool=spool)
         await store.replay()
         await store.close()
         reading = open_for_reading(self._store)
         kept = {record.id async for record in reading.export()}
         await reading.close()
-        return self.acknowledged - kept
+        dead = spool.with_suffix(".dead")
+        found = read_spool(dead) if dead.exists() else ()
+        return self.acknowledged - kept - {record.id for record in found if record is not None}

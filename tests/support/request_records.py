@@ -5,14 +5,16 @@ import signal
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import psutil
+
 from surecall.gateway.records import RequestRecord, new_request_id
 
-__all__ = ["START", "make_record", "run_postgres", "stop_postgres"]
+__all__ = ["START", "kill_postgres", "make_record", "run_postgres", "stop_postgres"]
 
 START = 1_790_000_000.0
 
@@ -72,3 +74,13 @@ def stop_postgres(server: Any) -> None:
     process = server.get_postmaster_info().process
     process.send_signal(signal.SIGQUIT)
     process.wait(20)
+
+
+def kill_postgres(server: Any) -> None:
+    """Kill the server and all of its processes, at once."""
+    process = server.get_postmaster_info().process
+    everybody = [process, *process.children(recursive=True)]
+    for one in everybody:
+        with suppress(psutil.NoSuchProcess):
+            one.kill()
+    psutil.wait_procs(everybody, timeout=20)

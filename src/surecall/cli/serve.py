@@ -117,7 +117,12 @@ def _make_gateway(
     store: Any = None
     folder = Path(STORE_FILE).parent
     if place != "off":
-        store = open_records(place or STORE_FILE, worker=worker)
+        store = open_records(
+            place or STORE_FILE,
+            worker=worker,
+            spool=settings.store.spool or None,
+            spool_bytes=settings.store.spool_max_bytes,
+        )
         folder = folder if is_postgres(place) else Path(place or STORE_FILE).parent
     ledger = open_ledger(place, folder / BUDGETS_FILE) if settings.keys else None
     shared = folder if place != "off" or settings.server.workers > 1 else None

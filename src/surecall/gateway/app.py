@@ -36,6 +36,7 @@ from .keys import Caller, forbidden, unauthorized
 from .liveness import Liveness
 from .records import Ledger, Retention, SqliteLedger
 from .settings import GatewaySettings, Role, UpstreamEntry
+from .supervision import Supervised
 from .upstreams import Upstream
 from .worker_metrics import WorkerMetrics
 
@@ -89,6 +90,7 @@ class Gateway(Core):
         self._facts = facts
         self.liveness = Liveness(self.request_metrics.loop_stalls.observe)
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._supervised: list[Supervised] = []
         self._reloading = asyncio.Lock()
         upstreams = self._make_upstreams(settings, {})
         self.state = State(settings, upstreams, self._budgets, facts=facts)
@@ -111,14 +113,16 @@ class Gateway(Core):
             await upstream.open()
         await self._budgets.open()
         if self._workers is not None:
-            self._spawn(self._workers.run())
-        self._spawn(self._prune_regularly())
-        self._spawn(self._pulse_regularly())
+            self._supervise("sharing metrics", "workers", self._workers.run)
+        self._supervise("removing old records", "pruning", self._prune_regularly)
+        self._supervise("sending signs of life", "pulse", self._pulse_regularly)
         self.liveness.start()
 
     async def close(self) -> None:
         """End everything; what is still under way is cut."""
         self.liveness.stop()
+        for work in self._supervised:
+            await work.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -131,6 +135,12 @@ class Gateway(Core):
         await self.store.close()
         if self._kept_echoes is not None:
             self._kept_echoes.close()
+
+    def _supervise(self, name: str, label: str, work: Callable[[], Any]) -> None:
+        restarts = self.request_metrics.task_restarts
+        supervised = Supervised(name, work, lambda: restarts.add(label))
+        supervised.start()
+        self._supervised.append(supervised)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)

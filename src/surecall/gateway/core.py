@@ -8,7 +8,7 @@ from surecall.errors import ProviderStatusError
 from surecall.exchange import EXCHANGE_RULES, EchoCache, Policy
 from surecall.exchange.streams import PULSE_S
 from surecall.reading import ReadingLimits
-from surecall.telemetry import Metrics, RequestMetrics, SeriesSnapshot
+from surecall.telemetry import RESULTS, Metrics, RequestMetrics, SeriesSnapshot
 
 from .budgets import Budgets
 from .gates import Gate, RetryBudget, overloaded
@@ -175,11 +175,14 @@ class Core:
         metrics.in_flight.set(self.gate.inside)
         metrics.waiting.set(self.gate.waiting + sum(item.gate.waiting for item in upstreams))
         counts = self.store.counts
-        for result in ("stored", "spooled", "dropped"):
+        for result in RESULTS:
             metrics.records.cell(result)[0] = getattr(counts, result)
-        spool = getattr(self.store, "spool", None)
-        if spool is not None:
-            metrics.spool_bytes.set(spool.size_bytes)
+        metrics.store_reopened.cell()[0] = counts.reopened
+        metrics.task_restarts.cell("records")[0] = counts.restarts
+        if isinstance(self.store, SpooledRecords):
+            metrics.store_away.set(int(self.store.is_away))
+            if self.store.spool is not None:
+                metrics.spool_bytes.set(self.store.spool.size_bytes)
         return self.metrics.render(others)
 
     def _declare_model(self, name: str) -> None:

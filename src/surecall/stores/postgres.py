@@ -1,19 +1,9 @@
 """A store in PostgreSQL, for applications on several machines."""
 
-import asyncio
 from contextlib import nullcontext
 from typing import Any, Final, TypeVar
 
-from surecall.errors import Code, StoreError
-from surecall.postgres import (
-    CONNECT_S,
-    close_pool,
-    damaged_tables,
-    explain_postgres_errors,
-    migrate_tables,
-    open_pool,
-    place_of,
-)
+from surecall.postgres import PostgresServer, damaged_tables, migrate_tables, place_of
 
 from .base import DatabaseStore
 from .rows import DamagedRow
@@ -36,50 +26,31 @@ class PostgresStore(DatabaseStore):
 
     def __init__(self, url: str) -> None:
         self._place = place_of(url)
-        super().__init__(_PostgresDatabase(url, self._place))
+        super().__init__(_PostgresDatabase(url))
 
     def __repr__(self) -> str:
         return f"PostgresStore({self._place!r})"
 
 
 class _PostgresDatabase:
-    def __init__(self, url: str, place: str) -> None:
-        self._url = url
-        self._place = place
-        self._pool: Any = None
-        self._opening = asyncio.Lock()
-        self._is_closed = False
+    def __init__(self, url: str) -> None:
+        self._server = PostgresServer(url, self._prepare)
 
     async def run(self, taken: Steps[T], *, writes: bool) -> T:
-        pool = await self._open()
-        with explain_postgres_errors(self._place):
+        async with self._server.connect() as connection:
             try:
-                async with (
-                    pool.acquire(timeout=CONNECT_S) as connection,
-                    connection.transaction() if writes else nullcontext(),
-                ):
+                async with connection.transaction() if writes else nullcontext():
                     return await _drive(taken, connection)
             except DamagedRow as error:
-                raise damaged_tables(self._place, str(error)) from None
+                raise damaged_tables(self._server.place, str(error)) from None
 
     async def close(self) -> None:
-        self._is_closed = True
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            await close_pool(pool)
-
-    async def _open(self) -> Any:
-        async with self._opening:
-            if self._is_closed:
-                raise StoreError(Code.STORE_WRITE_FAILED, f"{self._place} was closed.")
-            if self._pool is None:
-                self._pool = await open_pool(self._url, self._prepare)
-            return self._pool
+        await self._server.close()
 
     async def _prepare(self, connection: Any) -> None:
         await migrate_tables(
             connection,
-            self._place,
+            self._server.place,
             POSTGRES_MIGRATIONS,
             table="surecall_workspace_layout",
             lock=_LOCK,

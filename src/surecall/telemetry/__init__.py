@@ -7,13 +7,14 @@ them.
 from .metrics import CONTENT_TYPE, OTHER, Counter, Gauge, Histogram, Metrics, SeriesSnapshot
 from .otel import RequestSpans, RunSpans
 from .record import ParseError, ProbeNote, RequestRecord, StepNote
-from .requests import OUTCOMES, RequestMetrics
+from .requests import OUTCOMES, RESULTS, RequestMetrics
 from .runs import RunMetrics, observe
 
 __all__ = [
     "CONTENT_TYPE",
     "OTHER",
     "OUTCOMES",
+    "RESULTS",
     "Counter",
     "Gauge",
     "Histogram",

@@ -1,10 +1,15 @@
 """What one request of a client leaves behind: who asked what of whom, and what became of it."""
 
-from typing import Literal
+import math
+from typing import Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from surecall.records import Defect, Receipt
+
+MAX_COUNT: Final = 2**53 - 1
+"""The largest count or time of a record: every database, JSON reader and sum takes it."""
 
 Outcome = Literal["clean", "repaired", "reasked", "unrepaired", "refused", "relayed", "failed"]
 """What became of a request: `unrepaired` was delivered though a call could not be made right,
@@ -37,7 +42,12 @@ class StepNote(Struct, frozen=True):
 
 
 class RequestRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One request of a client, from its arrival to its last byte."""
+    """One request of a client, from its arrival to its last byte.
+
+    Whatever an upstream reported, the numbers are between 0 and `MAX_COUNT`:
+
+        RequestRecord(id="a", time=0.0, prompt_tokens=-5).prompt_tokens  # 0
+    """
 
     id: str
     time: float
@@ -78,3 +88,40 @@ class RequestRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     parse_error: ParseError | None = None
     request_body: bytes | None = None
     reply_body: bytes | None = None
+
+    def __post_init__(self) -> None:
+        asked, given = self.prompt_tokens, self.completion_tokens
+        try:
+            counts = asked | given | self.calls | self.status | self.retries
+            counts |= self.upstream_requests | self.request_bytes | self.reply_bytes
+            if (
+                0 <= counts <= MAX_COUNT
+                and type(asked) is type(given) is int
+                and 0.0 <= self.time <= MAX_COUNT
+                and 0.0 <= self.upstream_ms <= MAX_COUNT
+                and 0.0 <= self.added_ms <= MAX_COUNT
+                and (self.first_byte_ms is None or 0.0 <= self.first_byte_ms <= MAX_COUNT)
+            ):
+                return
+        except TypeError:  # not even numbers
+            pass
+        for name in _COUNTS:
+            force_setattr(self, name, int(_bound(getattr(self, name))))
+        for name in _TIMES:
+            value = getattr(self, name)
+            if value is not None or name != "first_byte_ms":
+                force_setattr(self, name, float(_bound(value)))
+
+
+_COUNTS: Final = (
+    *("status", "calls", "retries", "upstream_requests"),
+    *("prompt_tokens", "completion_tokens", "request_bytes", "reply_bytes"),
+)
+_TIMES: Final = ("time", "upstream_ms", "added_ms", "first_byte_ms")
+
+
+def _bound(value: Any) -> int | float:
+    """Return a number within bounds; whatever is no number counts as nothing."""
+    if type(value) not in (int, float) or (isinstance(value, float) and not math.isfinite(value)):
+        return 0
+    return min(max(value, 0), MAX_COUNT)

@@ -22,7 +22,10 @@ STALLS: Final[Mapping[str, str]] = {
     Code.TOTAL_TIMEOUT: "total",
 }
 """Errors that mean waiting for an upstream in vain, and what was waited for."""
-RESULTS: Final = ("stored", "spooled", "dropped")
+RESULTS: Final = ("stored", "spooled", "refused", "dropped")
+"""What becomes of a record."""
+TASKS: Final = ("records", "pruning", "pulse", "workers")
+"""What goes on in the background of a gateway."""
 
 _STALL_BOUNDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
@@ -165,12 +168,24 @@ class RequestMetrics(Findings):
         )
         self.records = metrics.counter(
             "surecall_records_total",
-            "Records of requests: stored, waiting on disk, or dropped; the sum is all of them.",
+            "Records of requests: stored, waiting on disk, in the dead-letter file, or dropped.",
             result=RESULTS,
         )
         self.pruned = metrics.counter(
             "surecall_records_pruned_total",
             "Records that were removed because of their age or number.",
+        )
+        self.store_away = metrics.gauge(
+            "surecall_store_away", "1 while records wait on disk because their store fails."
+        )
+        self.store_reopened = metrics.counter(
+            "surecall_store_reopened_total",
+            "How often the store was opened again, after its server or its file had gone.",
+        )
+        self.task_restarts = metrics.counter(
+            "surecall_task_restarts_total",
+            "Background tasks that ended by an unexpected error and were started again.",
+            task=TASKS,
         )
         self.spool_bytes = metrics.gauge(
             "surecall_spool_bytes", "Bytes of records that wait for their store."

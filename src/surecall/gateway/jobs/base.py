@@ -5,7 +5,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from surecall.errors import Code, StoreError, SurecallError
+from surecall.errors import Code, SurecallError
 from surecall.gateway.core import Core, State
 from surecall.gateway.gates import overloaded
 from surecall.gateway.heads import ClientLeft, Head, hide_key, read_body, too_large
@@ -47,6 +47,7 @@ class ClientJob(ABC):
     _is_over = False
     _has_left = False
     _is_cut = False
+    _is_recorded = False
     _sent_bytes = 0
     _counted_at = 0.0
     """When the request began to count for its key; zero if it does not."""
@@ -115,14 +116,24 @@ class ClientJob(ABC):
         self._link.keep_reading()
         core.live.add(self)
         try:
-            await self._serve()
-        except SurecallError as error:
-            await self._fail(error)
+            await self._serve_or_fail()
         except asyncio.CancelledError:
             if not self._has_left and not self._is_cut:
                 raise
             task.uncancel()
+            self._is_over = True  # nobody cancels what is done about it
             await self._end_early()
+        finally:
+            self._is_over = True
+            self._link.on_lost = self._link.on_writable = None
+            core.live.discard(self)
+
+    async def _serve_or_fail(self) -> None:
+        """Serve the request, and answer with an error where that fails."""
+        try:
+            await self._serve()
+        except SurecallError as error:
+            await self._fail(error)
         except Exception:
             _log.exception("request %s failed", self.id)
             await self._fail(
@@ -132,10 +143,6 @@ class ClientJob(ABC):
                     hint=f"Its log has more under {self.id}.",
                 )
             )
-        finally:
-            self._is_over = True
-            self._link.on_lost = self._link.on_writable = None
-            core.live.discard(self)
 
     def _on_client_left(self) -> None:
         self._has_left = True
@@ -154,11 +161,13 @@ class ClientJob(ABC):
         if not self._has_left:
             await self._fail(overloaded("The gateway is being stopped.", 5.0))
             return
+        if self._is_recorded:  # the client left while its record was written
+            return
         record = self._describe_left()
         self._core.observe(record)
         try:
             self._core.store.add_soon(record)
-        except StoreError as error:
+        except Exception as error:
             _log.error("request %s was not recorded: %s", self.id, error)
 
     async def _begin_counting(self) -> None:
@@ -212,8 +221,12 @@ class ClientJob(ABC):
     async def _keep(self, record: RequestRecord) -> None:
         """Record the request; when this returns the record is durable.
 
-        Only for what was refused for want of room nobody waits: there are many of these.
+        Only for what was refused for want of room nobody waits: there are many of these. A request
+        that was answered never fails because its record cannot be kept.
         """
+        if self._is_recorded:  # one request leaves one record
+            return
+        self._is_recorded = True
         self._core.observe(record)
         store = self._core.store
         try:
@@ -221,7 +234,7 @@ class ClientJob(ABC):
                 store.add_soon(record)
             else:
                 await store.add(record)
-        except StoreError as error:
+        except Exception as error:
             _log.error("request %s was not recorded: %s", self.id, error)
 
     def _count(self, data: bytes) -> None:

@@ -36,7 +36,7 @@ from .queries import (
     list_times,
 )
 from .record import MAX_BODY_BYTES, new_request_id
-from .spool import Spool, SpooledRecords, WhenFull
+from .spool import Spool, SpooledRecords
 from .sqlite import Durability, SqliteRecords, store_files
 
 __all__ = [
@@ -68,7 +68,6 @@ __all__ = [
     "StoreCounts",
     "TimeCount",
     "TimedRequest",
-    "WhenFull",
     "Window",
     "count_all",
     "count_by_model",
@@ -92,7 +91,6 @@ def open_records(
     durable: Durability = "process",
     spool: str | Path | None = None,
     spool_bytes: int = DEFAULT_SPOOL_BYTES,
-    when_full: WhenFull = "drop",
 ) -> SpooledRecords:
     """Open a store for a gateway, with a spool for when it is away.
 
@@ -102,7 +100,6 @@ def open_records(
         durable: What a record in a file survives once it was added.
         spool: Where records wait; by default next to the file, or in `.surecall`.
         spool_bytes: How large the spool may be.
-        when_full: What happens to a record that neither store nor spool takes.
     """
     text = str(place)
     if is_postgres(text):
@@ -113,7 +110,7 @@ def open_records(
     path = Path(spool) if spool is not None else beside.with_suffix(".spool")
     if worker:
         path = path.with_name(f"{path.stem}.w{worker}{path.suffix}")
-    return SpooledRecords(store, Spool(path, max_bytes=spool_bytes), when_full=when_full)
+    return SpooledRecords(store, Spool(path, max_bytes=spool_bytes))
 
 
 def open_for_reading(place: str | Path) -> RecordStore:

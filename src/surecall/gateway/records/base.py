@@ -79,8 +79,18 @@ class StoreCounts(Struct, kw_only=True):
     """Records that went to the spool because the store was away."""
     replayed: int = 0
     """Records that came back from the spool into the store."""
+    refused: int = 0
+    """Records that no store will ever take; they are in the dead-letter file."""
     dropped: int = 0
-    """Records that are nowhere: the spool was full or failed, too."""
+    """Records that are nowhere: the spool was full or failed as well."""
+    reopened: int = 0
+    """How often the store was opened again, because its server or its file had gone."""
+    restarts: int = 0
+    """How often a task that writes died and was started again."""
+
+    def note_restart(self) -> None:
+        """Count a task that died."""
+        self.restarts += 1
 
 
 DEFAULT_SPOOL_BYTES: Final = 256 * MIB

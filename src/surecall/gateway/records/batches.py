@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from itertools import repeat
 
-from surecall.errors import SurecallError
+from surecall.errors import StoreError
 from surecall.redaction import open_log
 
 from .record import StoredRow
@@ -38,14 +39,19 @@ class WaitingRows:
         return future
 
     def take(self) -> list[Waiting]:
-        """Return everything that is waiting; what comes later begins anew."""
+        """Return everything that is waiting."""
         taken, self._rows, self._is_begun = self._rows, [], False
         return taken
 
 
-def settle(taken: Sequence[Waiting], error: SurecallError | None = None) -> None:
-    """Tell everybody how it went; one who was cancelled meanwhile is passed over."""
-    for _, future in taken:
+def settle(taken: Sequence[Waiting], errors: Sequence[StoreError | None] = ()) -> None:
+    """Tell everybody how it went; one who was cancelled meanwhile is passed over.
+
+    Args:
+        taken: Rows, with whoever waits for them.
+        errors: What kept each row out; empty when all of them are stored.
+    """
+    for (_, future), error in zip(taken, errors or repeat(None), strict=False):
         if future is None:
             if error is not None:
                 _log.warning("a request was not recorded: %s", error)

@@ -11,13 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from surecall.database import explain_database_errors, write_ahead
 from surecall.files import make_private
-from surecall.postgres import (
-    CONNECT_S,
-    close_pool,
-    explain_postgres_errors,
-    open_pool,
-    place_of,
-)
+from surecall.postgres import PostgresServer
 
 from .postgres import is_postgres, prepare_tables
 
@@ -138,56 +132,43 @@ class PostgresLedger:
     """Counts for the gateways of several machines, next to their records."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
-        self._place = place_of(url)
-        self._pool: Any = None
-        self._opening = asyncio.Lock()
+        self._server = PostgresServer(url, self._prepare, max_size=2)
 
     async def take(self, window: Window, limit: int, amount: int, debt: int = 0) -> int:
         """Count a debt as used, take up to an amount of what is left, and return how much."""
-        pool = await self._open()
-        with explain_postgres_errors(self._place):
-            async with pool.acquire(timeout=CONNECT_S) as connection, connection.transaction():
-                used = await connection.fetchval(
-                    "INSERT INTO surecall_budgets VALUES ($1, $2, $3, $4, $5) "
-                    "ON CONFLICT (key, resource, length, number) DO UPDATE "
-                    "SET used = surecall_budgets.used + excluded.used RETURNING used",
+        async with self._server.connect() as connection, connection.transaction():
+            used = await connection.fetchval(
+                "INSERT INTO surecall_budgets VALUES ($1, $2, $3, $4, $5) "
+                "ON CONFLICT (key, resource, length, number) DO UPDATE "
+                "SET used = surecall_budgets.used + excluded.used RETURNING used",
+                *window,
+                debt,
+            )
+            granted = _grant(used, limit, amount)
+            if granted:
+                await connection.execute(
+                    "UPDATE surecall_budgets SET used = used + $5 "
+                    "WHERE key = $1 AND resource = $2 AND length = $3 AND number = $4",
                     *window,
-                    debt,
+                    granted,
                 )
-                granted = _grant(used, limit, amount)
-                if granted:
-                    await connection.execute(
-                        "UPDATE surecall_budgets SET used = used + $5 "
-                        "WHERE key = $1 AND resource = $2 AND length = $3 AND number = $4",
-                        *window,
-                        granted,
-                    )
-                if used == debt:  # a window begins
-                    await connection.execute(
-                        "DELETE FROM surecall_budgets WHERE key = $1 AND resource = $2 "
-                        "AND length = $3 AND number <= (SELECT number FROM surecall_budgets "
-                        "WHERE key = $1 AND resource = $2 AND length = $3 "
-                        "ORDER BY number DESC LIMIT 1 OFFSET $4)",
-                        *window[:3],
-                        _KEPT_WINDOWS,
-                    )
+            if used == debt:  # a window begins
+                await connection.execute(
+                    "DELETE FROM surecall_budgets WHERE key = $1 AND resource = $2 "
+                    "AND length = $3 AND number <= (SELECT number FROM surecall_budgets "
+                    "WHERE key = $1 AND resource = $2 AND length = $3 "
+                    "ORDER BY number DESC LIMIT 1 OFFSET $4)",
+                    *window[:3],
+                    _KEPT_WINDOWS,
+                )
         return granted
 
-    async def _open(self) -> Any:
-        async def prepare(connection: Any) -> None:
-            await prepare_tables(connection, self._place)
-
-        async with self._opening:
-            if self._pool is None:
-                self._pool = await open_pool(self._url, prepare, max_size=2)
-            return self._pool
+    async def _prepare(self, connection: Any) -> None:
+        await prepare_tables(connection, self._server.place)
 
     async def close(self) -> None:
         """Let go of the connections."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            await close_pool(pool)
+        await self._server.close()
 
 
 def open_ledger(place: str, file: Path) -> Ledger:

@@ -4,20 +4,13 @@ Whatever gathers while one batch is on its way goes with the next: one statement
 trip for each batch. What a record survives is what the server promises for a commit.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, Final
 
-from surecall.errors import SurecallError
-from surecall.postgres import (
-    CONNECT_S,
-    close_pool,
-    damaged_tables,
-    explain_postgres_errors,
-    migrate_tables,
-    open_pool,
-    place_of,
-)
+from surecall.errors import Code, RowRefusedError, StoreError
+from surecall.gateway.supervision import Supervised
+from surecall.limits import MIB
+from surecall.postgres import PostgresServer, damaged_tables, migrate_tables
 
 from .base import (
     MAX_PAGE,
@@ -90,8 +83,10 @@ _SELECT: Final = (
     "LEFT JOIN surecall_bodies b ON b.id = r.id"
 )
 _SELECT_ROWS: Final = f"SELECT {_NAMES}, NULL, NULL FROM surecall_requests r"  # noqa: S608
-_MAX_CONNECTIONS: Final = 4
+_READ_CONNECTIONS: Final = 3
 _MAX_BATCH: Final = 1000
+_MAX_BATCH_BYTES: Final = 4 * MIB
+"""More in one statement could take longer than a server has for it."""
 _PRUNE_ROWS: Final = 5000
 
 
@@ -110,16 +105,19 @@ class PostgresRecords:
 
     def __init__(self, url: str) -> None:
         self.counts = StoreCounts()
-        self._url = url
-        self._place = place_of(url)
-        self._pool: Any = None
-        self._opening = asyncio.Lock()
+        # Writing has a connection of its own, so that it never waits for those who read.
+        self._writer = PostgresServer(url, self._prepare, max_size=1)
+        self._reader = PostgresServer(url, self._prepare, max_size=_READ_CONNECTIONS)
+        self._place = self._writer.place
         self._waiting = WaitingRows(self._begin_writing)
-        self._writing: asyncio.Task[None] | None = None
+        self._writing = Supervised("writing records", self._write_waiting, self.counts.note_restart)
         self._is_closed = False
 
     def __repr__(self) -> str:
         return f"PostgresRecords({self._place!r})"
+
+    async def _prepare(self, connection: Any) -> None:
+        await prepare_tables(connection, self._place)
 
     # writing
 
@@ -138,39 +136,49 @@ class PostgresRecords:
         self._waiting.put(encode_row(record), waits=False)
 
     def _begin_writing(self) -> None:
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.get_running_loop().create_task(self._write_waiting())
+        self._writing.start()
 
     async def _write_waiting(self) -> None:
         while taken := self._waiting.take():
-            for start in range(0, len(taken), _MAX_BATCH):
-                await self._write_batch(taken[start : start + _MAX_BATCH])
+            parts = list(_split(taken))
+            try:
+                while parts:
+                    await self._write_part(parts)
+            except BaseException as died:  # nobody waits for a task that is no more
+                _fail(parts, StoreError(Code.STORE_WRITE_FAILED, f"writing ended by {died!r}."))
+                raise
 
-    async def _write_batch(self, taken: Sequence[Waiting]) -> None:
+    async def _write_part(self, parts: "list[Sequence[Waiting]]") -> None:
+        """Write the last part; a row that the server refuses is found by halves, and fails alone."""
+        part = parts[-1]
         try:
-            await self._insert([row for row, _ in taken])
-        except SurecallError as error:
-            settle(taken, error)
-        except BaseException:  # whatever it is, nobody may wait for ever
-            settle(taken, closed_store())
-            raise
+            await self._insert([row for row, _ in part])
+        except RowRefusedError as error:
+            if len(part) > 1:
+                middle = len(part) // 2
+                parts[-1:] = [part[middle:], part[:middle]]
+                return
+            settle(part, [error])
+        except StoreError as error:
+            self.counts.reopened = self._writer.reconnects
+            _fail(parts, error)
+            return
         else:
-            self.counts.stored += len(taken)
+            self.counts.stored += len(part)
             self.counts.batches += 1
-            settle(taken)
+            settle(part)
+        parts.pop()
 
     async def _insert(self, rows: Sequence[StoredRow]) -> None:
         arrays = [list(column) for column in zip(*(row.columns for row in rows), strict=True)]
         bodies = [row.bodies for row in rows if row.bodies is not None]
-        pool = await self._open()
-        with explain_postgres_errors(self._place):
-            async with pool.acquire(timeout=CONNECT_S) as connection:
-                if not bodies:  # one statement is a transaction of its own
-                    await connection.execute(_INSERT, *arrays)
-                    return
-                async with connection.transaction():
-                    await connection.execute(_INSERT, *arrays)
-                    await connection.execute(_INSERT_BODIES, *zip(*bodies, strict=True))
+        async with self._writer.connect() as connection:
+            if not bodies:  # one statement is a transaction of its own
+                await connection.execute(_INSERT, *arrays)
+                return
+            async with connection.transaction():
+                await connection.execute(_INSERT, *arrays)
+                await connection.execute(_INSERT_BODIES, *zip(*bodies, strict=True))
 
     # reading
 
@@ -185,7 +193,7 @@ class PostgresRecords:
         limit = max(1, min(limit, MAX_PAGE))
         where, values = render_filter(wanted, "$", "strpos", before=before)
         query = f"{_SELECT_ROWS} WHERE {where} ORDER BY r.id DESC LIMIT {limit + 1}"
-        found = await self._fetch(query, *values)
+        found = await self._reader.fetch(query, *values)
         records = tuple(self._decode(row) for row in found[:limit])
         return RecordPage(records=records, next=records[-1].id if len(found) > limit else None)
 
@@ -193,7 +201,7 @@ class PostgresRecords:
         """Return one record with its bodies."""
         if "\0" in record_id:
             return None
-        found = await self._fetch(f"{_SELECT} WHERE r.id = $1", record_id)
+        found = await self._reader.fetch(f"{_SELECT} WHERE r.id = $1", record_id)
         return self._decode(found[0]) if found else None
 
     async def export(
@@ -204,7 +212,7 @@ class PostgresRecords:
         after = ""
         while True:
             where, values = render_filter(wanted, "$", "strpos", after=after)
-            found = await self._fetch(
+            found = await self._reader.fetch(
                 f"{_SELECT} WHERE {where} ORDER BY r.id LIMIT {MAX_PAGE}", *values
             )
             for row in found:
@@ -220,7 +228,7 @@ class PostgresRecords:
     ) -> Figures:
         """Return figures of the records that are wanted."""
         query, values = render_selection(selection, wanted, POSTGRES)
-        return [tuple(row) for row in await self._fetch(query, *values)]
+        return [tuple(row) for row in await self._reader.fetch(query, *values)]
 
     def _decode(self, row: Any) -> RequestRecord:
         try:
@@ -229,12 +237,6 @@ class PostgresRecords:
         except (ValueError, TypeError) as error:
             raise damaged_tables(self._place, str(error)) from error
 
-    async def _fetch(self, query: str, *values: Any) -> Sequence[Any]:
-        pool = await self._open()
-        with explain_postgres_errors(self._place):
-            async with pool.acquire(timeout=CONNECT_S) as connection:
-                return await connection.fetch(query, *values)
-
     # keeping it small
 
     async def prune(self, retention: Retention) -> int:
@@ -242,11 +244,11 @@ class PostgresRecords:
         found: Sequence[Any] = ()
         if retention.max_records is not None:
             query = "SELECT id FROM surecall_requests ORDER BY id DESC LIMIT 1 OFFSET $1"
-            found = await self._fetch(query, max(retention.max_records, 0))
+            found = await self._reader.fetch(query, max(retention.max_records, 0))
         last = first_kept(retention, found[0][0] if found else None)
         removed = 0
         while last:
-            found = await self._fetch(
+            found = await self._reader.fetch(
                 "WITH old AS (SELECT id FROM surecall_requests WHERE id < $1 ORDER BY id "
                 "LIMIT $2 FOR UPDATE SKIP LOCKED), "
                 "gone AS (DELETE FROM surecall_bodies b USING old WHERE b.id = old.id) "
@@ -261,30 +263,29 @@ class PostgresRecords:
 
     async def close(self) -> None:
         """Write what is waiting, and let go of the connections."""
-        while len(self._waiting) or (self._writing is not None and not self._writing.done()):
-            self._begin_writing()
-            assert self._writing is not None
-            await self._writing
+        while len(self._waiting) or self._writing.is_running:
+            self._writing.start()
+            await self._writing.wait()
         self._is_closed = True
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            await close_pool(pool)
+        await self._writer.close()
+        await self._reader.close()
 
-    async def _open(self) -> Any:
-        if self._pool is not None:
-            return self._pool
-        async with self._opening:
-            if self._is_closed:
-                raise closed_store()
-            if self._pool is None:
-                self._pool = await self._connect()
-            return self._pool
 
-    async def _connect(self) -> Any:
-        async def prepare(connection: Any) -> None:
-            await prepare_tables(connection, self._place)
+def _split(taken: Sequence[Waiting]) -> Iterator[Sequence[Waiting]]:
+    """Yield what is waiting in parts that a server takes in time, the last first."""
+    end, size = len(taken), 0
+    for start in range(len(taken) - 1, -1, -1):
+        size += taken[start][0].size
+        if start == 0 or end - start == _MAX_BATCH or size > _MAX_BATCH_BYTES:
+            yield taken[start:end]
+            end, size = start, 0
 
-        return await open_pool(self._url, prepare, max_size=_MAX_CONNECTIONS)
+
+def _fail(parts: "list[Sequence[Waiting]]", error: StoreError) -> None:
+    """Tell everybody in some parts why nothing of them is stored."""
+    for part in parts:
+        settle(part, [error] * len(part))
+    parts.clear()
 
 
 async def prepare_tables(connection: Any, place: str) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, astuple, replace
 
-from surecall.errors import JSONTextError
+from surecall.errors import JSONTextError, row_refused
 from surecall.jsontext import decode_own
 from surecall.loop.stored import encode_kept
 from surecall.records import Defect, Receipt
@@ -30,8 +30,7 @@ MAX_FINDINGS: Final = 200
 """How many receipts, and how many defects, of one request are kept."""
 
 _MAX_NAME_CHARS: Final = 200
-_MAX_COUNT: Final = 2**53
-"""An upstream may report any number of tokens; no database takes any."""
+_PLAIN_ROW_BYTES: Final = 400
 _TIME_DIGITS: Final = 11
 _RANDOM_BITS: Final = 56
 _MAX_MS: Final = 16**_TIME_DIGITS - 1
@@ -103,14 +102,33 @@ class StoredRow(NamedTuple):
     bodies: tuple[str, bytes | None, bytes | None] | None
     """Its id and its bodies, when there are any."""
 
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes in a store."""
+        size = _PLAIN_ROW_BYTES + len(self.columns[-1] or b"")
+        if self.bodies is None:
+            return size
+        return size + sum(len(body or b"") for body in self.bodies[1:])
+
 
 def encode_row(record: RequestRecord) -> StoredRow:
-    """Return a record as it is kept: redacted, bounded, and valid whatever it was given."""
-    if not _is_plain(record):
-        record = _mend_names(record)
-    values = astuple(record)
-    if values[_PLAIN:] == _NO_DETAILS and not record.error_code:
-        return StoredRow(_columns(values, None, None), None)
+    """Return a record as it is kept: redacted, bounded, and valid whatever it was given.
+
+    Raises:
+        RowRefusedError: It holds something that cannot be written down.
+    """
+    try:
+        if not _is_plain(record):
+            record = _mend_names(record)
+        values = astuple(record)
+        if values[_PLAIN:] == _NO_DETAILS and not record.error_code:
+            return StoredRow(_columns(values, None, None), None)
+        return _encode_findings(record)
+    except Exception as error:  # a request that was answered never fails for its record
+        raise row_refused("The store", error) from error
+
+
+def _encode_findings(record: RequestRecord) -> StoredRow:
     bodies = details = findings = None
     if record.request_body is not None or record.reply_body is not None:
         record = _redact_bodies(record)
@@ -132,15 +150,13 @@ def _columns(
 
 
 def _is_plain(record: RequestRecord) -> bool:
-    """Tell whether the names and figures can be kept as they are, which almost all can."""
+    """Tell whether the names can be kept as they are, which almost all can."""
     names = f"{record.model_asked}\n{record.model_answered}\n{record.upstream}\n{record.key_id}"
     return (
         names.isascii()
         and len(names) <= _MAX_NAME_CHARS
         and "\0" not in names
         and redact_name(names) == names
-        and record.prompt_tokens <= _MAX_COUNT
-        and record.completion_tokens <= _MAX_COUNT
     )
 
 
@@ -152,8 +168,6 @@ def _mend_names(record: RequestRecord) -> RequestRecord:
         model_answered=_column(_name(record.model_answered)),
         upstream=_column(record.upstream),
         key_id=_column(record.key_id),
-        prompt_tokens=min(record.prompt_tokens, _MAX_COUNT),
-        completion_tokens=min(record.completion_tokens, _MAX_COUNT),
     )
 
 
@@ -224,7 +238,13 @@ def _redact_findings(record: RequestRecord) -> RequestRecord:
     if probe is not None and probe.error:
         probe = ProbeNote(probe.ok, _text(probe.error))
     receipts = tuple(
-        replace(item, before=_plain(item.before), after=_plain(item.after), why=_text(item.why))
+        replace(
+            item,
+            place=_text(item.place),
+            before=_plain(item.before),
+            after=_plain(item.after),
+            why=_text(item.why),
+        )
         for item in record.receipts[:MAX_FINDINGS]
     )
     defects = tuple(
@@ -249,12 +269,15 @@ def _plain(value: Any) -> Any:
     """Return a value of a receipt as it may be kept: of a large one the start of its text."""
     if isinstance(value, str):
         return _text(value)
-    if value is None or isinstance(value, bool | int | float):
+    if value is None or isinstance(value, bool):
         return value
-    text = encode_kept(value)
-    if len(text) > MAX_TEXT_CHARS:
-        return _text(text.decode("utf-8"))
-    return _redact_values(decode_own(text))
+    try:
+        text = encode_kept(value)
+        if len(text) > MAX_TEXT_CHARS:
+            return _text(text.decode("utf-8"))
+        return _redact_values(decode_own(text))
+    except Exception:  # it nests too deep, has no end or cannot be shown: a record never fails
+        return f"a value of type {type(value).__name__} that cannot be written down"
 
 
 def _redact_values(value: Any) -> Any:

@@ -1,19 +1,22 @@
 """Records that could not be stored: kept in a file of bounded size until the store is back.
 
-Each record is a line with its checksum. Replaying a record twice does no harm, since a store
-keeps an id once; so a process may be killed at any moment of a replay.
+Each record is a line with its checksum; half a line that a kill left behind spoils no other.
+Replaying a record twice does no harm, since a store keeps an id once; so a process may be killed at
+any moment of a replay.
 """
 
 import asyncio
+import errno
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from surecall.database import explain_database_errors
-from surecall.errors import Code, StoreError, SurecallError
+from surecall.errors import Code, RowRefusedError, StoreError
 from surecall.files import PRIVATE, open_private
+from surecall.gateway.supervision import Supervised
 from surecall.loop.stored import checksum, seal_line, split_sealed
 from surecall.redaction import open_log
 
@@ -26,24 +29,19 @@ from .base import (
     Retention,
     Selection,
     StoreCounts,
-    closed_store,
 )
 from .record import RequestRecord, decode_line, encode_line
-
-WhenFull = Literal["drop", "refuse"]
-"""What happens when neither the store nor the spool takes a record: it is dropped and counted, or
-the request is refused."""
 
 Records = list[RequestRecord]
 
 _RETRY_S: Final = 1.0
-_REPLAYED_AT_ONCE: Final = 200
+_REPLAYED_AT_ONCE: Final = 100
 
 _log = open_log("surecall.gateway")
 
 
 class Spool:
-    """A file of records that wait for their store.
+    """A file of records that wait for their store, or that no store takes.
 
     Args:
         path: The file; while it is replayed, what is replayed is next to it.
@@ -55,6 +53,10 @@ class Spool:
         self.max_bytes = max_bytes
         self._replayed = self.path.with_name(f"{self.path.name}.replaying")
         self._descriptor: int | None = None
+        self._waiting = 0
+        """How many records this process has put into the file."""
+        self._lost = 0
+        self._begun: os.stat_result | None = None
         self._bytes = sum(_size_of(file) for file in (self.path, self._replayed))
 
     @property
@@ -74,47 +76,81 @@ class Spool:
             raise StoreError(
                 Code.DISK_FULL,
                 f"the spool {self.path} has reached {self.max_bytes} bytes.",
-                hint="Bring the store back, or allow the spool more room.",
+                hint="Bring the store back, or free some space for the spool.",
             )
         with explain_database_errors(self.path):
-            if self._descriptor is None:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._descriptor = open_private(self.path)
-                os.fchmod(self._descriptor, PRIVATE)
-                os.lseek(self._descriptor, 0, os.SEEK_END)
-            start = os.lseek(self._descriptor, 0, os.SEEK_CUR)
-            try:
-                written = os.write(self._descriptor, line)
-                if written != len(line):
-                    raise OSError(28, "it was written only in part")
-            except OSError:  # half a line would spoil the next one
-                with suppress(OSError):
-                    os.ftruncate(self._descriptor, start)
-                    os.lseek(self._descriptor, start, os.SEEK_SET)
-                raise
+            _write_line(self._open(), line)
+            if not self._is_in_place():
+                _write_line(self._open(), line)
+        self._waiting += 1
         self._bytes += len(line)
+
+    def _open(self) -> int:
+        if self._descriptor is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._descriptor = open_private(self.path)
+            os.fchmod(self._descriptor, PRIVATE)
+        return self._descriptor
+
+    def _is_in_place(self) -> bool:
+        """Tell whether the open file has its name; one that was removed or renamed is let go."""
+        if self._descriptor is None:
+            return True
+        opened, named = os.fstat(self._descriptor), _look_at(self.path)
+        if named is not None and os.path.samestat(opened, named):
+            return True
+        self.close()
+        if not opened.st_nlink:
+            self._lost += self._waiting
+        self._waiting = 0
+        self._bytes = sum(_size_of(file) for file in (self.path, self._replayed))
+        return False
+
+    def take_lost(self) -> int:
+        """Return how many records were lost since the last time, because somebody removed them."""
+        lost, self._lost = self._lost, 0
+        return lost
 
     def begin_replay(self) -> Path | None:
         """Put aside what is waiting, and return where it is; None when there is nothing."""
         with explain_database_errors(self.path):
+            self._is_in_place()
             if not self._replayed.exists():
                 self.close()
                 if not _size_of(self.path):
                     return None
                 self.path.replace(self._replayed)
+                self._waiting = 0
+            self._begun = _look_at(self._replayed)
         return self._replayed
 
     def end_replay(self) -> None:
-        """Forget what was put aside."""
+        """Forget what was put aside, unless another process has put aside something else."""
         with explain_database_errors(self._replayed):
-            self._replayed.unlink(missing_ok=True)
-        self._bytes = _size_of(self.path)
+            found = _look_at(self._replayed)
+            if found is not None and self._begun and os.path.samestat(found, self._begun):
+                self._replayed.unlink(missing_ok=True)
+        self._bytes = sum(_size_of(file) for file in (self.path, self._replayed))
 
     def close(self) -> None:
         """Close the file; what is waiting stays in it."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def _write_line(descriptor: int, line: bytes) -> None:
+    """Write a line to the end of a file, whole or not at all."""
+    start = os.lseek(descriptor, 0, os.SEEK_END)
+    if start and os.pread(descriptor, 1, start - 1) != b"\n":
+        line = b"\n" + line  # somebody was killed in the middle of a line
+    try:
+        if os.write(descriptor, line) != len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError:
+        with suppress(OSError):  # half a line that stays is left out by whoever reads
+            os.ftruncate(descriptor, start)
+        raise
 
 
 def read_spool(file: Path) -> Iterator[RequestRecord | None]:
@@ -131,21 +167,26 @@ def read_spool(file: Path) -> Iterator[RequestRecord | None]:
 class SpooledRecords:
     """A store with a spool: what cannot be stored now waits on disk, and nothing is lost silently.
 
+    A record that no store will ever take goes to the dead-letter file, so that it is never in the
+    way of others. That file has the form of a spool: renamed to the name of the spool, it is tried
+    again at the next start.
+
     Args:
         store: Where records belong.
         spool: Where they wait; None keeps none.
-        when_full: What happens to a record that neither takes.
     """
 
-    def __init__(
-        self, store: RecordStore, spool: Spool | None, *, when_full: WhenFull = "drop"
-    ) -> None:
+    def __init__(self, store: RecordStore, spool: Spool | None) -> None:
         self.store = store
         self.spool = spool
         self.counts: StoreCounts = store.counts
-        self._when_full = when_full
+        self._dead = spool and Spool(spool.path.with_suffix(".dead"), max_bytes=spool.max_bytes)
+        self._buried: set[str] = set()
         self._is_away = False
-        self._replaying: asyncio.Task[None] | None = None
+        self._why: Exception | None = None
+        self._trouble = ""
+        """What became of the latest record, as the log was told, if that is not the usual."""
+        self._replaying = Supervised("bringing records back", self._come_back, self._note_restart)
         self._later: set[asyncio.Task[None]] = set()
         self._one_replay = asyncio.Lock()
         self._is_closed = False
@@ -161,65 +202,108 @@ class SpooledRecords:
             self._watch()
 
     async def add(self, record: RequestRecord) -> None:
-        """Keep a record in the store, or in the spool while the store is away."""
+        """Keep a record in the store, or in the spool while the store is away.
+
+        Whatever happens to the record, its request does not fail for it.
+        """
         if not self._is_away:
             try:
                 await self.store.add(record)
-            except StoreError as error:
-                self._note_away(error)
-            else:
+            except RowRefusedError as error:
+                self._bury(record, error)
                 return
+            except Exception as error:
+                self._is_away, self._why = True, error
+                self._put_aside(record)
+                self._watch()
+                return
+            except asyncio.CancelledError:  # nobody waits any more, and the store may yet fail
+                self.add_soon(record)
+                raise
+            if self._trouble:
+                self._tell("")
+            return
         self._put_aside(record)
 
     def add_soon(self, record: RequestRecord) -> None:
         """Keep a record without waiting for it."""
         if self._is_closed:
-            raise closed_store()
-        task = asyncio.get_running_loop().create_task(self._add_quietly(record))
+            self._put_aside(record)
+            return
+        task = asyncio.get_running_loop().create_task(self.add(record))
         self._later.add(task)
         task.add_done_callback(self._later.discard)
 
-    async def _add_quietly(self, record: RequestRecord) -> None:
-        try:
-            await self.add(record)
-        except SurecallError as error:
-            _log.warning("a request was not recorded: %s", error)
-
-    def _note_away(self, error: StoreError) -> None:
-        if not self._is_away:
-            _log.warning("records wait on disk, the store cannot be used: %s", error)
-        self._is_away = True
-        self._watch()
-
     def _put_aside(self, record: RequestRecord) -> None:
+        """Let a record wait for the store, or count it as dropped where it cannot wait either."""
         try:
             if self.spool is None:
-                raise StoreError(Code.STORE_WRITE_FAILED, "the store is away, without a spool.")
+                raise StoreError(Code.STORE_WRITE_FAILED, "there is no spool.")
             self.spool.append(record)
-            self.counts.spooled += 1
-        except StoreError:
+            self._count_lost(self.spool)
+        except Exception as error:  # a full disk, or a record that cannot be written down
             self.counts.dropped += 1
-            if self._when_full == "refuse":
-                raise
+            self._tell("dropped", "records are dropped; store: %s; spool: %s", self._why, error)
+        else:
+            self.counts.spooled += 1
+            path = self.spool.path
+            self._tell("waits", "records wait in %s, the store fails: %s", path, self._why)
+
+    def _bury(self, record: RequestRecord, why: StoreError) -> None:
+        """Put a record where it is in nobody's way, because no store will ever take it."""
+        if record.id in self._buried:
+            return
+        try:
+            if self._dead is None:
+                raise StoreError(Code.STORE_WRITE_FAILED, "there is no dead-letter file.")
+            self._dead.append(record)
+            self._count_lost(self._dead)
+        except Exception as error:
+            self.counts.dropped += 1
+            _log.error("request %s is dropped: %s %s", record.id, why, error)
+        else:
+            self.counts.refused += 1
+            self._buried.add(record.id)
+            _log.error("request %s is in %s: %s", record.id, self._dead.path, why)
+
+    def _count_lost(self, file: Spool) -> None:
+        if lost := file.take_lost():
+            self.counts.dropped += lost
+            _log.error("%s was removed, with %d records that were in it", file.path, lost)
+
+    def _tell(self, trouble: str, text: str = "", *values: object) -> None:
+        """Write to the log what becomes of records, when that has changed."""
+        if trouble == self._trouble:
+            return
+        self._trouble = trouble
+        if trouble:
+            _log.warning(text, *values)
+        else:
+            counts = self.counts
+            _log.warning(
+                "records are stored again; %d came back from the spool, %d were dropped, so far",
+                counts.replayed,
+                counts.dropped,
+            )
 
     # coming back
 
+    def _note_restart(self) -> None:
+        self.counts.restarts += 1
+
     def _watch(self) -> None:
-        if self._replaying is None and not self._is_closed:
-            self._replaying = asyncio.get_running_loop().create_task(self._come_back())
+        if not self._is_closed:
+            self._replaying.start()
 
     async def _come_back(self) -> None:
-        try:
-            while True:
-                try:
-                    await self.replay()
-                except StoreError as error:
-                    _log.info("the store is still away: %s", error)
-                    await asyncio.sleep(_RETRY_S)
-                else:
-                    return
-        finally:
-            self._replaying = None
+        while True:
+            try:
+                await self.replay()
+            except StoreError as error:
+                _log.info("the store is still away: %s", error)
+                await asyncio.sleep(_RETRY_S)
+            else:
+                return
 
     async def replay(self) -> int:
         """Bring everything that waits into the store, and return how many records that were.
@@ -228,39 +312,45 @@ class SpooledRecords:
             StoreError: The store is still away; what it did not take goes on waiting.
         """
         async with self._one_replay:
-            return await self._replay_all()
-
-    async def _replay_all(self) -> int:
-        await self.store.list(limit=1)  # nothing is put aside for a store that is still away
-        count = 0
-        while self.spool is not None and (file := self.spool.begin_replay()) is not None:
-            count += await self._replay_file(file)
-            self.spool.end_replay()
-            self._is_away = False  # what comes now need not wait; the rest is replayed next
-        self._is_away = False
-        return count
+            await self.store.list(limit=1)  # nothing is put aside for a store that is still away
+            count = 0
+            if self.spool is not None:
+                while (file := self.spool.begin_replay()) is not None:
+                    count += await self._replay_file(file)
+                    self.spool.end_replay()
+                    self._is_away = False  # what comes now need not wait; the rest is next
+                    self._buried.clear()
+                self._count_lost(self.spool)
+            self._is_away = False
+            if count:
+                self._tell("")
+            return count
 
     async def _replay_file(self, file: Path) -> int:
-        count = 0
+        before, damaged = self.counts.replayed, 0
         batch: Records = []
         for record in read_spool(file):
             if record is None:
-                self.counts.dropped += 1
-                _log.warning("a damaged record in %s was left out", file)
+                damaged += 1
                 continue
             batch.append(record)
             if len(batch) == _REPLAYED_AT_ONCE:
-                count += await self._store_all(batch)
+                await self._store_all(batch)
                 batch = []
-        return count + await self._store_all(batch)
+        await self._store_all(batch)
+        if damaged:
+            self.counts.dropped += damaged
+            _log.warning("%d damaged lines in %s were left out", damaged, file)
+        return self.counts.replayed - before
 
-    async def _store_all(self, batch: Records) -> int:
+    async def _store_all(self, batch: Records) -> None:
         done = await asyncio.gather(*map(self.store.add, batch), return_exceptions=True)
-        failed = [error for error in done if isinstance(error, BaseException)]
-        if failed:
-            raise failed[0]
-        self.counts.replayed += len(batch)
-        return len(batch)
+        for record, error in zip(batch, done, strict=True):
+            if isinstance(error, RowRefusedError):
+                self._bury(record, error)
+            elif isinstance(error, BaseException):
+                raise error
+        self.counts.replayed += sum(error is None for error in done)
 
     # the rest is the store's
 
@@ -300,18 +390,22 @@ class SpooledRecords:
     async def close(self) -> None:
         """Write what is waiting; what the store does not take stays in the spool."""
         self._is_closed = True
+        await self._replaying.stop()
         if self._later:
-            await asyncio.gather(*self._later)
-        if self._replaying is not None:
-            self._replaying.cancel()
-            await asyncio.gather(self._replaying, return_exceptions=True)
-        if self.spool is not None:
-            self.spool.close()
+            await asyncio.gather(*self._later, return_exceptions=True)
         await self.store.close()
+        for file in (self.spool, self._dead):
+            if file is not None:
+                file.close()
+
+
+def _look_at(file: Path) -> os.stat_result | None:
+    try:
+        return file.stat()
+    except FileNotFoundError:
+        return None
 
 
 def _size_of(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except FileNotFoundError:
-        return 0
+    found = _look_at(file)
+    return 0 if found is None else found.st_size

@@ -10,24 +10,27 @@ merge the files.
 
 import asyncio
 import heapq
+import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
+from urllib.parse import quote
 
 from surecall.database import (
     check_owner,
     connect,
     damaged,
     explain_database_errors,
+    is_busy_or_full,
     read_version,
     transaction,
     write_ahead,
 )
-from surecall.errors import Code, StoreError
+from surecall.errors import Code, RowRefusedError, StoreError, row_refused
 from surecall.limits import MIB
 from surecall.redaction import open_log
 
@@ -57,6 +60,7 @@ Durability = Literal["process", "power"]
 """What a record survives once `add` has returned."""
 
 T = TypeVar("T")
+Errors = Sequence[StoreError | None]
 
 APPLICATION_ID: Final = 0x53_43_52_51  # "SCRQ"
 
@@ -81,14 +85,20 @@ _NAMES: Final = ", ".join(f"r.{name}" for name in COLUMNS)
 
 def _render_insert(names: Sequence[str]) -> str:
     places = ", ".join("?" * len(names))
-    return f"INSERT OR IGNORE INTO requests ({', '.join(names)}) VALUES ({places})"  # noqa: S608
+    # A row that is there already is left out; nothing else is.
+    return (
+        f"INSERT INTO requests ({', '.join(names)}) VALUES ({places}) "  # noqa: S608
+        "ON CONFLICT (id) DO NOTHING"
+    )
 
 
 # Without the last columns where these are null: binding a null costs as much as six numbers.
 _INSERT: Final = _render_insert(list(COLUMNS))
 _INSERT_STREAM: Final = _render_insert(list(COLUMNS)[:-2])
 _INSERT_PLAIN: Final = _render_insert(list(COLUMNS)[:-3])
-_INSERT_BODY: Final = "INSERT OR IGNORE INTO bodies (id, request, reply) VALUES (?, ?, ?)"
+_INSERT_BODY: Final = (
+    "INSERT INTO bodies (id, request, reply) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING"
+)
 _SELECT: Final = (
     f"SELECT {_NAMES}, b.request, b.reply FROM requests r "  # noqa: S608 - names of our own
     "LEFT JOIN bodies b ON b.id = r.id"
@@ -98,13 +108,14 @@ _SELECT_ROWS: Final = f"SELECT {_NAMES}, NULL, NULL FROM requests r"  # noqa: S6
 _BUSY_S: Final = 2.0
 _LOOP_BUSY_MS: Final = 50
 """How long a batch may wait for a file that somebody else locks: this stops the event loop."""
+_LOOK_S: Final = 0.05
+"""How soon after writing it is looked whether the file still has its name."""
 _READ_BUSY_S: Final = 10.0
 _CACHE_KIB: Final = 2048
 _CHECKPOINT_BYTES: Final = 4 * MIB
 _MAX_LOG_BYTES: Final = 64 * MIB
 """With a log of this size writing waits until a checkpoint has taken all of it."""
 _CHECKPOINT_ROUNDS: Final = 4
-_PLAIN_ROW_BYTES: Final = 400
 _PRUNE_ROWS: Final = 200
 """Removed at a time: more would stop the loop for longer than a few milliseconds."""
 
@@ -140,11 +151,16 @@ class SqliteRecords:
         self.file = worker_path(path, worker)
         self.counts = StoreCounts()
         self._durable = durable
-        with explain_database_errors(self.file.parent):
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-        self._database: sqlite3.Connection | None = connect(
-            self.file, self._prepare, busy_s=_BUSY_S
-        )
+        self._is_closed = False
+        self._name = str(self.file)
+        self._identity = (0, 0)
+        self._unsure: list[StoredRow] = []
+        """The latest rows, until it is known that their file still has its name."""
+        self._gone: list[StoredRow] = []
+        """Rows whose file has lost its name; they are written again."""
+        self._looking: asyncio.TimerHandle | None = None
+        self._database: sqlite3.Connection | None = None
+        self._open(_BUSY_S)
         self._waiting = WaitingRows(self._write_waiting)
         self._checkpointer = ThreadPoolExecutor(1, "surecall-checkpoint")
         self._writer = ThreadPoolExecutor(1, "surecall-records") if durable == "power" else None
@@ -159,6 +175,25 @@ class SqliteRecords:
 
     def __repr__(self) -> str:
         return f"SqliteRecords({str(self.file)!r})"
+
+    def _open(self, busy_s: float) -> sqlite3.Connection:
+        with explain_database_errors(self.file.parent):
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+        self._database = connect(self.file, self._prepare, busy_s=busy_s)
+        found = os.stat(self._name)
+        self._identity = (found.st_ino, found.st_dev)
+        return self._database
+
+    def _let_go(self) -> None:
+        """Close a database that cannot be used; the next batch opens it again."""
+        if not self._is_in_place():
+            self._gone += self._unsure
+            self._unsure = []
+        database, self._database = self._database, None
+        if database is not None:
+            self.counts.reopened += 1
+            with suppress(sqlite3.Error):
+                database.close()
 
     def _prepare(self, database: sqlite3.Connection, path: Path) -> None:
         migrate(database, path)
@@ -175,15 +210,15 @@ class SqliteRecords:
 
     async def add(self, record: RequestRecord) -> None:
         """Keep a record; when this returns it is durable."""
-        if self._database is None:
+        if self._is_closed:
             raise closed_store()
         row = encode_row(record)
         if self.is_alone is not None and self.is_alone() and self._is_free():
             alone = [(row, None)]
-            error = self._try_write(alone)
-            if error is not None:
+            errors = self._try_write(alone)
+            self._count(alone, errors)
+            if errors and (error := errors[0]) is not None:
                 raise error
-            self._finish_write(alone, None)
             return
         future = self._waiting.put(row)
         assert future is not None
@@ -195,7 +230,7 @@ class SqliteRecords:
 
     def add_soon(self, record: RequestRecord) -> None:
         """Keep a record without waiting for it."""
-        if self._database is None:
+        if self._is_closed:
             raise closed_store()
         self._waiting.put(encode_row(record), waits=False)
 
@@ -213,29 +248,82 @@ class SqliteRecords:
             return
         self._finish_write(taken, self._try_write(taken))
 
-    def _finish_write(self, taken: Sequence[Waiting], error: StoreError | None) -> None:
-        if error is None:
-            self.counts.stored += len(taken)
-            self.counts.batches += 1
-            self._bytes_since += sum(_row_bytes(row) for row, _ in taken)
-        settle(taken, error)
+    def _finish_write(self, taken: Sequence[Waiting], errors: Errors) -> None:
+        settle(taken, errors)
+        self._count(taken, errors)
         if self._is_writing:
             self._is_writing = False
             if len(self._waiting):
                 self._write_waiting()
-        if self._bytes_since > _CHECKPOINT_BYTES and not self._is_checkpointing:
-            self._begin_checkpoint()
 
-    def _try_write(self, taken: Sequence[Waiting]) -> StoreError | None:
-        database = self._database
-        if database is None:
-            return closed_store()
+    def _count(self, taken: Sequence[Waiting], errors: Errors) -> None:
+        if errors:
+            pairs = zip(taken, errors, strict=True)
+            taken = [waiting for waiting, error in pairs if error is None]
+        if taken:
+            self.counts.stored += len(taken)
+            self.counts.batches += 1
+            self._bytes_since += sum([row.size for row, _ in taken])
+            if self._looking is None:
+                self._look_later()
+            if self._bytes_since > _CHECKPOINT_BYTES and not self._is_checkpointing:
+                self._begin_checkpoint()
+
+    def _try_write(self, taken: Sequence[Waiting]) -> Errors:
+        """Write some rows, and return what kept each of them out; nothing when all are stored.
+
+        If the database refuses a row, each is written by itself, and only that one fails.
+        """
         rows = [row for row, _ in taken]
+        error = self._write(rows)
+        if isinstance(error, RowRefusedError) and len(rows) > 1:
+            return [self._write([row]) for row in rows]
+        return () if error is None else [error] * len(rows)
+
+    def _write(self, rows: Sequence[StoredRow]) -> StoreError | None:
+        """Write some rows durably: all of them, or none."""
         try:
-            _write(database, rows)
-        except (sqlite3.Error, OSError) as error:
+            _insert(self._database or self._open(_LOOP_BUSY_MS / 1000), rows)
+        except sqlite3.IntegrityError as error:
+            return row_refused(self.file, error)
+        except Exception as error:
+            if not is_busy_or_full(error):
+                self._let_go()
             return self._explain(error)
+        self._unsure += rows
         return None
+
+    # a file that somebody removes
+
+    def _look(self) -> None:
+        """Make sure that the latest rows are in a file that has its name, or write them again."""
+        self._looking = None
+        if self._is_writing:
+            self._look_later()
+            return
+        if not self._is_in_place():
+            _log.error("%s was removed or replaced while it was open", self.file)
+            self._let_go()
+        self._unsure = []
+        gone, self._gone = self._gone, []
+        if gone:
+            whole = self.counts.stored
+            self.counts.stored -= len(gone)
+            again: list[Waiting] = [(row, None) for row in gone]
+            self._finish_write(again, self._try_write(again))
+            self.counts.dropped += whole - self.counts.stored
+
+    def _look_later(self) -> None:
+        if not self._is_closed:
+            self._looking = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
+
+    def _is_in_place(self) -> bool:
+        """Tell whether the open file still has its name: or nobody will ever read it."""
+        try:
+            found = os.stat(self._name)
+        except OSError:
+            return False
+        return (found.st_ino, found.st_dev) == self._identity
 
     def _explain(self, error: Exception) -> StoreError:
         try:
@@ -243,6 +331,8 @@ class SqliteRecords:
                 raise error
         except StoreError as explained:
             return explained
+        except Exception as unexpected:
+            return row_refused(self.file, unexpected)
 
     # checkpoints
 
@@ -256,7 +346,7 @@ class SqliteRecords:
     def _finish_checkpoint(self, left_bytes: int) -> None:
         self._is_checkpointing = False
         was_held, self._is_held = self._is_held, False
-        if self._database is not None and left_bytes > _MAX_LOG_BYTES and not was_held:
+        if not self._is_closed and left_bytes > _MAX_LOG_BYTES and not was_held:
             # Written faster than it is taken over: hold the next batches for one round.
             self._is_held = True
             self._begin_checkpoint()
@@ -355,14 +445,13 @@ class SqliteRecords:
         last = first_kept(retention, found[0][0] if found else None)
         removed = 0
         while last:
-            database = self._database
-            if database is None:
+            if self._is_closed:
                 raise closed_store()
             if self._is_held or self._is_writing:
                 await asyncio.sleep(0.001)
                 continue
             with explain_database_errors(self.file):
-                count = _remove(database, last)
+                count = _remove(self._database or self._open(_LOOP_BUSY_MS / 1000), last)
             removed += count
             if count < _PRUNE_ROWS:
                 break
@@ -374,13 +463,16 @@ class SqliteRecords:
         while len(self._waiting) or self._is_writing:
             self._write_waiting()
             await asyncio.sleep(0)
-        database, self._database = self._database, None
-        if database is None:
-            return
+        if self._looking is not None:
+            self._looking.cancel()
+            self._look()
+        self._is_closed = True
         for executor in (self._writer, self._checkpointer):
             if executor is not None:
                 await asyncio.to_thread(executor.shutdown)
-        await asyncio.to_thread(database.close)
+        database, self._database = self._database, None
+        if database is not None:
+            await asyncio.to_thread(database.close)
 
 
 def migrate(database: sqlite3.Connection, path: Path) -> None:
@@ -399,7 +491,7 @@ def migrate(database: sqlite3.Connection, path: Path) -> None:
         database.execute(f"PRAGMA user_version = {newest}")
 
 
-def _write(database: sqlite3.Connection, rows: Sequence[StoredRow]) -> None:
+def _insert(database: sqlite3.Connection, rows: Sequence[StoredRow]) -> None:
     """Write some rows durably: all of them, or none."""
     bodies = [row.bodies for row in rows if row.bodies is not None]
     if len(rows) == 1 and not bodies:  # one statement is a transaction of its own
@@ -432,12 +524,6 @@ def _bind(row: StoredRow) -> tuple[str, tuple[Any, ...]]:
     return _INSERT_PLAIN, columns[:-3]
 
 
-def _row_bytes(row: StoredRow) -> int:
-    """Return about how much a row adds to the log."""
-    size = _PLAIN_ROW_BYTES + len(row.columns[-1] or b"")
-    return size if row.bodies is None else size + sum(len(body or b"") for body in row.bodies[1:])
-
-
 def _remove(database: sqlite3.Connection, last: str) -> int:
     """Remove some of the records up to an id, the earliest first."""
     query = "SELECT id FROM requests WHERE id < ? ORDER BY id LIMIT ?"
@@ -452,7 +538,7 @@ def _remove(database: sqlite3.Connection, last: str) -> int:
 def _take_over_log(file: Path) -> int:
     """Move the log into the file and return how much of it is left."""
     try:
-        with closing(sqlite3.connect(file, timeout=_BUSY_S, isolation_level=None)) as database:
+        with closing(_connect_existing(file, _BUSY_S)) as database:
             (page,) = database.execute("PRAGMA page_size").fetchone()
             logged = 0
             for _ in range(_CHECKPOINT_ROUNDS):
@@ -461,9 +547,15 @@ def _take_over_log(file: Path) -> int:
                 if logged == taken:
                     return 0
             return max(logged, 0) * page
-    except sqlite3.Error as error:  # the next one may succeed, and commits say what is wrong
+    except Exception as error:  # the next one may succeed, and commits say what is wrong
         _log.warning("the log of %s was not taken over: %s", file, error)
         return 0
+
+
+def _connect_existing(file: Path, busy_s: float) -> sqlite3.Connection:
+    """Open a file that is there; one that was removed meanwhile is not made again."""
+    place = f"file:{quote(str(file))}?mode=rw"
+    return sqlite3.connect(place, timeout=busy_s, isolation_level=None, uri=True)
 
 
 def _named(values: Sequence[Any]) -> dict[str, Any]:
@@ -477,8 +569,7 @@ def _read_file(file: Path, read: Callable[[sqlite3.Connection], T]) -> T:
     with explain_database_errors(file):
         if not file.exists():
             raise StoreError(Code.STORE_WRITE_FAILED, f"{file} is not there.")
-        database = sqlite3.connect(file, timeout=_READ_BUSY_S, isolation_level=None)
-        with closing(database):
+        with closing(_connect_existing(file, _READ_BUSY_S)) as database:
             migrate(database, file)
             database.execute("PRAGMA query_only = ON")
             return read(database)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta, Struct
 
 from surecall.exchange import STEPS, LikelyCalls, StepName
-from surecall.limits import MAX_BODY_BYTES
+from surecall.limits import MAX_BODY_BYTES, MIB
 from surecall.reading import ReadingLimits
 
 Role = Literal["call", "read-only", "admin"]
@@ -192,6 +192,9 @@ class StoreSettings(Table, frozen=True, kw_only=True):
     """A folder or file for SQLite, `off`, or empty for the default place."""
     url_env: str = ""
     """A variable with the address of a PostgreSQL server, for several gateways."""
+    spool: str = ""
+    """The file in which records wait while the store is away; by default next to the store."""
+    spool_max_bytes: Count = 256 * MIB
     keep_bodies: bool = False
     max_age_days: Positive | None = 30.0
     max_records: Count | None = 1_000_000
