@@ -52,7 +52,8 @@ async def serve(options: argparse.Namespace, folder: Path, store: str, server: A
     began = time.perf_counter()
     async with serve_upstream(FIGURES if options.poison else ("",)) as port:
         chance = random.Random(options.seed)
-        victim = GatewayVictim(folder, store, port, chance, keep_bodies=not options.poison)
+        kinds = {"keep_bodies": not options.poison, "is_poisoned": options.poison}
+        victim = GatewayVictim(folder, store, port, chance, **kinds)
 
         async def trouble(port: int) -> None:
             if options.poison:

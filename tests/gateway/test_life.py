@@ -14,6 +14,7 @@ from surecall.gateway.settings import load_settings
 from .harness import (
     STREAM_END,
     STREAM_HEAD,
+    KeptRecords,
     Served,
     ask,
     chat,
@@ -28,6 +29,22 @@ from .harness import (
 
 CHAT = "/v1/chat/completions"
 HANG = 30.0
+
+
+class SlowRecords(KeptRecords):
+    """Keeps a record only when the test lets it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_asked = asyncio.Event()
+        self.may_go_on = asyncio.Event()
+
+    async def add(self, record: Any) -> None:
+        self.is_asked.set()
+        try:
+            await self.may_go_on.wait()
+        finally:  # also when nobody waits any more
+            self.records.append(record)
 
 
 async def begin(
@@ -367,3 +384,36 @@ async def test_too_many_connections_are_refused_with_a_hint(tmp_path: Path) -> N
         assert (refused.status, refused.headers["retry-after"]) == (503, "1")
         assert (await ask(served, "GET", "/healthz")).status == 200
         idle.close()
+
+
+@pytest.mark.parametrize("text", ["", "[limits]\nmax_request_bytes = 10\n"])
+async def test_a_client_may_leave_while_its_failure_is_recorded(
+    text: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It leaves one record and no traceback, and is counted once."""
+    store = SlowRecords()
+    broken = reply({"error": {"message": "no"}}, 400)
+    async with serve_stubbed(tmp_path, [broken], text=text, store=store) as (served, _):
+        _, writer = await begin(served, chat("m"))
+        await asyncio.wait_for(store.is_asked.wait(), 2)
+        writer.transport.abort()
+        await asyncio.sleep(0.05)
+        store.may_go_on.set()
+        await until(lambda: not served.gateway.live and store.records)
+        shown = (await ask(served, "GET", "/metrics")).body.decode()
+    assert len(store.records) == 1
+    assert "Exception" not in caplog.text
+    assert "Traceback" not in caplog.text
+    lines = [line for line in shown.split("\n") if line.startswith("surecall_requests_total{")]
+    assert [line.rpartition(" ")[2] for line in lines] == ["1"]
+
+
+async def test_a_record_that_cannot_be_kept_fails_no_request(tmp_path: Path) -> None:
+    """Whatever the store raises, the client has its answer."""
+
+    class Odd(KeptRecords):
+        async def add(self, record: Any) -> None:
+            raise RuntimeError("odd")
+
+    async with serve_stubbed(tmp_path, [reply(completion())], store=Odd()) as (served, _):
+        assert (await ask(served, "POST", CHAT, chat("m"))).status == 200

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import force_setattr, replace
 
 from support.request_records import START, make_record, run_postgres, stop_postgres
-from surecall.errors import StoreError
+from surecall.errors import RowRefusedError, StoreError
 from surecall.gateway.records import (
     ParseError,
     PostgresRecords,
@@ -32,8 +34,10 @@ from surecall.gateway.records import (
 )
 from surecall.gateway.records import postgres as postgres_module
 from surecall.gateway.records.postgres import MIGRATIONS
+from surecall.gateway.records.record import decode_line, decode_row, encode_line, encode_row
 from surecall.records import Defect, Receipt
 from surecall.redaction import MASK, Secret
+from surecall.telemetry.record import _COUNTS, _TIMES, MAX_COUNT
 
 FULL: dict[str, Any] = {
     "probe": ProbeNote(ok=False, error="no tool use"),
@@ -243,6 +247,65 @@ async def test_whatever_a_record_holds_can_be_kept(store: RecordStore) -> None:
     assert await ids(store, code="ODD") == [record.id]
 
 
+NUMBERS = st.one_of(
+    st.sampled_from([2**63, -(2**63) - 1, 2**53, -(2**53), 1e400, -1e400, -1, True, "12", None]),
+    st.integers(),
+    st.floats(),
+    st.lists(st.integers(), max_size=2),
+)
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary()),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+)
+
+
+@given(st.lists(NUMBERS, min_size=12, max_size=12))
+def test_the_numbers_of_a_record_are_bounded(given_numbers: list[Any]) -> None:
+    """Whatever an upstream reports, every field is a number that every database takes."""
+    names = (*_COUNTS, *_TIMES)
+    record = RequestRecord(id="a", **dict(zip(names, given_numbers, strict=True)))
+    for name in _COUNTS:
+        found = getattr(record, name)
+        assert type(found) is int
+        assert 0 <= found <= MAX_COUNT
+    for name in _TIMES:
+        found = getattr(record, name)
+        assert (found is None and name == "first_byte_ms") or 0.0 <= found <= MAX_COUNT
+    assert decode_line(encode_line(record)) == record
+
+
+@given(VALUES, st.text(), st.integers(0, 3000))
+def test_whatever_was_changed_can_be_written_down(value: Any, text: str, depth: int) -> None:
+    """Any value in a receipt, however deep, makes a row and a line that can be read again."""
+    for _ in range(depth):
+        value = [value]
+    record = make_record(
+        model_asked=text,
+        receipts=(Receipt("r", text, value, {text: value}, why=text),),
+        defects=(Defect("ODD", text, text),),
+    )
+    row = encode_row(record)
+    assert decode_row(row.columns).id == record.id
+    assert decode_line(encode_line(record)).id == record.id
+
+
+async def test_a_row_that_is_refused_fails_alone(store: RecordStore) -> None:
+    """The others of its batch are kept, whichever rows they are."""
+    records = [make_record(number) for number in range(40)]
+    bad = {3: 2**63, 4: -(2**63) - 1, 39: 2**200}
+    for number, value in bad.items():
+        force_setattr(records[number], "calls", value)
+    force_setattr(records[20], "upstream_ms", None)
+    done = await asyncio.gather(*map(store.add, records), return_exceptions=True)
+    failed = {number for number, error in enumerate(done) if isinstance(error, RowRefusedError)}
+    if isinstance(store, SpooledRecords):
+        assert store.counts.refused == 4
+    else:
+        assert failed == {*bad, 20}
+    assert store.counts.stored == 36
+    assert len([one async for one in store.export()]) == 36
+
+
 async def test_secrets_are_not_kept(store: RecordStore) -> None:
     """Known ones and what looks like a key, wherever they are."""
     secret = Secret("correct-horse-battery")
@@ -367,6 +430,67 @@ async def test_a_server_that_goes_away_and_comes_back(server: Any, tmp_path: Pat
     assert sorted(await ids(store)) == sorted(record.id for record in records)
     assert (await store.get(records[15].id)) is not None
     assert store.counts.dropped == 0
+    await store.close()
+
+
+async def test_a_driver_that_fails_in_its_own_way_is_begun_again(
+    server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its connections are given up, and the next record is stored."""
+    import asyncpg
+
+    store = await empty_tables(server)
+    await store.add(make_record(0))
+    failures = iter([asyncpg.InternalClientError("cannot switch to state 15"), RuntimeError("odd")])
+    execute = asyncpg.Connection.execute
+
+    async def fail(connection: Any, query: str, *values: Any, **settings: Any) -> Any:
+        for failure in failures if query.startswith("INSERT") else ():
+            raise failure
+        return await execute(connection, query, *values, **settings)
+
+    monkeypatch.setattr(asyncpg.Connection, "execute", fail)
+    for number in (1, 2):
+        with pytest.raises(StoreError) as caught:
+            await store.add(make_record(number))
+        assert caught.value.code == "STORE_WRITE_FAILED"
+    await store.add(make_record(3))
+    assert (store.counts.stored, store.counts.reopened) == (2, 2)
+    await store.close()
+
+
+async def test_a_writing_task_that_dies_is_started_again(
+    server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for it, and the death is counted."""
+    store = await empty_tables(server)
+    insert = store._insert
+
+    async def die(rows: Any) -> None:
+        monkeypatch.setattr(store, "_insert", insert)
+        raise KeyError("odd")
+
+    monkeypatch.setattr(store, "_insert", die)
+    done = await asyncio.wait_for(
+        asyncio.gather(*map(store.add, map(make_record, range(5))), return_exceptions=True), 10
+    )
+    assert all(isinstance(error, StoreError) for error in done)
+    await store.add(make_record(9))
+    assert (store.counts.stored, store.counts.restarts) == (1, 1)
+    await store.close()
+
+
+async def test_reading_does_not_keep_writing_waiting(server: Any) -> None:
+    """However many readers are slow, there is a connection for writing."""
+    store = await empty_tables(server)
+    await store.add(make_record(0))
+    slow = [asyncio.ensure_future(store._reader.fetch("SELECT pg_sleep(1)")) for _ in range(8)]
+    await asyncio.sleep(0.1)
+    await asyncio.wait_for(store.add(make_record(1)), 5)
+    assert not any(task.done() for task in slow)
+    for task in slow:
+        task.cancel()
+    await asyncio.gather(*slow, return_exceptions=True)
     await store.close()
 
 

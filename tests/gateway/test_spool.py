@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 
 from support.request_records import make_record
-from surecall.errors import Code, StoreError
+from surecall.errors import Code, RowRefusedError, StoreError
+from surecall.gateway import supervision
 from surecall.gateway.records import Spool, SpooledRecords, SqliteRecords, spool
 from surecall.gateway.records.spool import read_spool
 from surecall.redaction import Secret
@@ -174,3 +176,156 @@ async def test_a_disk_that_fills_up_leaves_whole_lines(
     waiting.append(make_record(2))
     waiting.close()
     assert [record is None for record in read_spool(waiting.path)] == [False, False]
+
+
+async def test_half_a_line_swallows_no_record(tmp_path: Path) -> None:
+    """A process that was killed while it wrote spoils only what it wrote."""
+    waiting = Spool(tmp_path / "requests.spool")
+    waiting.append(make_record(0))
+    whole = waiting.path.read_bytes()
+    for cut in (1, 40, len(whole) - 2):
+        waiting.path.write_bytes(whole + whole[:cut])
+        again = Spool(waiting.path)
+        again.append(make_record(1))
+        again.append(make_record(2))
+        again.close()
+        found = [record for record in read_spool(waiting.path) if record is not None]
+        assert [record.time for record in found] == [make_record(at).time for at in range(3)]
+    waiting.close()
+
+
+async def test_a_spool_that_is_removed_is_counted_and_begun_again(tmp_path: Path) -> None:
+    """Records that waited in it are dropped and counted; the next one waits in a new file."""
+    inner, store = open_both(tmp_path)
+    inner.is_gone = True
+    await asyncio.gather(*(store.add(make_record(number)) for number in range(3)))
+    (tmp_path / "requests.spool").unlink()
+    await store.add(make_record(3))
+    assert (store.counts.spooled, store.counts.dropped) == (4, 3)
+    inner.is_gone = False
+    await until(lambda: not store.is_away)
+    assert [one.time async for one in store.export()] == [make_record(3).time]
+    await store.close()
+
+
+async def test_a_spool_that_is_moved_away_is_begun_again(tmp_path: Path) -> None:
+    """Records in a file with another name are not lost, so they are not counted as dropped."""
+    waiting = Spool(tmp_path / "requests.spool")
+    waiting.append(make_record(0))
+    waiting.path.rename(tmp_path / "moved")
+    waiting.append(make_record(1))
+    assert waiting.take_lost() == 0
+    assert len(list(read_spool(waiting.path))) == 1
+    waiting.close()
+
+
+async def test_the_log_says_what_became_of_records(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a full disk nothing waits there, and once it has room again that is reported."""
+    inner, store = open_both(tmp_path)
+    inner.is_gone = True
+    monkeypatch.setattr(spool.os, "write", lambda *_: 0)
+    for number in range(20):
+        await store.add(make_record(number))
+    assert (store.counts.spooled, store.counts.dropped) == (0, 20)
+    assert "records are dropped" in caplog.text
+    assert "wait" not in caplog.text
+    assert len(caplog.records) == 1
+    monkeypatch.undo()
+    await store.add(make_record(20))
+    assert "records wait in" in caplog.text
+    inner.is_gone = False
+    await store.replay()
+    assert "1 came back from the spool, 20 were dropped" in caplog.text
+    await store.close()
+
+
+async def test_a_record_that_no_store_takes_is_in_nobodys_way(tmp_path: Path) -> None:
+    """It goes to the dead-letter file, which can be renamed to have it tried again."""
+    inner, store = open_both(tmp_path)
+    records = [make_record(number) for number in range(60)]
+    force_setattr(records[20], "calls", 2**70)
+    await asyncio.gather(*map(store.add, records[:30]))
+    assert (store.counts.stored, store.counts.refused) == (29, 1)
+    inner.is_gone = True
+    await store.add(records[30])
+    await asyncio.gather(*map(store.add, records[31:40]))
+    inner.is_gone = False
+    await store.replay()
+    await asyncio.gather(*map(store.add, records[40:]))
+    assert (store.counts.stored, store.counts.dropped, store.is_away) == (59, 0, False)
+    dead = tmp_path / "requests.dead"
+    assert stat.S_IMODE(dead.stat().st_mode) == 0o600
+    await store.close()
+    dead.rename(tmp_path / "requests.spool")
+    inner, store = open_both(tmp_path)
+    assert await store.replay() == 1  # reading a line bounds the figure
+    assert await store.get(records[20].id) is not None
+    await store.close()
+
+
+async def test_a_refused_row_does_not_stop_a_replay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others of the spool come back, and it is refused once however often that is tried."""
+    inner, store = open_both(tmp_path)
+    records = [make_record(number) for number in range(30)]
+    inner.is_gone = True
+    await asyncio.gather(*map(store.add, records))
+    add = inner.add
+
+    async def refuse_one(record: Any) -> None:
+        if record.id == records[3].id:
+            raise RowRefusedError(Code.STORE_WRITE_FAILED, "no.")
+        await add(record)
+
+    monkeypatch.setattr(inner, "add", refuse_one)
+    inner.is_gone = False
+    await until(lambda: not store.is_away)
+    assert (store.counts.replayed, store.counts.refused, store.counts.dropped) == (29, 1, 0)
+    await store.close()
+
+
+async def test_who_leaves_while_the_store_fails_is_recorded(tmp_path: Path) -> None:
+    """The record of a caller that is cancelled waits on disk like any other."""
+
+    class Failing(SqliteRecords):
+        async def add(self, record: Any) -> None:
+            await asyncio.sleep(0.02)
+            raise StoreError(Code.STORE_WRITE_FAILED, "away.")
+
+        async def list(self, *_: Any, **__: Any) -> Any:
+            raise StoreError(Code.STORE_WRITE_FAILED, "away.")
+
+    store = SpooledRecords(Failing(tmp_path / "requests.db"), Spool(tmp_path / "requests.spool"))
+    adding = asyncio.ensure_future(store.add(make_record()))
+    await asyncio.sleep(0)
+    adding.cancel()
+    await asyncio.gather(adding, return_exceptions=True)
+    await until(lambda: store.counts.spooled == 1)
+    await store.close()
+
+
+@pytest.mark.parametrize("error", [RuntimeError("odd"), asyncio.CancelledError()])
+async def test_bringing_records_back_outlives_whatever_it_meets(
+    error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An exception that nobody expected is logged and counted, and it is tried again."""
+    monkeypatch.setattr(supervision, "_AGAIN_S", 0.01)
+    inner, store = open_both(tmp_path)
+    inner.is_gone = True
+    await store.add(make_record())
+    inner.is_gone = False
+    listing, failures = inner.list, iter([error, error])
+
+    async def fail_twice(*arguments: Any, **settings: Any) -> Any:
+        for failure in failures:
+            raise failure
+        return await listing(*arguments, **settings)
+
+    monkeypatch.setattr(inner, "list", fail_twice)
+    await until(lambda: store.counts.replayed == 1)
+    assert store.counts.restarts >= 1
+    assert not store.is_away
+    await store.close()

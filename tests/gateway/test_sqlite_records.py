@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import sqlite3
 import stat
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import pytest
 
 from support.request_records import make_record
 from surecall.errors import StoreError
-from surecall.gateway.records import RecordFilter, SqliteRecords, sqlite
+from surecall.gateway.records import Durability, RecordFilter, SqliteRecords, sqlite
 from surecall.gateway.records.record import COLUMNS, encode_row, first_id_at, new_request_id
 from surecall.redaction import MASK, Secret
 
@@ -300,3 +301,40 @@ async def test_rows_with_and_without_nulls_are_one_batch(tmp_path: Path) -> None
     assert store.counts.batches == 1
     assert [record async for record in store.export()] == records
     await store.close()
+
+
+@pytest.mark.parametrize("durable", ["process", "power"])
+@pytest.mark.parametrize("whole_folder", [False, True])
+async def test_a_file_that_is_removed_while_it_is_used(
+    whole_folder: bool, durable: Durability, tmp_path: Path
+) -> None:
+    """It is begun again with the latest records, and only what is stored counts as stored."""
+    store = SqliteRecords(tmp_path / "deep" / "requests.db", durable=durable)
+    await store.add(make_record(0))
+    await asyncio.sleep(3 * sqlite._LOOK_S)
+    if whole_folder:
+        shutil.rmtree(tmp_path / "deep")
+    else:
+        store.file.unlink()
+    await asyncio.gather(*(store.add(make_record(number)) for number in range(1, 6)))
+    for _ in range(300):
+        if store.counts.reopened:
+            break
+        await asyncio.sleep(0.01)
+    await store.add(make_record(6))
+    assert [one.time async for one in store.export()] == [
+        make_record(at).time for at in range(1, 7)
+    ]
+    assert (store.counts.stored, store.counts.dropped, store.counts.reopened) == (7, 0, 1)
+    assert stat.S_IMODE(store.file.stat().st_mode) == 0o600
+    await store.close()
+
+
+async def test_records_of_a_file_that_cannot_be_made_again_are_dropped(tmp_path: Path) -> None:
+    """They do not count as stored."""
+    store = SqliteRecords(tmp_path / "deep" / "requests.db")
+    await store.add(make_record(0))
+    shutil.rmtree(tmp_path / "deep")
+    (tmp_path / "deep").touch()
+    await store.close()
+    assert (store.counts.stored, store.counts.dropped) == (0, 1)

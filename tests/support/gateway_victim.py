@@ -127,6 +127,7 @@ class GatewayVictim:
         upstream_port: Where requests go.
         chance: Decides when.
         keep_bodies: Whether records have the bodies.
+        is_poisoned: Whether replies may be no JSON, which is answered with 502.
     """
 
     def __init__(
@@ -137,6 +138,7 @@ class GatewayVictim:
         chance: random.Random,
         *,
         keep_bodies: bool = False,
+        is_poisoned: bool = False,
     ) -> None:
         self.acknowledged: set[str] = set()
         """Requests whose last byte a client has."""
@@ -145,6 +147,7 @@ class GatewayVictim:
         self._folder = folder
         self._store = store
         self._keep_bodies = keep_bodies
+        self._is_poisoned = is_poisoned
         self._is_over = False
         self._upstream = f"http://127.0.0.1:{upstream_port}/v1"
         self._chance = chance
@@ -268,13 +271,13 @@ class GatewayVictim:
             self.cut += 1
             return True
         answer, _ = await _read_message(reader)
-        assert " 200 " in answer.split("\r\n", 1)[0], answer
+        status = answer.split("\r\n", 1)[0]
+        assert " 200 " in status or (" 502 " in status and self._is_poisoned), answer
         self.acknowledged.add(answer.split("x-surecall-request-id: ", 1)[1].split("\r\n", 1)[0])
         return False
 
     async def find_lost(self) -> set[str]:
-        """Return the requests that were acknowledged, and are neither stored nor in the dead-letter
-        file."""
+        """Return the acknowledged requests that are neither stored nor in the dead-letter file."""
         spool = self._folder / ".surecall/requests.spool"
         store = open_records(self._store, spool=spool)
         await store.replay()

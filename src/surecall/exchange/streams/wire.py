@@ -311,6 +311,14 @@ def value_of(raw: Raw) -> Any:
     return _decode_any(written) if written else None
 
 
+def counts_of(raw: Raw) -> Any:
+    """Return reported tokens; nothing where a figure is too large for any number."""
+    try:
+        return value_of(raw)
+    except ValueError:
+        return None
+
+
 def event_of(value: Any, name: str = "") -> bytes:
     """Return one event."""
     head = f"event: {name}\n".encode() if name else b""

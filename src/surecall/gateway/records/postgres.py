@@ -149,7 +149,7 @@ class PostgresRecords:
                 raise
 
     async def _write_part(self, parts: "list[Sequence[Waiting]]") -> None:
-        """Write the last part; a row that the server refuses is found by halves, and fails alone."""
+        """Write the last part; a row that the server refuses is found by halves, to fail alone."""
         part = parts[-1]
         try:
             await self._insert([row for row, _ in part])
