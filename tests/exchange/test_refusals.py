@@ -253,6 +253,42 @@ async def test_text_beside_a_wrong_call_is_delivered(
     assert (delivered.outcome, streamed[1].outcome) == ("unrepaired", "unrepaired")
 
 
+@pytest.mark.parametrize(("client", "upstream"), PAIRS)
+@pytest.mark.parametrize("text", ["", "I save it."])
+@pytest.mark.parametrize("is_right", [True, False])
+def test_a_stream_that_ends_in_a_call_is_asked_for_again_in_a_loop(
+    is_right: bool, text: str, client: str, upstream: str
+) -> None:
+    """A loop goes on with the call of the second reply, or with a line of text."""
+    call = RawCall("call_1", "save", json.dumps({"title": SECRET, "count": 1}))
+    whole = stream_of(upstream, call, text=text)
+    begins = next(at for at, event in enumerate(whole) if b'"save"' in event)
+    cut = whole[: begins + 1]
+    for history in (LOOP, ()):
+        request = question(client, history, stream=True)
+        stream = StreamRelay(request, route_to(upstream), Policy(), request_id="r-1")
+        sent = b"".join([stream.feed(event) for event in cut])
+        ending = stream.finish()
+        while ending.ask is not None:
+            sent += b"".join([stream.feed(event) for event in (whole if is_right else cut)])
+            ending = stream.finish()
+        sent += ending.data
+        if not history:
+            assert ending.error is not None
+            assert ending.error.code == Code.STREAM_TRUNCATED
+            continue
+        reply = fold(client, sent)
+        assert (reply.content or "").startswith(text)
+        assert ending.error is None
+        if is_right:
+            assert calls_in(reply) == [("save", {"title": SECRET, "count": 1})]
+            assert (ending.outcome, reply.finish_reason) == ("reasked", "tool_calls")
+        else:
+            assert (ending.outcome, reply.finish_reason) == ("unrepaired", "stop")
+            assert (reply.calls, (reply.content or "").count(NOTE)) == ((), 1)
+            assert SECRET.encode() not in sent
+
+
 @given(
     arguments=st.dictionaries(st.sampled_from(["title", "count", "x"]), st.integers() | st.text()),
     end=st.integers(0, 60),

@@ -54,6 +54,11 @@ class StreamFolder(Protocol):
         """Whether a plain body came where a stream was asked for."""
         ...
 
+    @property
+    def calls_count(self) -> int:
+        """How many calls have begun."""
+        ...
+
     def feed(self, chunk: bytes) -> list[StreamDelta]:
         """Take the next bytes, cut anywhere, and return what can be shown now."""
         ...

@@ -203,6 +203,11 @@ class EventFolder(ABC):
                 break
         return shown
 
+    @property
+    def calls_count(self) -> int:
+        """How many calls have begun."""
+        return self._partial.calls_count
+
     def close(self) -> RawReply:
         """Return the reply.
 

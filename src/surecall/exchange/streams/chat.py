@@ -38,6 +38,7 @@ from .wire import (
     fields_of,
     fields_or_none,
     is_there,
+    same_event,
     value_of,
 )
 
@@ -63,6 +64,7 @@ _NO_TEXT: Final = b'"tool_calls":'
 """What a chunk has that brings a call."""
 _NO_PIECE: Final = b'"name":'
 """What a chunk has that begins another call."""
+_DONE: Final = b"[DONE]"
 _HEAD: Final = ("id", "object", "created", "model", "system_fingerprint", "service_tier")
 _NEXT: Final = b"\n\ndata: "
 
@@ -396,10 +398,17 @@ class ChatWire(Wire):
 
     def pulse(self, held: bytes, passed: Sequence[bytes]) -> bytes:
         """Return a chunk that brings nothing."""
+        return self._write_finish(held, None)
+
+    def stop(self, held: bytes, passed: Sequence[bytes]) -> bytes:
+        """Return the finish and the end of the stream."""
+        return self._write_finish(held, "stop") + same_event(_DONE)
+
+    def _write_finish(self, held: bytes, finish: str | None) -> bytes:
         fields = fields_or_none(held)
         head = {key: fields[key] for key in _HEAD if key in fields}
         index = self._choice or 0
-        choice: dict[str, Any] = {"index": index, "delta": {}, "finish_reason": None}
+        choice: dict[str, Any] = {"index": index, "delta": {}, "finish_reason": finish}
         return event_of({"object": "chat.completion.chunk", **head, "choices": [choice]})
 
     def rewrite(

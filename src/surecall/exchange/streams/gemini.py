@@ -221,10 +221,11 @@ class GeminiWire(Wire):
 
     def pulse(self, held: bytes, passed: Sequence[bytes]) -> bytes:
         """Return a chunk with an empty text: the SDK takes one without any part for a fault."""
-        fields = fields_or_none(held)
-        head = {key: fields[key] for key in _HEAD if key in fields}
-        content = {"role": "model", "parts": [{"text": ""}]}
-        return event_of({"candidates": [{"content": content, "index": 0}], **head})
+        return _write_empty(held, {})
+
+    def stop(self, held: bytes, passed: Sequence[bytes]) -> bytes:
+        """Return the chunk that ends a reply."""
+        return _write_empty(held, {"finishReason": "STOP"})
 
     def rewrite(
         self,
@@ -261,6 +262,13 @@ class GeminiWire(Wire):
                 changed = {**candidate, "content": {"role": "model", **content, "parts": kept}}
                 written.append(event_of({**fields, "candidates": [changed, *candidates[1:]]}))
         return b"".join(written)
+
+
+def _write_empty(held: bytes, finish: dict[str, str]) -> bytes:
+    fields = fields_or_none(held)
+    head = {key: fields[key] for key in _HEAD if key in fields}
+    content = {"role": "model", "parts": [{"text": ""}]}
+    return event_of({"candidates": [{"content": content, **finish, "index": 0}], **head})
 
 
 def _is_dropped(part: dict[str, Any], *, drops_text: bool) -> bool:

@@ -264,6 +264,15 @@ class Holding(Side):
             return Found(reading=self._judge.read(reply, _OWN), reply=reply, data=data)
         return Found(data=data)
 
+    def cut_short(self) -> bool:
+        """End a reply that stops in a call as if it had come to its end; tell whether it does."""
+        wire = self._wire
+        if self._error is not None or self._is_relayed or not wire.has_calls or wire.has_ended:
+            return False
+        held = next(self._held_events(), b"")
+        self._waiting.append((wire.stop(held, self._kept.events), 0))
+        return True
+
     @abstractmethod
     def _take_last(self, rest: bytes) -> None:
         """Take the last event, behind which the blank line is missing; it may be cut short."""

@@ -227,6 +227,13 @@ class MessagesWire(Wire):
             return event_of({**fields, "delta": delta}, "content_block_delta")
         return event_of(NOT_STOPPED, "message_delta")
 
+    def stop(self, held: bytes, passed: Sequence[bytes]) -> bytes:
+        """Return the events that end a message."""
+        delta = {"stop_reason": "end_turn", "stop_sequence": None}
+        usage = {"output_tokens": self._usage.get("output_tokens") or 0}
+        ended = {"type": "message_delta", "delta": delta, "usage": usage}
+        return event_of(ended, "message_delta") + event_of({"type": "message_stop"}, "message_stop")
+
     def rewrite(
         self,
         held: Sequence[bytes],

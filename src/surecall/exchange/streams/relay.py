@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from surecall.errors import ProviderError, SurecallError
+from surecall.errors import Code, ProviderError, SurecallError
 from surecall.exchange.documents import note_stop, says_calls
 from surecall.exchange.history import EchoCache
 from surecall.exchange.judge import Judge
@@ -24,7 +24,7 @@ from surecall.exchange.verdict import Verdict
 from surecall.jsontext import decode, encode
 from surecall.narrow import as_fields
 from surecall.protocols.substitutes import restore_names
-from surecall.records import Defect, Receipt, Reply, Usage
+from surecall.records import Defect, Reading, Receipt, Reply, Usage
 
 from .ending import Ending, note_outcome
 from .passing import Passing
@@ -33,6 +33,7 @@ from .translating import Translating
 
 PULSE_S: Final = 2.0
 """How long to wait between two looks at a stream; its client hears nothing for twice as long."""
+_CUT: Final = "The reply ended in the middle of a call."
 _BODY_STARTS: Final = b'{["<'
 _MARK: Final = b"\xef\xbb\xbf"
 _MAX_BLANK_BYTES: Final = 64 * 1024
@@ -211,7 +212,16 @@ class StreamRelay:
             return self._decide(found, side)
         except SurecallError as failure:
             self._tries.usage = self._tries.usage or side.usage
-            return self._fail(failure)
+            return self._go_on(failure, side) or self._fail(failure)
+
+    def _go_on(self, failure: SurecallError, side: Side) -> Ending | None:
+        """Ask again for a stream that ended in a call; nothing for a client without a loop."""
+        if failure.code != Code.STREAM_TRUNCATED or not self._request.has_results:
+            return None
+        if not side.cut_short():
+            return None
+        self._tries.begin(Verdict(notice=_CUT, reading=Reading()), self.asked)
+        return self._ask() or self._give_up()
 
     # What becomes of calls
 

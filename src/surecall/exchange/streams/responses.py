@@ -330,6 +330,15 @@ class ResponsesWire(Wire):
         shown["response"] = {**begun, "output": [items[place] for place in sorted(items)]}
         return event_of({"type": "response.in_progress", **shown}, "response.in_progress")
 
+    def stop(self, held: bytes, passed: Sequence[bytes]) -> bytes:
+        """Return the event that ends a response, with all items that came to their end."""
+        items = _items_in(passed, fields_or_none(held).get("sequence_number"))
+        output = [item for _, item in sorted(items.items()) if item is not None]
+        begun = as_fields(value_of(self._begun))
+        number = 0 if self._sequence is None else self._sequence + 1
+        response = {**begun, "status": "completed", "output": output}
+        return _write_event(ENDS[0], number, {"response": response})
+
     def shift(self, data: bytes, count: int) -> bytes:
         """Return events with their numbers raised."""
         *blocks, rest = data.split(b"\n\n")

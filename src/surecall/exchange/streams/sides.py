@@ -83,6 +83,10 @@ class Side(ABC):
         """Return what came, or raise why it is not whole."""
 
     @abstractmethod
+    def cut_short(self) -> bool:
+        """End a reply that stops in a call as if it had come to its end; tell whether it does."""
+
+    @abstractmethod
     def deliver(
         self,
         calls: Sequence[ToolCall],

@@ -210,6 +210,13 @@ class Translating(Side):
         reply = replace(self._reply, finish_reason="stop") if is_stop else self._reply
         return self._end(reply, calls, text, note)
 
+    def cut_short(self) -> bool:
+        """End a reply that stops in a call as if it had come to its end; tell whether it does."""
+        if self._error is not None or not self._folder.calls_count:
+            return False
+        self._reply = Reply(finish_reason="stop")
+        return True
+
     def leave(self) -> bytes:
         """Return the end of the stream as it came, whatever was read in it."""
         assert self._reply is not None

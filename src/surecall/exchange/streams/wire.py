@@ -261,6 +261,15 @@ class Wire(ABC):
             passed: The events besides text that came before, some of which may be held as well.
         """
 
+    @abstractmethod
+    def stop(self, held: bytes, passed: Sequence[bytes]) -> bytes:
+        """Return the events that end a reply whose own end did not come.
+
+        Args:
+            held: The data of the first event that is held back.
+            passed: The events besides text that came before, some of which may be held as well.
+        """
+
     def shift(self, data: bytes, count: int) -> bytes:
         """Return events with their numbers raised, where the format numbers them."""
         return data
