@@ -53,11 +53,11 @@ def test_broken_documents_are_read_as_they_were_or_refused(seed: int) -> None:
     right = 0
     for case in break_documents(seed, 1_000):
         found = repair_json(case.text)
-        if found.state != "whole" or found.certainty != "certain":
+        if found.state != "whole":
             continue
         values = [encode_text(value) for value in (found.value, *found.rest)]
         if values == [encode_text(value) for value in case.values]:
             right += 1
-        else:
+        elif found.certainty == "certain":
             assert is_nearer(case, found.value), case
     assert right > 400

@@ -2,9 +2,15 @@
 
 `{"a: 1, b": 2}` is valid, but behind another slip of quotes it is rather two members than one with
 an odd key. `: {"a": 1}}` is rather the end of a larger object than a value with a colon before it.
+Such texts are refused.
+
+What is left is certain only if every change writes another notation as JSON. Where a mark was
+missing, wrong or left over, a part of the value may have been lost with it: `"amount"1264` may have
+been `"amount": 601264`. Then the value is likely.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
@@ -13,6 +19,69 @@ from surecall.errors import Code
 from surecall.records import ErrorDetail, Receipt
 
 from .outcome import Repaired, refuse
+
+NOTATIONS: Final = frozenset(
+    {
+        "decode_nested_text",
+        "drop_comment",
+        "drop_parentheses",
+        "escape_control_characters",
+        "extra_values",
+        "quote_key",
+        "replace_literal",
+        "replace_non_finite",
+        "replace_quotes",
+        "strip_code_fence",
+        "strip_invisible",
+        "tuple_to_array",
+        "unescape_entities",
+    }
+)
+"""The rules that write another notation as JSON. Behind any other, something may be lost."""
+_NO_PROSE: Final = re.compile(r"[\"'`\\{}\[\]]")
+_WORD: Final = re.compile(r"[^\W\d_]{3}")
+_CONTROLS: Final = re.compile(r"[\x00-\x1f]")
+DOUBTS: Final = {
+    "keep_cut_value": "The last value may have been longer than what is there of it.",
+    "complete_cut_literal": "The last word ends too soon and was completed.",
+    "drop_cut_member": "The text ends inside its last member, which was left out.",
+    "close_cut_string": "The text ends inside a string, which was ended there.",
+    "values_to_array": "The text has several values, which were put into a list.",
+    "take_last_of_key": "A key is given more than once, and its last value was taken.",
+    "key_without_value": "A key has no value, and was left out.",
+    "drop_stray_text": "Text that belongs to no value was left out.",
+    "fill_missing_value": "A key has no value, and was given null.",
+    "drop_ellipsis": "An ellipsis is in the place of something, and was left out.",
+    "fix_mismatched_closer": "A bracket is missing or wrong, and it is not certain where.",
+    "close_missing_brackets": "A bracket is missing: more may have been meant.",
+    "drop_stray_closer": "A bracket closes nothing that is open: one before it may be wrong.",
+    "add_missing_comma": "A comma is missing, and perhaps a part of the values around it.",
+    "add_missing_colon": "A colon is missing, and perhaps a part of the value behind it.",
+    "drop_extra_comma": "A comma is left over: what was next to it may be lost.",
+    "drop_trailing_comma": "A comma is left over at the end: what was behind it may be lost.",
+    "drop_extra_colon": "A colon is left over: what was before it may be lost.",
+    "replace_comma": "Another sign is in the place of a comma.",
+    "replace_colon": "Another sign is in the place of a colon.",
+    "add_missing_closing_quote": "The closing quote of a string is missing.",
+    "add_missing_opening_quote": "The opening quote of a string is missing.",
+    "drop_stray_quote": "A quote is left over: what was next to it may be lost.",
+    "escape_inner_quotes": "Quotes inside a string are not escaped, so its end is not certain.",
+    "fix_escapes": "A backslash begins no escape: a part of the text may be lost.",
+    "drop_string_prefix": "A letter is before a string: it may belong to it.",
+    "join_strings": "Strings next to one another were joined.",
+    "rewrite_number": "A number is not written as in JSON: a part of it may be lost.",
+    "collapse_doubled_braces": "Braces are doubled: what was between them may be lost.",
+    "set_to_array": "Braces without any key were read as a list.",
+    "unwrap_call_value": "What looks like the call of a function was read as its argument.",
+    "add_outer_brackets": "The brackets around the value are missing.",
+    "quote_bare_text": "Text has no quotes, so its end is not certain.",
+    "close_cut_brackets": "The text ends before all brackets are closed.",
+    "strip_prose": "Other text is around the value.",
+    "drop_comment": "A comment has quotes in it, and may be a part of a text.",
+    "escape_control_characters": "A line break is inside a text, where it may not belong.",
+}
+"""Why a value is in doubt, by the rules of its changes; the first that applies is said."""
+_DAMAGED: Final = "The text is damaged in more than one way."
 
 _QUOTE_RULES: Final = frozenset(
     {
@@ -62,9 +131,6 @@ _LINE_AT_END: Final = re.compile(r"[^\n\r]*+[\n\r]\s*+\"")
 """A quote and the line break behind it may have changed places."""
 _REMAINS_BEFORE: Final = re.compile(r"\A\s*+[:,}\]\"']|[\"'\]}]\s*+[:,]|\"\Z")
 """Text before a value that is rather the rest of a larger one."""
-_CLOSERS_INSIDE: Final = re.compile(r"[}\]]\s*+[}\]]\s*+,")
-"""Where a bracket may have been doubled, instead of one too many at the end."""
-_LEADING_ZERO: Final = re.compile(r"[-+]?+0[0-9xXoObB][0-9a-fA-F_]*+")
 _FEW_LETTERS: Final = 3
 _MARKS: Final = "`~:=(>"
 _LOOK_BACK: Final = 400
@@ -95,25 +161,51 @@ def refuse_doubtful(text: str, found: Repaired, *, ended: bool) -> Repaired:
         return _STRING
     if "add_missing_comma" in rules and any(map(_is_comment_with_comma, found.receipts)):
         return _STRING
-    if rules.isdisjoint(_BRACKETS):
-        if any(map(_has_leading_zero, found.receipts)):
-            return replace(found, certainty="likely", doubt=_ZERO)
-        if "drop_stray_closer" in rules and _CLOSERS_INSIDE.search(text):
-            return replace(found, certainty="likely", doubt=_CLOSER)
-        return found
-    if not ended and _may_be_elsewhere(text, found, rules):
+    if not ended and not rules.isdisjoint(_BRACKETS) and _may_be_elsewhere(text, found, rules):
         return _BRACKET
-    return replace(found, certainty="likely", doubt=_MORE)
+    is_fenced = "strip_code_fence" in rules
+    doubtful = [_loses(text, one, is_fenced=is_fenced) for one in found.receipts]
+    if not any(doubtful):
+        return found
+    receipts = tuple(
+        replace(one, lossless=False) if is_doubtful else one
+        for one, is_doubtful in zip(found.receipts, doubtful, strict=True)
+    )
+    return replace(found, receipts=receipts, certainty="likely", doubt=find_doubt(rules))
+
+
+def _loses(text: str, receipt: Receipt, *, is_fenced: bool) -> bool:
+    """Tell whether a part of the value may be lost with what a change was about."""
+    rule = receipt.rule
+    place = _PLACE.fullmatch(receipt.place)
+    if rule in NOTATIONS:
+        before = text[int(place[1]) : int(place[2])] if place else ""
+        if rule == "drop_comment":
+            return '"' in before
+        # One line break among others may have been between members, and not inside a text.
+        is_single = rule == _CONTROL and len(_CONTROLS.findall(before)) == 1
+        return is_single and len(_CONTROLS.findall(text)) > 1
+    if rule == "strip_prose":
+        return not (is_fenced or (place and _is_announced(text, int(place[1]), int(place[2]))))
+    return True
+
+
+def _is_announced(text: str, start: int, end: int) -> bool:
+    """Tell whether words between two places announce the value that follows them."""
+    before = text[start:end].rstrip()
+    is_end = end < len(text) and before.endswith(":")
+    return is_end and bool(_WORD.search(before)) and not _NO_PROSE.search(before)
+
+
+def find_doubt(rules: Iterable[str]) -> str:
+    """Return why a value is in doubt that took changes by these rules."""
+    known = set(rules)
+    return next((sentence for rule, sentence in DOUBTS.items() if rule in known), _DAMAGED)
 
 
 def _is_comment_with_comma(receipt: Receipt) -> bool:
     """Tell whether a comment ends with a comma, which is rather text that lost its quotes."""
     return receipt.rule == "drop_comment" and str(receipt.before).rstrip().endswith(",")
-
-
-def _has_leading_zero(receipt: Receipt) -> bool:
-    """Tell whether a number began with a zero: of another base, two numbers, or a text."""
-    return receipt.rule == "rewrite_number" and bool(_LEADING_ZERO.fullmatch(str(receipt.before)))
 
 
 def _may_be_part(text: str, found: Repaired) -> bool:
@@ -272,9 +364,6 @@ _STRING: Final = _refusal(
     "A string in it holds what may be another member: quotes are missing or doubled.",
     "Send valid JSON, with every quote inside a string escaped.",
 )
-_MORE: Final = "A bracket is missing: more may have been meant."
-_ZERO: Final = "A number begins with a zero: it may have been another, or text."
-_CLOSER: Final = "A bracket is too many, and it may be another than the last."
 _PART: Final = _refusal(
     "The value looks like a part of a larger one whose start is missing or damaged.",
     "Send the whole value, with nothing before it.",

@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from surecall.errors import Code, JSONTextError
 from surecall.jsontext.codec import (
     Decoded,
@@ -35,6 +37,7 @@ _ENTITY: Final = re.compile(r"&(?:quot|amp|lt|gt|apos|#[0-9]{1,7}|#[xX][0-9a-fA-
 _QUOTED_OR_BLANK: Final = re.compile(r"(\"(?:[^\"\\]++|\\.)*+\"?+|\\[^nrt])|\\[nrt]", re.DOTALL)
 _MARKS_PER_STEP: Final = 3
 
+_ESCAPED_BLANK: Final = "An escaped line break is outside any text, where it may not belong."
 _ESCAPE: Final = re.compile(r"\\.", re.DOTALL)
 _NO_BRACKETS: Final = dict.fromkeys(map(ord, " \t\n\r,:+-.0123456789Eaeflnrstu"))
 _ROUNDS: Final = 8
@@ -124,8 +127,13 @@ def read_escaped(text: str, steps: Steps) -> Repaired | None:
         except JSONTextError:
             continue
         if not repeated:
-            receipt = Receipt(rule, f"0:{len(text)}", clip(text), clip(inner))
-            return Repaired(value, "whole", (receipt,))
+            # One escaped line break may have been in a text, and not between members.
+            is_lossless = rule != "strip_invisible" or len(bare) - len(inner) > 1
+            receipt = Receipt(rule, f"0:{len(text)}", clip(text), clip(inner), is_lossless)
+            found = Repaired(value, "whole", (receipt,))
+            if is_lossless:
+                return found
+            return replace(found, certainty="likely", doubt=_ESCAPED_BLANK)
     return None
 
 

@@ -166,7 +166,8 @@ def _read_one(text: str, start: int, role: Role, steps: Steps, prefix: str) -> S
 def _finish(
     text: str, start: int, close: int, length: int, steps: Steps, rules: list[str], *, is_raw: bool
 ) -> StringRead:
-    written, found = write_content(text[start:close], steps, is_raw=is_raw)
+    is_other = "replace_quotes" in rules
+    written, found = write_content(text[start:close], steps, is_raw=is_raw, is_other=is_other)
     return StringRead(close + length, written, tuple(dict.fromkeys((*rules, *found))))
 
 
@@ -203,7 +204,7 @@ def _find_close(
             counted = end
             is_end = is_end and opened <= 0
         if is_end:
-            return end - 1, 1, []
+            return end - 1, 1, [] if is_first else ["escape_inner_quotes"]
         if quote == '"' and role == "object" and _KEY_AFTER_COMMA.match(text, end - 1):
             comma = _comma_before(text, start, end - 1)
             if comma is not None:
@@ -218,20 +219,22 @@ def _find_key_close(text: str, start: int, steps: Steps) -> tuple[int, int, list
     """Find the end of a key; a key with inner quotes has no colon, comma or line break in it."""
     quote = text[start]
     has_end = False
+    rules: list[str] = []
     for end in _find_quote_ends(_TO_QUOTE[quote], text, start + 1):
         steps.take(1, start)
+        rules = ["escape_inner_quotes"] if has_end else []
         has_end = True
         between = text[start + 1 : end - 1]
         if patterns.AFTER_LATER_QUOTE["key"].match(text, end):
             if not _KEY_WITHOUT_END.match(text, start) or not set(between) & set(",\n"):
-                return end - 1, 1, []
+                return end - 1, 1, rules
             break
         if patterns.GAP_ANY.fullmatch(text, end):
             raise CutShortError("member", start, "after a key")
         if len(between) > 200 or set(between) & set(":,\n{}[]"):
             break
         if _VALUE_AFTER_KEY.match(text, end):
-            return end - 1, 1, []
+            return end - 1, 1, rules
     else:
         is_open = not (has_end and _IS_CLOSED.search(text, len(text) - _LOOK_BACK))
         if is_open and not _KEY_WITHOUT_END.match(text, start):
@@ -305,9 +308,12 @@ _BACKSLASHES: Final = re.compile(r"\\\\?+")
 
 
 def write_content(
-    content: str, steps: Steps, *, is_raw: bool, is_cut: bool = False
+    content: str, steps: Steps, *, is_raw: bool, is_cut: bool = False, is_other: bool = False
 ) -> tuple[str, list[str]]:
-    """Return the JSON of what is between quotes, and the rules that it took."""
+    """Return the JSON of what is between quotes, and the rules that it took.
+
+    Strings in other quotes (`is_other`) may escape these.
+    """
     if not _SPECIAL.search(content):
         return f'"{content}"', []
     written, kinds = _rewrite(content, steps, _RAW if is_raw else _TO_WRITE)
@@ -317,6 +323,8 @@ def write_content(
     rules: list[str] = []
     for kind in kinds:
         rule = _RULES.get(kind, "fix_escapes")
+        if is_other and kind == "plain":
+            continue
         if rule and rule not in rules:
             rules.append(rule)
     return f'"{written}"', rules

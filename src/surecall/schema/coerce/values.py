@@ -20,6 +20,8 @@ _NUMBER: Final = lazy_pattern(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0
 _MAX_DIGITS: Final = 400
 _MAX_EXPONENT: Final = 18
 _FENCE: Final = "```"
+_OF_A_PART: Final = frozenset({"close_missing_brackets", "fix_mismatched_closer", "strip_prose"})
+"""Rules of texts that may be content, and only a part of it a value."""
 _FREE_STEPS: Final = 1_000
 _CHARACTERS_PER_STEP: Final = 25
 
@@ -45,7 +47,7 @@ _TYPE_WORDS: Final = frozenset(
 _MAX_NAME_CHARACTERS: Final = 256
 
 _QUOTES: Final = "\"'`\u2018\u2019\u201c\u201d"
-_SEPARATORS: Final = lazy_pattern(r"[_\-\s]++")
+_SEPARATORS: Final = lazy_pattern(r"_++|-++| ++")
 _EDGES: Final = "_- \t\r\n"
 
 
@@ -100,7 +102,7 @@ def match_option(value: Any, options: list[Any]) -> Change | Ambiguous | None:
     if not isinstance(value, str):
         text = _json_text(value)
         return Change("write_as_text", text) if text is not None and text in texts else None
-    found = match_name(value, texts, quoted=True)
+    found = match_name(value.strip(), texts, quoted=True)
     if len(found) > 1:
         return Ambiguous(tuple(found))
     if found:
@@ -146,7 +148,7 @@ def decode_text(text: str) -> DecodedText | None:
     # A text in a text gives text at first.
     if found.state != "whole" or found.rest or value.__class__ not in (dict, list):
         return None
-    if any(item.rule == "strip_prose" or not item.lossless for item in found.receipts):
+    if any(item.rule in _OF_A_PART for item in found.receipts):
         return None
     return DecodedText(value, found.receipts)
 
@@ -177,6 +179,8 @@ def _plain_form(text: str) -> str:
         return text
     start = text.index(core)
     parts = _SEPARATORS.split(core)
+    if not all(parts):  # separators of two kinds side by side are another slip
+        return text
     joined = parts[0]
     for part in parts[1:]:
         joined += f"_{part}" if joined[-1].isdigit() and part[0].isdigit() else part
@@ -191,6 +195,8 @@ def match_name(name: str, known: Iterable[str], *, quoted: bool = False) -> list
     if len(name) > _MAX_NAME_CHARACTERS:
         return []
     bare = name.strip(_QUOTES + " \t\r\n") if quoted else name.strip()
+    if quoted and len(name) != len(bare) + 2 * name.index(bare):  # on one side only: another slip
+        return []
     names = list(known)
     if bare in names:
         return [bare]

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from surecall.errors import Code, JSONTextError
 from surecall.jsontext.codec import decode_noting, encode
 from surecall.jsontext.repair.cursor import Edit
+from surecall.jsontext.repair.doubts import DOUBTS, find_doubt
 from surecall.jsontext.repair.found import has_fence_before, make_edit_receipts
 from surecall.jsontext.repair.outcome import (
     CutPolicy,
@@ -41,6 +42,7 @@ _MAX_PROSE_BRACKETS: Final = 256
 _MAX_TEXT: Final = 200
 _MAX_TWICE: Final = 20_000
 """Longer text is read in one way only: the second would take as long again."""
+_LEFT_OVER: Final = "A part of the text belongs to no value."
 _HINT: Final = "Send one JSON value, with keys and text in double quotes and nothing around it."
 
 _BLANK: Final = r"[\s\ufeff\u200b\u2060]*+"
@@ -83,31 +85,6 @@ _WEIGHTS: Final = {
     "replace_quotes": 0,
 }
 """What a change tells against a reading, if not 1."""
-
-_DOUBTS: Final = {
-    "keep_cut_value": "The last value may have been longer than what is there of it.",
-    "complete_cut_literal": "The last word ends too soon and was completed.",
-    "drop_cut_member": "The text ends inside its last member, which was left out.",
-    "close_cut_string": "The text ends inside a string, which was ended there.",
-    "values_to_array": "The text has several values, which were put into a list.",
-    "take_last_of_key": "A key is given more than once, and its last value was taken.",
-    "key_without_value": "A key has no value, and was left out.",
-    "drop_stray_text": "Text that belongs to no value was left out.",
-    "fill_missing_value": "A key has no value, and was given null.",
-    "drop_ellipsis": "An ellipsis is in the place of something, and was left out.",
-    "fix_mismatched_closer": "A bracket is missing or wrong, and it is not certain where.",
-    "drop_stray_closer": "A bracket closes nothing that is open.",
-    "add_missing_closing_quote": "The closing quote of a string is missing.",
-    "add_missing_opening_quote": "The opening quote of a string is missing.",
-    "escape_inner_quotes": "Quotes inside a string are not escaped, so its end is not certain.",
-    "set_to_array": "Braces without any key were read as a list.",
-    "unwrap_call_value": "What looks like the call of a function was read as its argument.",
-    "add_outer_brackets": "The brackets around the value are missing.",
-    "quote_bare_text": "Text has no quotes, so its end is not certain.",
-    "close_cut_brackets": "The text ends before all brackets are closed.",
-    "strip_prose": "Other text is around the value.",
-}
-"""Why a reading is in doubt, by the rules of its changes; the first that applies is said."""
 
 
 class _Read(NamedTuple):
@@ -161,7 +138,7 @@ def guess_json(
     if (first.state == "cut" and cut == "refuse") or first.errors[0].code not in _GUESSED:
         return first
     if isinstance(first.value, str):
-        doubt = _DOUBTS["close_cut_string"]
+        doubt = DOUBTS["close_cut_string"]
         return replace(first, certainty="likely", doubt=doubt)
     inner, lead = _unescape(text)
     guesser = _Guesser(inner, non_finite, steps, ended=ended)
@@ -172,6 +149,8 @@ def guess_json(
     if not readings:
         return first
     best = readings[0]
+    if not best.cut and _throws_away(inner, best.edits):
+        return refuse(ErrorDetail(Code.INVALID_JSON, _LEFT_OVER, _HINT))
     edits = best.edits
     value = best.value
     receipts = [*lead, *make_edit_receipts(inner, edits)]
@@ -195,9 +174,20 @@ def guess_json(
         tuple(receipts),
         (_explain_cut(inner, best.cut),) if best.cut else (),
         certainty="likely",
-        doubt=_find_doubt(edits),
+        doubt=find_doubt(edit[3] for edit in edits),
         alternatives=_pick_others(value, alternatives),
     )
+
+
+def _throws_away(text: str, edits: list[Edit]) -> bool:
+    """Tell whether a reading leaves out what may be a part of the value."""
+    for start, end, _, rule, _ in edits:
+        if rule == "key_without_value":
+            return True
+        dropped = text[start:end] if rule in ("drop_stray_text", "strip_prose") else ""
+        if '"' in dropped or (rule == "drop_stray_text" and any(map(str.isalnum, dropped))):
+            return True
+    return False
 
 
 def _list_values(first: Repaired) -> Repaired:
@@ -215,7 +205,7 @@ def _list_values(first: Repaired) -> Repaired:
         receipts=receipts,
         rest=(),
         certainty="likely",
-        doubt=_DOUBTS["values_to_array"],
+        doubt=DOUBTS["values_to_array"],
         alternatives=(first.value,),
     )
 
@@ -238,12 +228,6 @@ def _identify(value: Any) -> bytes:
         return encode(value)
     except JSONTextError:
         return b""
-
-
-def _find_doubt(edits: list[Edit]) -> str:
-    rules = {edit[3] for edit in edits}
-    doubts = (sentence for rule, sentence in _DOUBTS.items() if rule in rules)
-    return next(doubts, "The text is damaged in more than one way.")
 
 
 def _decode_nested(text: str) -> Any:

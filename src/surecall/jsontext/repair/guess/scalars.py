@@ -22,7 +22,9 @@ _AFTER_COMMA: Final = re.compile(
 _AFTER_QUOTE: Final = re.compile(rf"{WS}(?:[,;}}\]]|\Z|[\n\r])")
 _NUMBER_END: Final = re.compile(rf"{WS}(?:[,;}}\])]|/[/*]|\#|`{{3}}|\Z)|[ \t]*+[\n\r]")
 _HALF_NUMBER: Final = re.compile(r"([+-]?+[0-9][0-9_]*+(?:\.[0-9]++)?+)(?:\.|\.?+[eE][+-]?+)?+\Z")
-_GROUPED: Final = re.compile(r"([0-9]{1,3}(?:,[0-9]{3})++(?:\.[0-9]++)?+)(?=\s*+(?:[}\n]|,\s|\Z))")
+_GROUPED: Final = re.compile(
+    r"([+-]?+[0-9]{1,3}(?:,[0-9]{3})++(?:\.[0-9]++)?+)(?=\s*+(?:[}\n]|,\s|\Z))"
+)
 _DOUBLED_QUOTE: Final = re.compile(r"\"\"(?=[^\s\",:}\]+])")
 _DOUBLED_END: Final = re.compile(rf"([^\"\n]*+)\"\"?+(?={WS}(?:[,:}}\]]|\Z))")
 _JOINT: Final = re.compile(rf"{WS}\+{WS}(?=[\"'`}}\],]|\Z)")
