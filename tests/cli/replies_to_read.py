@@ -30,7 +30,7 @@ TOOLS = [
 ]
 TAGGED = (
     "<think>\nOslo, then.\n</think>\nLet me look.\n<tool_call>\n"
-    '{"name": "get_weather", "arguments": {"city": "Oslo", "days": "3",}}\n</tool_call>'
+    '{"name": "get_weather", "arguments": {"city": "Oslo", days: "3"}}\n</tool_call>'
 )
 PROSE = 'Call get_weather with a city, as in get_weather({"city": "Oslo"}).'
 
@@ -169,7 +169,7 @@ CASES = [
     ),
     Case(
         "cut text",
-        TAGGED[: TAGGED.index(', "days"')],
+        TAGGED[: TAGGED.index(", days")],
         "text",
         "1 call: refused (ARGUMENTS_TRUNCATED); 1 change, lossless",
         1,

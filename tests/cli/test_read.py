@@ -75,8 +75,8 @@ def test_the_page_goes_from_bytes_to_execution(tools: str) -> None:
         "· prompt    <think>",
         "· reasoning Oslo, then.",
         "call 1   get_weather  tc_1",
-        "~ lossless  drop_trailing_comma  ",
-        ", → (nothing)",
+        "~ lossless  quote_key  ",
+        'days → "days"',
         "~ lossless  parse_number_text    /days",
         '"3" → 3',
         '= arguments {"city": "Oslo", "days": 3}',
@@ -144,7 +144,7 @@ def test_the_document_has_everything(tools: str) -> None:
     assert (only["state"], only["arguments"]) == ("whole", {"city": "Oslo", "days": 3})
     assert [receipt["rule"] for receipt in only["receipts"]] == [
         "read_call_from_text",
-        "drop_trailing_comma",
+        "quote_key",
         "parse_number_text",
     ]
     assert (found["content"], found["reasoning"]) == ("Let me look.", "Oslo, then.")

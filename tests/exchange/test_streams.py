@@ -211,7 +211,7 @@ def test_numbers_of_a_failed_response_go_on() -> None:
 @EVERY_FORMAT
 def test_a_damaged_call_is_repaired(name: str) -> None:
     """The client gets a valid call, and text, usage and finish as they were."""
-    damaged = '{"text": "a", "count": "3", "tags": ["x"],}'
+    damaged = "{'text': 'a', 'count': '3', 'tags': ['x']}"
     call = RawCall("c1", "save", damaged)
     if name in ("messages", "gemini"):  # their calls are objects
         call = RawCall("c1", "save", '{"text": "a", "count": "3", "tags": ["x"]}')

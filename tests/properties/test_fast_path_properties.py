@@ -270,8 +270,8 @@ def test_calls_read_as_clean_are_read_the_same_one_by_one(
 
 def test_usual_calls_take_the_quick_way() -> None:
     """Calls as the format asks for them are read at once, with and without tools."""
-    calls = [RawCall("c1", "f", '{"a":1}'), RawCall("c2", "other", '{"b":{"c":"10:30"}}')]
-    for tools in (ToolNames(), TOOL_NAMES):
+    calls = [RawCall("c1", "f", '{"a":1}'), RawCall("c2", "g", '{"b":{"c":"10:30"}}')]
+    for tools in (ToolNames(is_unknown=True), TOOL_NAMES):
         read = read_clean_calls(calls, tools, (), ReadingLimits())
         assert read is not None
         assert [call.arguments for call in read] == [{"a": 1}, {"b": {"c": "10:30"}}]

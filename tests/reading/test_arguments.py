@@ -150,3 +150,78 @@ def test_what_stands_for_unreadable_arguments_is_refused(
     reading = read_arguments(raw, schema)
     assert (reading.value, reading.state) == (None, "unreadable")
     assert [error.code for error in reading.errors] == ["ARGUMENTS_JSON_PARSE_ERROR"]
+
+
+DOUBTFUL = [
+    '{"amount"1264}',
+    '{"amount": 11238 "dry_run": true}',
+    '{"rows": [1, , 3]}',
+    '{"rows": [1, 2, ]}',
+    '{"amount": .5}',
+    '{"amount": +21}',
+    '{"amount": 7}}',
+    '{"amount": : 7}',
+    '{amount": 7}',
+    '{"note": say}',
+    '{"note": "say "hi" now"}',
+    '{"note": "a\\]"}',
+    '{"note": "a" "dry_run": true}',
+    '{"note"; "a"}',
+    '{"note" = "a"}',
+    '{{"note": "a"}}',
+    '{"note": "a"} or so',
+    '{"a": 1 // "b": 2\n}',
+]
+"""Texts that a lost piece of other arguments may have left behind."""
+OTHER_NOTATIONS = [
+    "{'note': 'it\\'s', 'dry_run': True}",
+    "{note: 'a', /* all */ dry_run: true}",
+    '```json\n{"note": "a"}\n```',
+    'Here is what I mean:\n```json\n{"note": "a"}\n```\nThat is all.',
+    'Here are the arguments: {"note": "a"}',
+    '"{\\"note\\": \\"a\\"}"',
+    '{"note": "def f():\n    return 1\n"}',
+    '\ufeff{"note": "a"}',
+]
+
+
+@pytest.mark.parametrize("text", DOUBTFUL)
+def test_what_a_lost_piece_leaves_behind_is_not_certain(text: str) -> None:
+    """It is likely at most, with a doubt and a receipt that says that something may be lost."""
+    reading = read_arguments(text, ended=True)
+    if reading.value is not None:
+        assert (reading.certainty, bool(reading.doubt)) == ("likely", True)
+        assert not all(receipt.lossless for receipt in reading.receipts)
+
+
+@pytest.mark.parametrize("text", OTHER_NOTATIONS)
+def test_another_notation_is_certain(text: str) -> None:
+    """Every character of it is grammar that can be read in one way only."""
+    reading = read_arguments(text)
+    assert reading.value is not None
+    assert (reading.certainty, reading.doubt) == ("certain", "")
+    assert all(receipt.lossless for receipt in reading.receipts)
+
+
+def test_a_comma_at_the_end_is_no_doubt_where_every_property_is_there() -> None:
+    """Then no member can be lost; with an inner object, or without a property, one may be."""
+    schema = {"type": "object", "properties": {"a": {}, "b": {}}}
+    certain = read_arguments('{"a": 1, "b": 2,}', schema)
+    assert (certain.certainty, certain.receipts[0].lossless) == ("certain", True)
+    for text in ('{"a": 1,}', '{"a": 1, "b": [2,]}', '{"a": {"b": 1,}, "b": 1}'):
+        assert read_arguments(text, schema).certainty == "likely"
+
+
+def test_damaged_json_in_a_text_is_not_certain() -> None:
+    """A text that is read as the object its schema asks for may have lost a piece, too."""
+    schema = {"type": "object", "properties": {"x": {"type": "array"}}}
+    assert read_arguments({"x": "['a', 'b']"}, schema).certainty == "certain"
+    reading = read_arguments({"x": '["a", , "b"]'}, schema)
+    assert reading.value is None or reading.certainty == "likely" or reading.errors
+
+
+def test_an_empty_text_behind_no_arguments_says_nothing() -> None:
+    """Some servers send both for a tool that has no parameters; for others it is refused."""
+    nothing = {"type": "object", "properties": {}}
+    assert read_arguments('{}""', nothing).value == {}
+    assert read_arguments('{}""', {"type": "object", "properties": {"a": {}}}).value is None

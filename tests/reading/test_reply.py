@@ -6,7 +6,7 @@ import pytest
 
 from support.argument_shapes import ARGUMENT_SHAPES, ArgumentShape
 from surecall.reading import ReadingLimits, read_reply
-from surecall.records import Defect, RawCall, Reply
+from surecall.records import Defect, RawCall, Reply, ToolSpec
 
 OBJECT_TO_TEXT = "assistant_tool_calls_arguments_json_string_if_hash"
 
@@ -100,3 +100,55 @@ def test_findings_of_the_protocol_come_first() -> None:
     message = {"role": "assistant", "tool_calls": [3, {"id": "", "function": {"name": "t"}}]}
     codes = [defect.code for defect in read_reply(message).defects]
     assert codes == ["CALL_ENTRY_DROPPED", "ID_NOT_USABLE"]
+
+
+def _native(name: str, arguments: Any, **function: Any) -> dict[str, Any]:
+    call = {"name": name, "arguments": arguments, **function}
+    return {"role": "assistant", "tool_calls": [{"id": "c1", "type": "function", "function": call}]}
+
+
+def test_a_native_call_of_a_tool_that_was_not_offered_leaves_a_defect() -> None:
+    """With tools, and where none were offered; nobody knows where tools are not known."""
+    message = _native("rm", '{"path": "/"}')
+    offered = ToolSpec(name="ls", parameters={"type": "object", "properties": {}})
+    for tools in ([offered], []):
+        reading = read_reply(message, tools=tools)
+        assert [defect.code for defect in reading.defects] == ["TOOL_NOT_ALLOWED"]
+        assert "rm" in reading.defects[0].message
+    assert not read_reply(message).defects
+
+
+def test_an_argument_next_to_the_arguments_makes_the_call_doubtful() -> None:
+    """A field of another name is no argument."""
+    schema = {"type": "object", "properties": {"to": {}, "dry_run": {}}}
+    tools = [ToolSpec(name="send", effect="write", parameters=schema)]
+    moved = read_reply(_native("send", '{"to": "bob"}', dry_run=True), tools=tools)
+    assert moved.calls[0].certainty == "likely"
+    assert [defect.code for defect in moved.defects] == ["CALL_NOT_CERTAIN"]
+    other = read_reply(_native("send", '{"to": "bob"}', strict=True), tools=tools)
+    assert other.calls[0].certainty == "certain"
+
+
+HALVES = [
+    "<function=f><parameter=x>\ud800</parameter><parameter=x>b</parameter></function>",
+    '<tool_call>{"name": "f", "arguments": {"x": "\ud800"}}</tool_call>',
+    '[f(x="\udfff")]',
+    '```tool_call\n{"name": "f\ud800", "arguments": {}}\n```',
+    "Action: f\nAction Input: {x: \ud800}",
+    "<think>\ud800</think>\ud83d\ude00",
+    "\ud800",
+]
+
+
+@pytest.mark.parametrize("text", HALVES, ids=range(len(HALVES)))
+def test_half_a_character_never_raises_and_never_runs_as_another(text: str) -> None:
+    """A call in a text that holds half a character is likely at most; other text stays as it is."""
+    schema = {"type": "object", "properties": {"x": {"type": "string"}}}
+    tools = [ToolSpec(name="f", effect="write", parameters=schema)]
+    for taught in (False, True):
+        reading = read_reply(text, tools=tools, taught=taught)
+        assert not [call for call in reading.calls if call.arguments and call.certainty != "likely"]
+    assert read_reply("\ud800 and \udfff", tools=tools).content == "\ud800 and \udfff"
+    for arguments in ('{"x": "\ud800"}', '{"x": "\\ud800"}', {"x": "\ud800"}):
+        assert read_reply(_native("f", arguments), tools=tools).calls[0].arguments is None
+    assert read_reply(_native("f\ud800", "{}"), tools=tools).calls

@@ -10,9 +10,10 @@ __all__ = ["damage", "draw_arguments", "split", "write"]
 _GRAMMAR: Final = '{}[],:"'
 _OTHER_MARKS: Final = "{}[],:\"'; ="
 _KEYS: Final = (
-    "amount", "body", "code", "count", "dry_run", "files", "id", "keep", "mode", "name", "note",
-    "options", "path", "query", "rate", "recipients", "rows", "tags", "to", "when",
+    "amount", "body", "code", "count", "dry_run", "files", "keep", "label", "mode", "note",
+    "options", "path", "query", "rate", "recipients", "ref", "rows", "tags", "to", "when",
 )  # fmt: skip
+"""None is a field that a wire format has next to the arguments: nobody could tell it from these."""
 _TEXTS: Final = (
     "", " ", "hello", "a, b", "it's here", 'say "hi" now', "x: 1, y: 2", "[1, 2]", "}", "{", '"]}',
     "C:\\temp\\new", "line\nbreak", "\ttab", "请把 foo 设为 bar", "价格：1,264", "日本語", "é😀",

@@ -283,7 +283,7 @@ class ClientRequest:
         """The members of the request, decoded; the conversation only where that was done before."""
         if self._document is not None:
             return self._document
-        members = _decode_members(self.body)
+        members = _read_members(self.body)
         stated = {name: raw for name, raw in members.items() if name not in _CONVERSATIONS}
         try:
             return as_fields(decode(encode(stated), surrogates="replace"))
@@ -346,9 +346,17 @@ def replace_model(body: bytes, model: str) -> bytes:
     return encode({**as_fields(decode(body, surrogates="replace")), "model": model})
 
 
+def _read_members(body: bytes) -> Mapping[str, Any]:
+    """Return the members of a body, as little decoded as can be."""
+    try:
+        return _decode_members(body)
+    except ValueError:  # half a character, which is passed on as it came
+        return as_fields(decode(body, surrogates="replace"))
+
+
 def add_members(body: bytes, members: Mapping[str, Any]) -> bytes:
     """Return the body with members that it does not have yet, behind its own."""
-    there = _decode_members(body)
+    there = _read_members(body)
     added = {key: value for key, value in members.items() if key not in there}
     if not added:
         return body

@@ -27,11 +27,12 @@ from .truncation import (
     doubt_blank,
     doubt_closers,
     is_complete,
-    is_missing_closer,
-    lacks_only_last_brace,
-    vouch_for_closers,
+    may_lack_members_only,
+    takes_nothing,
+    vouch_for_members,
 )
 from .wording import (
+    DAMAGED_TEXT,
     refuse_bad_json,
     refuse_cut,
     refuse_deep,
@@ -47,6 +48,8 @@ _MAX_MEASURED_BYTES: Final = 2 * 1024 * 1024
 _WHITESPACE: Final = " \t\n\r"
 _MARK: Final = "\ufeff"
 _FENCE: Final = "```"
+_EMPTY_TWICE: Final = '{}""'
+_EMPTY_TEXT: Final = Receipt("extra_values", "2:4", '""', "", why="an empty text says nothing more")
 _STARTS: Final = frozenset('{["')
 
 
@@ -91,6 +94,8 @@ def read_arguments(
     """
     plain = None
     if isinstance(value, str) and value[:1] == "{":
+        if value == _EMPTY_TWICE and schema is not None and takes_nothing(schema):
+            return ArgumentsReading(value={}, receipts=(_EMPTY_TEXT,), bytes=len(value))
         size = len(value) if value.isascii() else text_bytes(value)
         plain = decode_plain(value) if size <= max_bytes else None
         if plain is not None and schema is None and not is_stand_in(plain):
@@ -101,14 +106,8 @@ def read_arguments(
         return ArgumentsReading(
             state=refusal.state, errors=(refusal.error,), bytes=refusal.size_bytes
         )
-    found, receipts, errors = parsed.value, parsed.receipts, ()
-    doubt = ""
-    if receipts:
-        if parsed.lacks_only_last_brace and is_complete(found, schema):
-            receipts = vouch_for_closers(receipts)
-        doubt = doubt_closers(receipts)
-        if receipts[0].rule == BLANK_TO_EMPTY_OBJECT:
-            doubt = doubt_blank(schema)
+    found, errors = parsed.value, ()
+    receipts, doubt = _doubt(parsed, schema) if parsed.receipts else ((), "")
     if is_stand_in(found):
         return _failed(
             refuse_json("They are a placeholder for arguments that could not be read."),
@@ -120,6 +119,8 @@ def read_arguments(
         if fitted.receipts and isinstance(value, str):
             fitted = _respell_numbers(value, fitted, checker)
         found, receipts, errors = fitted.value, receipts + fitted.receipts, fitted.errors
+        if not all(receipt.lossless for receipt in fitted.receipts):
+            doubt = doubt or DAMAGED_TEXT
     if not isinstance(found, dict):
         return _failed(refuse_kind(parsed.value), parsed.bytes)
     return ArgumentsReading(
@@ -132,6 +133,16 @@ def read_arguments(
     )
 
 
+def _doubt(parsed: "_Parsed", schema: dict[str, Any] | None) -> tuple[tuple[Receipt, ...], str]:
+    """Return the receipts of arguments, and why something of these may be missing."""
+    receipts = parsed.receipts
+    if receipts[0].rule == BLANK_TO_EMPTY_OBJECT:
+        return receipts, doubt_blank(schema)
+    if parsed.doubt and parsed.lacks_only_members and is_complete(parsed.value, schema):
+        return vouch_for_members(receipts), ""
+    return receipts, doubt_closers(receipts) or parsed.doubt
+
+
 def is_stand_in(value: Any) -> bool:
     """Tell whether arguments only stand for unreadable ones, as a history or translation does."""
     return isinstance(value, dict) and cast("dict[Any, Any]", value).keys() == {UNREADABLE_KEY}
@@ -141,7 +152,8 @@ class _Parsed(NamedTuple):
     value: Any
     receipts: tuple[Receipt, ...]
     bytes: int
-    lacks_only_last_brace: bool = False
+    doubt: str = ""
+    lacks_only_members: bool = False
 
 
 def _parse(value: Any, max_bytes: int, plain: Any, *, ended: bool) -> _Parsed:
@@ -175,17 +187,19 @@ def _parse_text(value: str, max_bytes: int, *, ended: bool) -> _Parsed:
     except _Refusal as refusal:
         refusal.size_bytes = size
         raise
-    return _Parsed(found, tuple(reader.receipts), size, reader.lacks_only_last_brace)
+    return _Parsed(found, tuple(reader.receipts), size, reader.doubt, reader.lacks_only_members)
 
 
 class _Reader:
-    __slots__ = ("ended", "lacks_only_last_brace", "max_bytes", "receipts")
+    __slots__ = ("doubt", "ended", "lacks_only_members", "max_bytes", "receipts")
 
     def __init__(self, max_bytes: int, ended: bool) -> None:
         self.max_bytes = max_bytes
         self.ended = ended
         self.receipts: list[Receipt] = []
-        self.lacks_only_last_brace = False
+        self.doubt = ""
+        self.lacks_only_members = True
+        """Whether a member of the whole object is all that may be lost."""
 
 
 def _value_in(value: str, reader: _Reader) -> Any:
@@ -250,10 +264,12 @@ def _repaired(text: str, error: JSONTextError, reader: _Reader) -> Any:
         cause = f"the JSON stops in the middle, after {start!r}"
         raise _Refusal(refuse_cut(cause), "cut")
     # The same value again, as some streams send it, says nothing else.
-    is_lossy = any(not one.lossless and not is_missing_closer(one) for one in repaired.receipts)
-    if repaired.state == "unreadable" or is_lossy:
+    has_more = any(one.rule == "extra_values" and not one.lossless for one in repaired.receipts)
+    if repaired.state == "unreadable" or has_more:
         raise _Refusal(refuse_bad_json(error))
-    reader.lacks_only_last_brace = lacks_only_last_brace(text, repaired.receipts)
+    if repaired.certainty == "likely":
+        reader.doubt = reader.doubt or repaired.doubt
+        reader.lacks_only_members &= may_lack_members_only(text, repaired.receipts)
     reader.receipts.extend(repaired.receipts)
     return repaired.value
 

@@ -10,6 +10,7 @@ from surecall.errors import Code
 from surecall.formats import CallPiece, TextCall, ToolNames
 from surecall.jsontext import decode_plain
 from surecall.limits import MAX_ARGUMENTS_BYTES, MAX_TURN_ARGUMENTS_BYTES
+from surecall.narrow import as_fields
 from surecall.records import (
     CallState,
     Defect,
@@ -33,8 +34,21 @@ from .rules import (
     FUNCTION_CALL_TO_CALLS,
     OBJECT_TO_ARGUMENTS,
 )
-from .truncation import doubt_receipts, is_complete, lacks_only_end, vouch_for_closers
-from .wording import TWO_READINGS, note_leftovers, refuse_cut, refuse_total
+from .truncation import (
+    doubt_blank,
+    doubt_receipts,
+    is_complete,
+    lacks_only_end,
+    vouch_for_members,
+)
+from .wording import (
+    BESIDE,
+    TWO_READINGS,
+    note_leftovers,
+    note_not_offered,
+    refuse_cut,
+    refuse_total,
+)
 
 OWN_ID_PREFIX: Final = "tc_"
 _MAX_ID_BITS: Final = 128
@@ -173,7 +187,9 @@ def read_clean_calls(
         if room_bytes < 0 or size > limits.max_arguments_bytes:
             return None
         value = decode_plain(written)
-        if value is None or is_stand_in(value) or (names and not _fits(names, name, value)):
+        if value is None or is_stand_in(value):
+            return None
+        if call.beside or call.extra or not (names.is_unknown or _fits(names, name, value)):
             return None
         used.add(given)
         read.append(
@@ -195,9 +211,15 @@ def _fits(names: ToolNames, name: str, value: dict[str, Any]) -> bool:
     """Tell whether neither the name nor the arguments have to change for the tools there are."""
     spec = names.spec(name)
     if spec is None:
-        return True
+        return False
     checker = None if spec.coerce == "off" else names.checker(spec)
     return spec.name == name and (checker is None or checker.is_exact(value))
+
+
+def _has_beside(call: RawCall, spec: ToolSpec) -> bool:
+    """Tell whether a field next to the arguments has the name of a parameter."""
+    properties = as_fields(spec.parameters.get("properties"))
+    return any(name in properties for name in (*call.beside, *call.extra))
 
 
 class CallReader:
@@ -271,7 +293,7 @@ class CallReader:
         receipts = written.receipts
         doubt = doubt or written.doubt
         if not doubt and lacks_only_end(receipts) and self._has_all(written):
-            receipts = vouch_for_closers(receipts)
+            receipts = vouch_for_members(receipts)
         doubt = doubt or doubt_receipts(receipts)
         self.defects += note_leftovers(written.name, receipts)
         return self._read(raw, (receipt, *receipts), refusal, doubt)
@@ -303,6 +325,8 @@ class CallReader:
             renamed = self._names.receipt(name, f"/tool_calls/{position}/name")
             receipts += () if renamed is None else (renamed,)
             name = spec.name
+        elif spec is None and name and not self._names.is_unknown:
+            self.defects.append(note_not_offered(name, f"/tool_calls/{position}/name"))
         reading = self._read_arguments(call, spec)
         self._total_bytes += reading.bytes
         if refusal is None and self._total_bytes > self._limits.max_total_arguments_bytes:
@@ -312,6 +336,11 @@ class CallReader:
             reading = ArgumentsReading(state=state, errors=(refusal,), bytes=reading.bytes)
         if reading.doubt and self._shape.blank_is_empty and _was_blank(reading):
             reading = replace(reading, doubt="")
+        if spec is not None and (call.beside or call.extra) and _has_beside(call, spec):
+            reading = replace(reading, doubt=BESIDE)
+        if reading.doubt:
+            place = f"/tool_calls/{position}/arguments"
+            self.defects.append(Defect(Code.CALL_NOT_CERTAIN, reading.doubt, place))
         doubt = "" if reading.value is None else doubt or reading.doubt
         return ToolCall(
             id=call_id,
@@ -351,7 +380,10 @@ class CallReader:
         limit = self._limits.max_arguments_bytes
         checker = None if spec is None or spec.coerce == "off" else self._names.checker(spec)
         if spec is None or checker is None:
-            return read_arguments(call.arguments, max_bytes=limit, ended=self._shape.ended)
+            reading = read_arguments(call.arguments, max_bytes=limit, ended=self._shape.ended)
+            if spec is not None and _was_blank(reading):
+                reading = replace(reading, doubt=doubt_blank(spec.parameters))
+            return reading
         return read_arguments(
             call.arguments,
             spec.parameters,

@@ -20,7 +20,7 @@ from surecall.formats import (
     may_hold_call,
 )
 from surecall.formats.likely import find_likely_calls, mend_call, names_a_tool
-from surecall.jsontext import TextBuffer
+from surecall.jsontext import TextBuffer, mend_surrogates
 from surecall.records import Defect, ErrorDetail, Reading, Reply, ToolCall
 
 from .calls import OWN_ID_PREFIX, CallReader, ReadingLimits, ReplyShape, read_clean_calls
@@ -30,6 +30,7 @@ from .tags import TAG_FORMATS, TAG_OPENER
 from .tools import ToolsLike, name_tools
 from .truncation import came_to_its_end, cut_cause, doubt_finish, says_malformed
 from .wording import (
+    HALVES,
     MALFORMED,
     MAY_GO_ON,
     MENDED,
@@ -323,6 +324,46 @@ def read_reply(
         reply = replace(reply, finish_reason=finish_reason)
     if says_malformed(reply.finish_reason):
         reply = _as_malformed(reply)
+    mended = _mend(reply)
+    reading = _read_reply(
+        mended or reply,
+        names,
+        accept=accept,
+        generation_prompt=generation_prompt,
+        text_formats=text_formats,
+        used_ids=used_ids,
+        limits=limits,
+        taught=taught,
+        transforms=transforms,
+    )
+    if mended is None or reply.calls:
+        return reading
+    if not reading.calls and reading.content == mended.content:
+        return replace(reading, content=reply.content or "")
+    return replace(reading, calls=tuple(_doubted(call, HALVES) for call in reading.calls))
+
+
+def _mend(reply: Reply) -> Reply | None:
+    """Return a reply without the halves of characters in its text, or None when it has none."""
+    content = None if reply.content is None else mend_surrogates(reply.content)
+    malformed = mend_surrogates(reply.malformed)
+    if (content, malformed) == (reply.content, reply.malformed):
+        return None
+    return replace(reply, content=content, malformed=malformed)
+
+
+def _read_reply(
+    reply: Reply,
+    names: ToolNames,
+    *,
+    accept: Accept,
+    generation_prompt: str | None,
+    text_formats: bool,
+    used_ids: Collection[str],
+    limits: ReadingLimits,
+    taught: bool,
+    transforms: Collection[str],
+) -> Reading:
     open_reader = partial(ReplyReader, names, used_ids=used_ids, limits=limits)
     may_call = bool(names) or names.is_unknown
     if may_call and reply.content and not (reply.calls or reply.malformed):

@@ -117,44 +117,44 @@ _DECLARED: Final = (
     + _declare(
         "json",
         """
-        add_missing_closing_quote Ends a string that has no closing quote.
-        add_missing_colon Puts a colon between a key and its value.
-        add_missing_comma Puts a comma between two values.
-        add_missing_opening_quote Begins a string that has no opening quote.
+        add_missing_closing_quote- Ends a string that has no closing quote.
+        add_missing_colon- Puts a colon between a key and its value.
+        add_missing_comma- Puts a comma between two values.
+        add_missing_opening_quote- Begins a string that has no opening quote.
         add_outer_brackets Puts the brackets around a value that has none.
         blank_to_empty_object Reads blank arguments as an empty object.
         close_missing_brackets- Adds brackets that are missing at the very end.
-        collapse_doubled_braces Reads `{{` and `}}` as one brace.
+        collapse_doubled_braces- Reads `{{` and `}}` as one brace.
         decode_nested_text Reads JSON that came as text inside JSON.
-        drop_comment Leaves out a comment.
+        drop_comment- Leaves out a comment.
         drop_ellipsis- Leaves out an ellipsis in the place of values.
-        drop_extra_colon Leaves out a second colon.
-        drop_extra_comma Leaves out a second comma.
+        drop_extra_colon- Leaves out a second colon.
+        drop_extra_comma- Leaves out a second comma.
         drop_parentheses Takes parentheses from around a value.
-        drop_stray_closer Leaves out a bracket that closes nothing.
-        drop_stray_quote Leaves out a quote that is written twice, or behind a number.
+        drop_stray_closer- Leaves out a bracket that closes nothing.
+        drop_stray_quote- Leaves out a quote that is written twice, or behind a number.
         drop_stray_text- Leaves out text that belongs to no value.
-        drop_string_prefix Takes the `u`, `b` or `r` from before a string.
-        drop_trailing_comma Leaves out a comma after the last value.
-        escape_control_characters Escapes line breaks and tabs inside a string.
-        escape_inner_quotes Escapes quotes that belong to the text of a string.
+        drop_string_prefix- Takes the `u`, `b` or `r` from before a string.
+        drop_trailing_comma- Leaves out a comma after the last value.
+        escape_control_characters- Escapes line breaks and tabs inside a string.
+        escape_inner_quotes- Escapes quotes that belong to the text of a string.
         extra_values- Takes one of several values.
         fill_missing_value- Gives a key that has no value null.
-        fix_escapes Writes escapes that JSON does not know as it wants them.
+        fix_escapes- Writes escapes that JSON does not know as it wants them.
         fix_mismatched_closer- Adds or replaces a bracket that is missing before another one.
-        join_strings Joins strings that are next to one another.
-        quote_bare_text Puts quotes around text that has none.
+        join_strings- Joins strings that are next to one another.
+        quote_bare_text- Puts quotes around text that has none.
         quote_key Puts quotes around a key that has none.
-        replace_colon Writes another sign between a key and its value as a colon.
-        replace_comma Writes another sign between two values as a comma.
+        replace_colon- Writes another sign between a key and its value as a colon.
+        replace_comma- Writes another sign between two values as a comma.
         replace_literal Writes `True`, `None` and the like as JSON does.
         replace_non_finite- Writes `NaN` or `Infinity` as null or text, where that was asked for.
         replace_quotes Writes other quotes as double quotes.
-        rewrite_number Writes `1_000`, `.5` or `+1` as JSON does.
+        rewrite_number- Writes `1_000`, `.5` or `+1` as JSON does.
         set_to_array Reads braces without any key as an array.
         strip_code_fence Takes a code fence from around the value.
-        strip_invisible Takes a byte order mark or odd blanks from around the value.
-        strip_prose Takes words from around the value.
+        strip_invisible- Takes a byte order mark or odd blanks from around the value.
+        strip_prose- Takes words from around the value.
         take_last_of_key- Takes the last value of a key that is given more than once.
         tuple_to_array Reads `(1, 2)` as an array.
         unwrap_call_value- Reads `ObjectId("x")` and the like as what is in the parentheses.

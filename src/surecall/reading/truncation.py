@@ -122,7 +122,7 @@ _MISSING_CLOSERS: Final = frozenset(
 )
 _LAST_BRACE: Final = "}"
 _LAST_BRACES: Final = ("}", "}]")
-_CLOSED: Final = frozenset('}]"')
+_CLOSED: Final = frozenset(']"')
 _OPEN_SCHEMA: Final = ("$ref", "allOf", "anyOf", "oneOf", "patternProperties")
 
 
@@ -153,16 +153,21 @@ def lacks_only_end(receipts: Collection[Receipt]) -> bool:
     )
 
 
-def lacks_only_last_brace(text: str, receipts: Collection[Receipt]) -> bool:
-    """Tell whether nothing but the last brace is missing, behind a value that cannot go on.
+def may_lack_members_only(text: str, receipts: Collection[Receipt]) -> bool:
+    """Tell whether members of the whole object are all that may be lost with what was repaired.
 
-    A number may have had more digits, and a word more letters; a bracket or a quote ends a value.
+    Nothing but the last brace is missing, behind a value that ends the text as it was: behind a
+    brace, something may be lost before that. Or nothing but the brace follows a comma.
     """
-    missing = [receipt for receipt in receipts if is_missing_closer(receipt)]
-    if len(missing) != 1 or missing[0].rule != "close_missing_brackets":
+    lost = [receipt for receipt in receipts if not receipt.lossless]
+    if len(lost) != 1:
         return False
-    end = int(missing[0].place.partition(":")[0])
-    return missing[0].after == _LAST_BRACE and text[:end].rstrip()[-1:] in _CLOSED
+    at = int(lost[0].place.partition(":")[0])
+    if lost[0].rule == "close_missing_brackets":
+        is_only = text.count("{") == text.count("}") + 1
+        return lost[0].after == _LAST_BRACE and is_only and text[:at].rstrip()[-1:] in _CLOSED
+    is_last = text[at + 1 :].strip() == _LAST_BRACE and not text[:at][-1:].isspace()
+    return is_last and lost[0].rule == "drop_trailing_comma"
 
 
 def is_complete(value: Any, schema: dict[str, Any] | None) -> bool:
@@ -180,18 +185,21 @@ def is_complete(value: Any, schema: dict[str, Any] | None) -> bool:
     )
 
 
-def vouch_for_closers(receipts: Iterable[Receipt]) -> tuple[Receipt, ...]:
-    """Return receipts of missing closers that say that nothing was lost with them."""
+def vouch_for_members(receipts: Iterable[Receipt]) -> tuple[Receipt, ...]:
+    """Return receipts that say that no member was lost."""
     return tuple(
-        replace(receipt, lossless=True, why="every declared property is there")
-        if is_missing_closer(receipt)
-        else receipt
+        receipt
+        if receipt.lossless
+        else replace(receipt, lossless=True, why="every declared property is there")
         for receipt in receipts
     )
 
 
+def takes_nothing(schema: dict[str, Any]) -> bool:
+    """Tell whether a tool is known to have no parameters."""
+    return schema.keys() <= {"type"} or is_complete({}, schema)
+
+
 def doubt_blank(schema: dict[str, Any] | None) -> str:
     """Return the doubt about arguments that are blank, for a tool that has any."""
-    if not schema or schema.keys() <= {"type"} or is_complete({}, schema):
-        return ""
-    return NO_ARGUMENTS
+    return "" if not schema or takes_nothing(schema) else NO_ARGUMENTS

@@ -34,6 +34,9 @@ PLACEHOLDER: Final = "They are a placeholder for arguments that could not be rea
 
 MAY_GO_ON: Final = "The text ends inside what may have been a longer value or quotation."
 DAMAGED: Final = "The call is damaged; a part of it was left out or could mean something else."
+DAMAGED_TEXT: Final = "A text in the arguments is damaged JSON: a part of it may be lost."
+BESIDE: Final = "A field next to the arguments has the name of one of them."
+HALVES: Final = "A character of the reply is damaged."
 MENDED: Final = "The JSON of the call is damaged; it was read by the likeliest of its meanings."
 NO_ARGUMENTS: Final = "No arguments arrived at all, though the tool has some."
 
@@ -242,6 +245,11 @@ def note_unreadable(name: str) -> Defect:
     """Note that a text names a tool and its arguments in a form that cannot be read."""
     message = f"The text seems to call {clip(name, 64)} in a form that cannot be read."
     return Defect(Code.CALL_IN_TEXT_NOT_READ, message, clip(name, 64))
+
+
+def note_not_offered(name: str, place: str) -> Defect:
+    """Note a call of a tool that was not offered."""
+    return Defect(Code.TOOL_NOT_ALLOWED, f"No tool named {clip(name, 64)!r} was offered.", place)
 
 
 def note_unread(call: ToolCall) -> Defect:

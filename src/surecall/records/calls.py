@@ -62,6 +62,8 @@ class RawCall(Struct, frozen=True):
     """Other fields that the provider may want echoed, such as a signature."""
     receipts: tuple[Receipt, ...] = ()
     """Changes made to find it, such as reading it without its wrapper."""
+    beside: tuple[str, ...] = ()
+    """Names of fields next to the arguments that the wire format does not have there."""
 
 
 class ToolCall(Struct, frozen=True, kw_only=True):

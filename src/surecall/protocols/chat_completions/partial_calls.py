@@ -14,13 +14,25 @@ from surecall.jsontext import decode, mend_surrogates
 from surecall.narrow import as_fields, as_list
 from surecall.protocols.streams import Kept, KeptText, Noted, text_of
 
+_FUNCTION_FIELDS: Final = frozenset({"arguments", "name"})
 _CALL_FIELDS: Final = frozenset({"arguments", "function", "id", "index", "name"})
 
 
 class PartialCall:
     """One call, as far as it has arrived."""
 
-    __slots__ = ("_kept", "bare", "breaks", "extra", "id", "index", "is_text", "name", "runs")
+    __slots__ = (
+        "_kept",
+        "bare",
+        "beside",
+        "breaks",
+        "extra",
+        "id",
+        "index",
+        "is_text",
+        "name",
+        "runs",
+    )
 
     def __init__(self, kept: Kept, index: int | None = None) -> None:
         kept.add_part()
@@ -36,6 +48,8 @@ class PartialCall:
         self.bare: set[str] = set()
         """Which of name and arguments came without the `function` wrapper."""
         self.extra: dict[str, Any] = {}
+        self.beside: dict[str, Any] = {}
+        """Other fields of the `function` wrapper."""
 
     def take(self, name: Any, arguments: Any) -> None:
         """Add one piece of the name and one of the arguments."""
@@ -105,7 +119,7 @@ class PartialCall:
 
     def _entry(self, arguments: Any) -> dict[str, Any]:
         entry: dict[str, Any] = {} if self.id is None else {"id": self.id}
-        call = {"name": self.name, "arguments": arguments}
+        call = {**self.beside, "name": self.name, "arguments": arguments}
         bare = {key: call.pop(key) for key in sorted(self.bare)}
         return {**entry, **self.extra, **({"function": call} if call else {}), **bare}
 
@@ -194,6 +208,8 @@ class PartialCalls(Noted):
         if function and not isinstance(function, dict):
             call.spoil(function)
         call.bare |= bare
+        for key in inner.keys() - _FUNCTION_FIELDS:
+            self._kept.put(call.beside, key, inner[key])
         self.has_objects = self.has_objects or not call.is_text
         for key, value in entry.items():
             if value is not None and key not in _CALL_FIELDS:

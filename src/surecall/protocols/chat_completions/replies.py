@@ -282,7 +282,7 @@ def _parse_call(entry: dict[str, Any], position: int) -> RawCall:
     function: Any = entry.get("function")
     if function.__class__ is dict and entry.keys() <= _CALL_FIELDS:
         name, arguments = function.get("name"), function.get("arguments")
-        if name is not None and arguments is not None:
+        if name is not None and arguments is not None and len(function) == len(_WRAPPED):
             return RawCall(entry.get("id"), name, arguments)
     inner = as_fields(function)
     said = {key: inner[key] for key in _WRAPPED if inner.get(key) is not None}
@@ -294,9 +294,9 @@ def _parse_call(entry: dict[str, Any], position: int) -> RawCall:
         receipts = (Receipt("wrap_bare_call", place, sorted(bare), "function", why=why),)
     extra = other_fields(entry, _CALL_FIELDS)
     call = said | bare
-    return RawCall(
-        entry.get("id"), call.get("name"), call.get("arguments"), "tool_calls", extra, receipts
-    )
+    beside = tuple(inner.keys() - _WRAPPED)
+    name, arguments = call.get("name"), call.get("arguments")
+    return RawCall(entry.get("id"), name, arguments, "tool_calls", extra, receipts, beside)
 
 
 def _note_dropped(entry: Any, place: str) -> Defect:

@@ -42,6 +42,7 @@ from .names import member, own_name
 from .parts import PartialParts
 
 _MAX_DELAY_S: Final = 86_400.0
+_CALL_FIELDS: Final = frozenset({"args", "id", "name"})
 _KEY_HINT: Final = "Check the API key and that it belongs to this base URL."
 
 
@@ -343,6 +344,7 @@ def _parse_call(call: dict[str, Any], part: dict[str, Any], place: str, found: F
         arguments,
         "tool_calls",
         {"thought_signature": signature} if signature else {},
+        beside=tuple(call.keys() - _CALL_FIELDS),
     )
 
 

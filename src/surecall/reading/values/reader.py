@@ -11,7 +11,14 @@ from surecall.errors import Code
 from surecall.jsontext import CutPolicy
 from surecall.limits import MAX_ARGUMENTS_BYTES, MAX_JSON_DEPTH
 from surecall.reading import wording
-from surecall.reading.truncation import came_to_its_end, cut_cause, doubt_finish
+from surecall.reading.truncation import (
+    came_to_its_end,
+    cut_cause,
+    doubt_finish,
+    is_complete,
+    may_lack_members_only,
+    vouch_for_members,
+)
 from surecall.records import CallState, Certainty, ErrorDetail, Receipt, clip
 from surecall.schema import SchemaChecker
 from surecall.schema.coerce.parts import SchemaParts
@@ -43,6 +50,7 @@ _CUE: Final = re.compile(
     r"\b(?:final|finally|answer|corrected|correction|actually|instead|updated?|revised|result)\b",
     re.IGNORECASE,
 )
+_MARK: Final = "\ufeff"
 _QUOTES: Final = frozenset("\"'`")
 _PLAIN_RULES: Final = frozenset(
     {"drop_zero_fraction", "match_enum", "parse_boolean_text", "parse_null_text",
@@ -194,7 +202,7 @@ class _Reader:
         Raises:
             TooMuchWorkError: the forms that the value may take multiply.
         """
-        whole = find_whole(self._text, ended=self._ended)
+        whole = self._vouch(find_whole(self._text, ended=self._ended))
         if self._asks_for_text() and not _is_json_text(whole):
             return ValueReading(value=self._text)
         if whole is not None and not whole.is_cut:
@@ -211,6 +219,16 @@ class _Reader:
         return self._choose(_gather(fitted))
 
     # What is certain
+
+    def _vouch(self, whole: Candidate | None) -> Candidate | None:
+        """Take the doubt from a value that may lack only members, and has all there are."""
+        if whole is None or whole.doubt != wording.NOT_QUITE_JSON:
+            return whole
+        text = self._text.strip().removeprefix(_MARK)
+        has_all = is_complete(whole.value, self._checker.schema)
+        if not (has_all and may_lack_members_only(text, whole.receipts)):
+            return whole
+        return whole._replace(receipts=vouch_for_members(whole.receipts), doubt="")
 
     def _read_certainly(self, whole: Candidate) -> ValueReading | None:
         """Return a value that fits as it is, or after changes that leave one meaning."""
