@@ -215,7 +215,7 @@ class PromptRunner:
     def build(self, request: ModelRequest) -> WireRequest:
         """Check the request, render it and apply the outbound transforms."""
         check_request(request, self.capabilities)
-        refused = self._added_fields(request) & self._refused.keys()
+        refused = self._left_out(request)
         request = _without(request, refused)
         excess = find_excess(request, self.capabilities)
         request = name_limit(request, self.capabilities.max_tokens_field)
@@ -258,7 +258,7 @@ class PromptRunner:
             elapsed_ms=elapsed_ms,
             request_id=_request_id(headers) or result.raw.id,
             attempts=attempts + sum(error.attempts for error in found.values()),
-            left_out=tuple(sorted(self._added_fields(request) & self._refused.keys())),
+            left_out=tuple(sorted(self._left_out(request))),
         )
 
     async def _send(
@@ -275,6 +275,12 @@ class PromptRunner:
             is_long=len(answer.body) > MAX_INLINE_CHARACTERS,
         )
         return raw, answer.headers, answer.attempts
+
+    def _left_out(self, request: ModelRequest) -> set[str]:
+        """Name the fields that would be added to a request and are refused."""
+        if not self._refused:
+            return set()
+        return self._added_fields(request) & self._refused.keys()
 
     def _added_fields(self, request: ModelRequest) -> set[str]:
         """Name the fields of a request that the caller did not ask for."""
