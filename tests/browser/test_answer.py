@@ -75,7 +75,7 @@ def test_what_production_gains_is_said_in_one_line(page: Page) -> None:
     line = page.locator(".view:visible p.gain").first
     expect(line).to_contain_text("production against raw:")
     expect(line).to_contain_text(
-        f"of {one.counts.n} trials {one.counts.only_b} were gained and {one.counts.only_a} lost."
+        f"of {one.counts.n} trials {one.counts.only_b} were gained and {one.counts.only_a} lost; "
     )
 
 
@@ -133,8 +133,8 @@ def test_an_endpoint_error_is_no_verdict(watched: WatchedPage, judged_path: Path
     expect(page.locator("h1:visible")).to_have_text("Trial 2: the endpoint failed, UPSTREAM_5XX")
     expect(page.locator(".notice:visible").first).to_contain_text("in no rate")
     show(page, "#/")
-    expect(page.locator(".board:visible td[data-label=errors]")).to_have_text("1")
-    expect(page.locator(".board:visible td.rate .hidden")).to_have_text(", 1 of 2")
+    expect(page.locator(".board:visible td[data-label=errors]")).to_have_text("1 without: 50 %")
+    expect(page.locator(".board:visible td.rate .hidden")).to_have_text(", 1 of 3")
 
 
 def test_a_run_of_before_has_two_verdicts(watched: WatchedPage, report_path: Path) -> None:

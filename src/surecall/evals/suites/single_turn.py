@@ -1,12 +1,12 @@
 """Cases of one turn: what is asked, and whether the arguments are right."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from surecall.errors import Code, JSONTextError
 from surecall.evals.cases import (
     Attempt,
     Grades,
@@ -20,6 +20,7 @@ from surecall.evals.cases import (
 )
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.suites.sampling import sample_value
+from surecall.jsontext import decode
 from surecall.loop import Trace, TurnTrace
 from surecall.narrow import as_fields, as_list
 from surecall.reading import ALL_RULES
@@ -386,13 +387,13 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
 
 
 def _is_decodable(call: ToolCall) -> bool:
-    """Tell whether a call has an object as its arguments, for anybody's reader of JSON."""
+    """Tell whether a call has an object as its arguments, also one with NaN in it."""
     if call.arguments is not None or not isinstance(call.raw, str):
         return call.arguments is not None
     try:
-        return isinstance(json.loads(call.raw), dict)
-    except (ValueError, RecursionError):
-        return False
+        return isinstance(decode(call.raw), dict)
+    except JSONTextError as error:
+        return error.code != Code.INVALID_JSON and call.raw.lstrip().startswith("{")
 
 
 def judged_turns(trace: Trace | None) -> Iterator[TurnTrace]:
