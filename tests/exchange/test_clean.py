@@ -144,6 +144,36 @@ async def test_any_answer_has_a_coded_outcome(name: str, body: bytes, status: in
             assert delivered.error.code != "INTERNAL_ERROR"
 
 
+@pytest.mark.parametrize("figure", ["NaN", "-Infinity", "1e400"])
+@pytest.mark.parametrize("upstream", FORMATS)
+@pytest.mark.parametrize("client", FORMATS)
+async def test_a_figure_that_is_not_finite_costs_nobody_the_answer(
+    client: str, upstream: str, figure: str
+) -> None:
+    """A provider that counts wrongly has answered all the same, and text keeps such words."""
+    call = RawCall("call_1", "save", json.dumps({**ARGUMENTS, "title": "NaN 1e400"}))
+    usage = Usage(77, 4, 81)
+    reply = Reply(calls=(call,), finish_reason="tool_calls", usage=usage, model="m1", id="r1")
+    body = json.dumps(find_protocol(upstream).render_reply(reply)).replace("77", figure)
+    assert figure in body
+    delivered = await ask(Script(body.encode()), client=client, upstream=upstream)
+    assert delivered.status == 200
+    assert calls_in(client, delivered) == [("save", {**ARGUMENTS, "title": "NaN 1e400"})]
+    if client == upstream:
+        assert delivered.outcome == "repaired"
+        assert "null_non_finite" in {receipt.rule for receipt in delivered.receipts}
+
+
+@pytest.mark.parametrize("name", ["messages", "gemini"])
+async def test_an_argument_that_is_not_finite_is_not_made_null(name: str) -> None:
+    """Null is another value than the number that the model meant."""
+    call = RawCall("call_1", "save", json.dumps({**ARGUMENTS, "count": 77}))
+    reply = Reply(calls=(call,), finish_reason="tool_calls", model="m1", id="r1")
+    body = json.dumps(find_protocol(name).render_reply(reply)).replace("77", "1e400")
+    delivered = await ask(Script(body.encode()), client=name, upstream=name)
+    assert delivered.status >= 400
+
+
 async def test_text_that_begins_like_a_call_is_looked_at_and_left() -> None:
     """Text that begins like a call is looked at and left."""
     body = json.dumps(completion(content='Use `save({"title": 1})` or {"name": "x"}, as you like.'))

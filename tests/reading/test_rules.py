@@ -16,6 +16,7 @@ from surecall.reading import (
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = (
+    "records",
     "directives",
     "jsontext",
     "schema",

@@ -16,6 +16,7 @@ from surecall.limits import MAX_INLINE_CHARACTERS
 from surecall.narrow import as_fields, as_list, text_or_none
 from surecall.protocols import RawReply
 from surecall.protocols.chat_completions import ChatCompletions
+from surecall.protocols.replies import make_finite
 from surecall.protocols.substitutes import restore_names
 from surecall.reading import (
     READING_RULES,
@@ -75,10 +76,12 @@ from .thoughts import MOVE_RULE, Split, ThoughtSplitter, begins_thought
 from .verdict import CHOICE_RULE, Choices, Verdict
 from .wording import demand_call, explain_doubt, explain_not_run
 
+FINITE_RULE: Final = "null_non_finite"
 EXCHANGE_RULES: Final = (
     CHOICE_RULE,
     DROP_RULE,
     FINISH_RULE,
+    FINITE_RULE,
     MOVE_RULE,
     TELL_RULE,
     TYPE_RULE,
@@ -94,6 +97,14 @@ _CALL_DEFECTS: Final = frozenset({Code.CALL_ENTRY_DROPPED, Code.MALFORMED_FUNCTI
 _NO_IDS: Final = ("assign_call_id", Code.ID_NOT_USABLE)
 _NO_LIST: Final = (FUNCTION_CALL_TO_CALLS, Code.LEGACY_FUNCTION_CALL)
 _MARK: Final = b"\xef\xbb\xbf"
+
+
+def _note_finite(verdict: Verdict) -> Verdict:
+    why = "figures that are not finite became null, which every client can read"
+    receipt = Receipt(FINITE_RULE, "", None, None, lossless=False, why=why)
+    if verdict.body is None:
+        return verdict
+    return replace(verdict, changed=True, receipts=(*verdict.receipts, receipt))
 
 
 class Judge:
@@ -151,6 +162,8 @@ class Judge:
                     echoes=clean.echoes,
                 )
             document = decode_or_none(sent.body)
+            if document is None and (finite := make_finite(sent.body)) is not None:
+                return _note_finite(self._look(replace(sent, body=finite), asked))
             key = _CHOICES.get(self._request.protocol.name, "")
             if document is not None and len(as_list(document.get(key))) > 1:
                 return self._judge_choices(document, sent, asked)

@@ -12,6 +12,7 @@ from .codec import (
     decoder_of,
     encode,
     encode_text,
+    null_non_finite,
 )
 from .lexer import ScanState, ValueScanner, scan_value_end
 from .pointer import apply_patch, parse_pointer, render_pointer, resolve_pointer
@@ -51,6 +52,7 @@ __all__ = [
     "encode_text",
     "mend_surrogates",
     "mend_surrogates_in",
+    "null_non_finite",
     "number_spellings",
     "parse_pointer",
     "render_comment",

@@ -21,9 +21,11 @@ be text.
 """
 
 import json
+import re
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar
+from math import isfinite
+from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -43,6 +45,9 @@ _MAX_DIGITS: Final = 4300
 _MARK: Final = "\ufeff"
 _UNSURE: Final = object()
 _BACKSLASH: Final = 0x5C
+_NUMBERS_AND_TEXTS: Final = re.compile(
+    r'"(?:[^"\\]|\\.)*+"|-?(?:NaN|Infinity|[0-9][0-9.eE+-]*+)', re.DOTALL
+)
 
 _Scalar: TypeAlias = str | int | float | bool | None
 
@@ -132,6 +137,45 @@ def decode_plain(data: bytes | str, unsure: Any = None) -> Any:
                 if more == 0:  # all others are in values
                     return value
     return value if _has_no_repeated_key(value, raw) else unsure
+
+
+def null_non_finite(data: bytes, inside: Callable[[tuple[str, ...]], bool]) -> bytes | None:
+    """Return JSON text with null for every number that is not finite.
+
+    Args:
+        data: JSON text whose only fault may be such numbers: `NaN`, `Infinity`, `1e400`.
+        inside: Whether such a number may not be replaced here, by the keys that lead to it.
+
+    Returns:
+        The text; None where it has no such number, another fault, or one that has to stay.
+    """
+    try:
+        text = data.decode("utf-8").removeprefix(_MARK)
+        value = json.loads(text)
+        parts: list[str] = []
+        end = 0
+        for found in _NUMBERS_AND_TEXTS.finditer(text):
+            word = found.group()
+            if word[0] != '"' and not isfinite(float(word)):
+                parts += (text[end : found.start()], "null")
+                end = found.end()
+        if not parts:
+            return None
+        mended = "".join((*parts, text[end:])).encode()
+        decode(mended, surrogates="replace")
+    except (ValueError, RecursionError, JSONTextError):
+        return None
+    stack: list[tuple[Any, tuple[str, ...]]] = [(value, ())]
+    while stack:
+        node, way = stack.pop()
+        if isinstance(node, dict):
+            members = cast("dict[str, Any]", node).items()
+            stack.extend((child, (*way, key)) for key, child in members)
+        elif isinstance(node, list):
+            stack.extend((child, way) for child in cast("list[Any]", node))
+        elif isinstance(node, float) and not isfinite(node) and inside(way):
+            return None
+    return mended
 
 
 class NotJSONError(Exception):

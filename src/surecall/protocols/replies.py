@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from surecall.errors import Code, JSONTextError, ProviderReplyError
-from surecall.jsontext import decode, decode_noting
+from surecall.jsontext import decode, decode_noting, null_non_finite
 from surecall.narrow import as_fields, count_or_none, text_or_none
 from surecall.records import Defect, RawCall, Reply, Usage
 from surecall.redaction import StreamMask, excerpt, mask_known
@@ -62,8 +62,21 @@ def decode_body(body: bytes, headers: Mapping[str, str]) -> Any:
     try:
         return decode(body, surrogates="replace")
     except JSONTextError as problem:
+        if problem.code == Code.NON_FINITE_NUMBER and (finite := make_finite(body)) is not None:
+            return decode(finite, surrogates="replace")
         message = f"The provider's answer is not JSON we accept: {problem.message}"
         raise refuse_reply(Code.UPSTREAM_INVALID_JSON, message, start_of(body)) from problem
+
+
+_ARGUMENTS: Final = frozenset({"args", "arguments", "input"})
+
+
+def make_finite(body: bytes) -> bytes | None:
+    """Return a body with null for figures that are not finite; None when arguments have one.
+
+    A provider that counts wrongly, as in `"total_tokens": NaN`, has answered all the same.
+    """
+    return null_non_finite(body, lambda way: not _ARGUMENTS.isdisjoint(way))
 
 
 def decode_object(body: bytes, headers: Mapping[str, str]) -> dict[str, Any]:
@@ -88,7 +101,12 @@ def repeated_keys(text: bytes | str, inside: re.Pattern[str], place: str) -> tup
         inside: Matches pointers that lead into arguments.
         place: Where to note it.
     """
-    for pointer in decode_noting(text, surrogates="replace").duplicates:
+    try:
+        repeated = decode_noting(text, surrogates="replace").duplicates
+    except JSONTextError:
+        finite = make_finite(text if isinstance(text, bytes) else text.encode())
+        repeated = () if finite is None else decode_noting(finite, surrogates="replace").duplicates
+    for pointer in repeated:
         if inside.search(pointer):
             note = f"A key inside arguments has differing values: {excerpt(pointer)}"
             return (Defect(Code.DUPLICATE_KEY, note, place),)

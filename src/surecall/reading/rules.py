@@ -295,6 +295,7 @@ _DECLARED: Final = (
         drop_parallel_calls-! Leaves out calls beyond the number that a client or a run takes.
         move_reasoning! Moves reasoning in tags from the text to where the format has its own place.
         move_result! Puts a result in the history behind its call.
+        null_non_finite-! Writes null for figures that are not finite, such as a usage of NaN.
         restore_echo! Puts back what came with a call and the client left out.
         rewrite_history_arguments! Writes arguments in the history as an object, or what they said.
         set_finish_reason! Says how a reply ended: with calls if it has any, or else with a stop.
