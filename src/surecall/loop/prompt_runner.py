@@ -216,7 +216,7 @@ class PromptRunner:
         """Check the request, render it and apply the outbound transforms."""
         check_request(request, self.capabilities)
         refused = self._left_out(request)
-        request = _without(request, refused)
+        request = _without_fields(request, refused)
         excess = find_excess(request, self.capabilities)
         request = name_limit(request, self.capabilities.max_tokens_field)
         wire = self.protocol.render_request(request)
@@ -372,7 +372,7 @@ def _given_fields(request: ModelRequest) -> set[str]:
     return fields
 
 
-def _without(request: ModelRequest, fields: AbstractSet[str]) -> ModelRequest:
+def _without_fields(request: ModelRequest, fields: AbstractSet[str]) -> ModelRequest:
     """Return a request without some of its optional fields."""
     if not fields:
         return request
