@@ -93,7 +93,7 @@ class Surroundings:
             return True
         if self._element.lower() in _EXAMPLES or line.rfind(_COMMENT[0]) > line.rfind(_COMMENT[1]):
             return True
-        if _USER.match(line) or self._is_in_example_on_line():
+        if line and (_USER.match(line) or self._is_in_example_on_line()):
             return True
         opened = _OPENED.search(self._tail)
         if opened is not None:

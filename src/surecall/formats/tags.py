@@ -31,7 +31,8 @@ _PLAIN_LABEL: Final = lazy_pattern(r"[A-Za-z0-9_.:-]++\Z")
 _CLOSER_DAMAGE: Final = lazy_pattern(r"[ \t]*+(?:\d++|_?function|=[^/]*+)?[ \t]*+/?[ \t]*+\Z")
 
 
-_TRACE: Final = lazy_pattern(r"<[ \t]*+/?[ \t|｜]*+([\w:.｜-]{1,40}+)|/?([\w:-]{1,40}+)[ \t]*+[=>]")
+_TRACE: Final = lazy_pattern(r"<[ \t]*+/?[ \t|｜]*+([\w:.｜-]{1,40}+)")
+_TRACE_WITHOUT_BRACKET: Final = lazy_pattern(r"\b([\w-]{1,40}+)[ \t]*+[=>]")
 _PARTS: Final = lazy_pattern(r"[:|｜]++")
 _PREFIX_WORD: Final = lazy_pattern(r"[A-Za-z]{4,}+")
 _MIN_WORD: Final = 4
@@ -266,14 +267,17 @@ def leaves_traces(text: str, words: tuple[str, ...]) -> bool:
 
     A tag that lost a character, or half of it, is one that the value may have swallowed.
     """
-    return any(_is_near(one[1] or one[2], words, not one[2]) for one in _TRACE.finditer(text))
+    if "<" in text and any(_is_near(one[1], words) for one in _TRACE.finditer(text)):
+        return True
+    if ">" not in text and "=" not in text:
+        return False
+    known = [word for word in words if len(word) >= _MIN_WORD and word in text]
+    return bool(known) and any(one[1] in known for one in _TRACE_WITHOUT_BRACKET.finditer(text))
 
 
 @lru_cache(maxsize=4096)
-def _is_near(written: str, words: tuple[str, ...], has_bracket: bool) -> bool:
+def _is_near(written: str, words: tuple[str, ...]) -> bool:
     """Tell whether a word is that of a tag, but for one character, or the beginning of it."""
-    if not has_bracket:
-        return len(written) >= _MIN_WORD and written in words
     return any(_may_be(part, words) for part in _PARTS.split(written))
 
 

@@ -292,10 +292,11 @@ class CallReader:
             refusal = refuse_cut(cut)
         receipts = written.receipts
         doubt = doubt or written.doubt
-        if not doubt and lacks_only_end(receipts) and self._has_all(written):
-            receipts = vouch_for_members(receipts)
-        doubt = doubt or doubt_receipts(receipts)
-        self.defects += note_leftovers(written.name, receipts)
+        if receipts:
+            if not doubt and lacks_only_end(receipts) and self._has_all(written):
+                receipts = vouch_for_members(receipts)
+            doubt = doubt or doubt_receipts(receipts)
+            self.defects += note_leftovers(written.name, receipts)
         return self._read(raw, (receipt, *receipts), refusal, doubt)
 
     def _has_all(self, written: TextCall) -> bool:
