@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from surecall.jsontext import repair_json
 from surecall.records import CallState, Receipt, clip
 
@@ -13,6 +15,7 @@ from .shapes import read_json_calls
 from .source import Source
 
 _FENCES: Final = ("```", "~~~")
+_FLAT: Final = "nest_flat_arguments"
 _AFTER_BRACE: Final = frozenset("\"'{}“‘/#")
 _AFTER_BRACKET: Final = frozenset("\"'{}[]“‘/#")
 
@@ -91,6 +94,8 @@ def read_block(source: Source, at: int, stops: Collection[str]) -> Block | None:
     if not calls and not is_empty:
         return None
     end, receipts = _skip_leftovers(source, begun, here, fence)
+    if receipts and any(one.rule == _FLAT for call in calls for one in call.receipts):
+        receipts = [replace(one, lossless=False) for one in receipts]  # what they closed is lost
     return Block(add_receipts(calls, *receipts), end, cut=False)
 
 

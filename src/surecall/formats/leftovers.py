@@ -129,7 +129,8 @@ def find_leftover(
         beyond = source.skip_space(here + 1)
         if source.at_end(beyond) or _is_mark(find_mark, beyond):
             return at
-    goes_on = text[here] in _GOES_ON and (is_open or not breaks)
+    is_glued = is_open and here == at and _GLUED.match(text, here) is not None
+    goes_on = is_glued or (text[here] in _GOES_ON and (is_open or not breaks))
     if is_over and not (goes_on and is_open):
         return at
     source.char(here + 1)
@@ -139,7 +140,6 @@ def find_leftover(
     line = text[here:end]
     if not (
         goes_on
-        or (is_open and here == at and _GLUED.match(text, here))
         or (not breaks and _MARKUP.match(text, here) and not _only_closes(text[start:at], line))
         or (not breaks and _closes_something(text[start:at], line))
     ):
