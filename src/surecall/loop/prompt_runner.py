@@ -366,9 +366,9 @@ class PromptRunner:
 def _given_fields(request: ModelRequest) -> set[str]:
     fields = set(request.params)
     if request.parallel_tool_calls is not None:
-        fields.add("parallel_tool_calls")
+        fields |= {"parallel_tool_calls"}
     if request.tool_choice is not None:
-        fields.add("tool_choice")
+        fields |= {"tool_choice"}
     return fields
 
 
