@@ -21,7 +21,8 @@ from surecall.evals.strategies import (
 from surecall.evals.trial import run_trial
 from surecall.jsontext import encode_text
 from surecall.loop import Options
-from surecall.reading import ALL_RULES, IDENTITY_RULES, OBJECT_TO_ARGUMENTS, READING_RULES
+from surecall.reading import ALL_RULES, IDENTITY_RULES, READING_RULES
+from surecall.reading.rules import OBJECT_TO_ARGUMENTS
 from surecall.transport import ScriptedTransport, assistant, tool_call
 
 from .desk import DeskCase, attempt, contender, unit

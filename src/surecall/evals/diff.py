@@ -295,8 +295,12 @@ def _merge(found: _Counts, names: Sequence[str]) -> tuple[CasePairs, ...]:
 
 def _rate(axis: str, value: str, found: _Counts, pairs: Difference) -> PairedRate:
     simulated = sum(one.simulated for one in found.values())
-    about = {"axis": axis, "value": value, "simulated": say_simulated(simulated, pairs.counts.n)}
-    return PairedRate(**asdict(pairs), **about)
+    return PairedRate(
+        **asdict(pairs),
+        axis=axis,
+        value=value,
+        simulated=say_simulated(simulated, pairs.counts.n),
+    )
 
 
 def _change(before: Side, now: Side) -> Change | None:

@@ -22,7 +22,8 @@ from surecall.profiles import (
 )
 from surecall.profiles.entries import canonical_name
 from surecall.protocols import DEFAULT_PROTOCOL, find_protocol
-from surecall.reading import ALL_RULES, OBJECT_TO_ARGUMENTS, READING_RULES, TRANSFORM_RULES
+from surecall.reading import ALL_RULES, READING_RULES, TRANSFORM_RULES
+from surecall.reading.rules import OBJECT_TO_ARGUMENTS
 from surecall.transforms import TransformRegistry, canonical_transform_name
 from surecall.transforms.registry import Family
 

@@ -247,8 +247,8 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
     def grade(self, attempt: Attempt) -> Grades:
         """Judge the calls; one that was tried counts as made where none should be."""
         judged = list(judged_turns(attempt.trace))
-        is_unaided = not self.is_closed and attempt.trace is not None
-        if is_unaided and ALL_RULES in attempt.trace.options.disabled_rules:
+        trace = None if self.is_closed else attempt.trace
+        if trace is not None and ALL_RULES in trace.options.disabled_rules:
             judged = judged[:1]
         calls = self._read_calls(judged[-1]) if judged else []
         kept = {"calls": [{"name": call.name, "arguments": call.arguments} for call in calls]}
