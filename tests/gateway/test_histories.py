@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from .harness import STREAM_HEAD, ask, chunk, reply, serve_stubbed
+from .harness import STREAM_HEAD, ask, chunk, completion, reply, serve_stubbed
 
 MESSAGES = "/v1/messages"
 TOOL = {
@@ -74,3 +74,31 @@ async def test_a_signature_goes_back_to_gemini(stream: bool, tmp_path: Path) -> 
         assert (await ask(served, "POST", MESSAGES, again)).status == 200
         assert served.last.receipts[0].rule == "restore_echo"
         assert json.loads(stub.bodies[1])["contents"][1]["parts"] == content["parts"]
+
+
+async def test_what_agent_programs_send_arrives_as_its_endpoint_takes_it(tmp_path: Path) -> None:
+    """What is left out is named; what the settings themselves put in arrives."""
+    text = 'provider = "vllm"\n[models.m]\nrequest_defaults = { metadata = { team = "a" } }\n'
+    text += "request_overrides = { store = true }\n"
+    answer = reply(completion())
+    async with serve_stubbed(tmp_path, [answer], text=text) as (served, stub):
+        said = [
+            {"role": "developer", "content": "rules"},
+            {"role": "user", "content": [{"type": "input_text", "text": "one"}]},
+            {"role": "user", "content": "two"},
+        ]
+        body = {
+            "model": "m",
+            "instructions": "be brief",
+            "input": said,
+            "client_metadata": {"a": 1},
+        }
+        got = await ask(served, "POST", "/v1/responses", body)
+        assert (got.status, got.headers["x-surecall-defects"]) == (200, "FIELD_NOT_CARRIED")
+        assert [item.place for item in served.last.defects] == ["client_metadata"]
+        sent = json.loads(stub.bodies[0])
+        assert sent["messages"] == [
+            {"role": "system", "content": "be brief\n\nrules"},
+            {"role": "user", "content": "one\n\ntwo"},
+        ]
+        assert (sent["metadata"], sent["store"]) == ({"team": "a"}, True)

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from surecall.config import load_config
 from surecall.errors import ConfigError
 from surecall.exchange import Route
@@ -99,6 +101,10 @@ class Strategies:
         found = resolve_capabilities(
             entry.provider, name, overrides=declared, probed=probed, probed_on=dates
         )
+        if model is not None:  # what the settings put into requests is meant to arrive
+            named = (*model.request_defaults, *model.request_overrides)
+            taken = (*found.capabilities.request_fields, *named)
+            found = found._replace(capabilities=replace(found.capabilities, request_fields=taken))
         ok, error = self._notes.get((target.upstream.name, target.model), (None, ""))
         route = Route.of(
             target.upstream.protocol,

@@ -99,8 +99,9 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     for a model that is not shown tools; `constrained` also holds the whole reply to a schema.
     `auto` is `taught` for a model that is known not to support tools, `native` for any other."""
     max_parse_retries: int = 1
-    """When a taught model writes a call that cannot be read: how often it is told so and asked
-    again. After that, the answer says that no tool was executed."""
+    """When a model writes a call that cannot be read: how often in a row it is told so and asked
+    again. After that, the answer says that no tool was executed. Unless a number is given, a call
+    in the place that the provider has for calls may be made again three times."""
     max_escalations: int = 0
     """When the arguments for one tool are refused twice in a row: how many steps up the requests
     may go, through a forced choice, a schema for the reply and a taught form."""

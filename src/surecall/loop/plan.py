@@ -71,6 +71,7 @@ _SPELLINGS = (
     "unsupported_fields",
 )
 """Capabilities that only decide how something is written on the wire: the run is the same."""
+_NATIVE_RETRIES = 3
 _OWN_ORIGINS = ("default", "preset:", "profile:")
 """What the origin of a value begins with that nobody asked for field by field."""
 
@@ -153,6 +154,20 @@ class Plan(Struct, frozen=True, kw_only=True):
             if name not in self.origins:
                 name = "request_defaults.parallel_tool_calls"
         return f"{name} is {value} (from {self.origins.get(name, 'default')})"
+
+    def parse_retries(self, *, native: bool) -> int:
+        """How often in a row a model may make a call again that could not be read.
+
+        Without a number of the caller's own, a call in the place that is made for it may be made
+        again three times: it is surely meant. What switches all rules off sets no limit either.
+        """
+        if not native:
+            return self.options.max_parse_retries
+        if "*" in self.options.disabled_rules:
+            return self.options.max_turns
+        if _is_known("max_parse_retries", self.origins):
+            return self.options.max_parse_retries
+        return max(self.options.max_parse_retries, _NATIVE_RETRIES)
 
     def reads_text(self, *, tools_offered: bool) -> bool:
         """Tell whether calls written as text are read in a turn."""

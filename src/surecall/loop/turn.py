@@ -56,7 +56,14 @@ from .steps import (
     RunState,
     Step,
 )
-from .wording import ECHO_TEXT, find_echo, note_not_executed, tell_not_called, warn_ignored
+from .wording import (
+    ECHO_TEXT,
+    find_echo,
+    note_not_executed,
+    tell_not_called,
+    tell_refused,
+    warn_ignored,
+)
 
 DROP_RULE = "drop_parallel_calls"
 """The rule in the receipt of calls that a limit drops."""
@@ -144,7 +151,8 @@ def _decide(state: RunState, replied: Replied, plan: Plan) -> Step:
         accepted = Accepted((), ignored, defects=defects, receipts=receipts)
         return _without_calls(state, reading, plan, accepted)
     is_broken = _is_hopeless(reading, calls, plan, state)
-    if is_broken and (_is_nudged_first(state, plan) or not _may_try_again(state, plan)):
+    may_retry = not is_broken or _may_try_again(state, calls, plan)
+    if is_broken and (_is_nudged_first(state, plan) or not may_retry):
         return _give_up(state, reading, plan)
     held_back = all(map(plan.holds_back, calls))
     repeats = count_repeats(state, calls, plan)
@@ -152,6 +160,8 @@ def _decide(state: RunState, replied: Replied, plan: Plan) -> Step:
     if held_back:
         events = [*(_report_call(call, retrying=True) for call in calls), *events]
     fail = check_limits(state, calls, repeats, plan)
+    if fail is not None and fail.code == Code.REPEATED_CALL and _is_stuck(state, calls, plan):
+        return _give_up(state, reading, plan)
     if fail is not None:
         accepted = Accepted(calls, ignored, defects=defects, receipts=receipts)
         return Step(state, (*events, fail), accepted)
@@ -171,7 +181,7 @@ def _decide(state: RunState, replied: Replied, plan: Plan) -> Step:
         used_ids=state.used_ids.union(call.id for call in calls),
         repeats=repeats.counts,
         last_keys=tuple(repeats.keys),
-        parse_retries=state.parse_retries + is_broken,
+        parse_retries=state.parse_retries + 1 if is_broken else 0,
         compensations=state.compensations + held_back,
         is_compensating=held_back,
         paused_text="",
@@ -231,35 +241,40 @@ def _may_ask_again(state: RunState, plan: Plan) -> bool:
 def _is_hopeless(
     reading: Reading, calls: tuple[ToolCall, ...], plan: Plan, state: RunState
 ) -> bool:
-    """Tell whether a reply is nothing but calls as text whose arguments the model broke itself."""
-    if not plan.reads_text(tools_offered=True) and taught_way(state.mode) is None:
-        return False
+    """Tell whether a reply is nothing but calls whose arguments the model broke itself."""
+    reads_text = plan.reads_text(tools_offered=True) or taught_way(state.mode) is not None
     finish = reading.finish_reason
     if cut_cause(finish) is not None and not says_malformed(finish):
         return False
     return all(
-        was_text(call)
+        (reads_text or not was_text(call))
         and call.state != "whole"
         and any(error.code in _UNREADABLE_CODES for error in call.errors)
         for call in calls
     )
 
 
-def _may_try_again(state: RunState, plan: Plan) -> bool:
-    """Tell whether a model that broke its call may make it again."""
-    options = plan.options
-    if state.parse_retries < options.max_parse_retries:
+def _may_try_again(state: RunState, calls: tuple[ToolCall, ...], plan: Plan) -> bool:
+    """Tell whether a model that broke its calls may make them again."""
+    if state.parse_retries < plan.parse_retries(native=not any(map(was_text, calls))):
         return True
     step_up = find_escalation(
-        state.base_mode, plan.capabilities, state.escalations, options.max_escalations, None
+        state.base_mode, plan.capabilities, state.escalations, plan.options.max_escalations, None
     )
     return step_up is not None
+
+
+def _is_stuck(state: RunState, calls: tuple[ToolCall, ...], plan: Plan) -> bool:
+    """Tell whether these calls are made again although their arguments were refused before."""
+    if not calls or "*" in plan.options.disabled_rules:
+        return False
+    return all(call.name in state.refusals for call in calls)
 
 
 def _give_up(state: RunState, reading: Reading, plan: Plan) -> Step:
     """End with the text of a reply, and the note that its calls could not be read."""
     call = reading.calls[0]
-    reason = call.errors[0].message
+    reason = call.errors[0].message if call.errors else tell_refused(call.name)
     snippet = clip(f"{call.name} {call.raw}", _SNIPPET_CHARS)
     broken = Defect(Code.TOOL_NOT_EXECUTED, reason, snippet)
     accepted = Accepted((), reading.calls, defects=(broken,))
@@ -270,6 +285,16 @@ def _give_up(state: RunState, reading: Reading, plan: Plan) -> Step:
     content = note_not_executed(reading.content, reason)
     step = _after_text(state, content, plan, accepted)
     return step._replace(effects=(reported, *step.effects))
+
+
+def _end_stuck(state: RunState, call: ToolCall, result: ToolResult, plan: Plan) -> Step:
+    """End a run whose turns are used up by calls that were refused, with a note that says it."""
+    errors = result.envelope.errors
+    reason = errors[0].message if errors else tell_refused(call.name)
+    snippet = clip(f"{call.name} {call.raw}", _SNIPPET_CHARS)
+    reported = Emit(ToolNotExecuted(reason=reason, snippet=snippet, retrying=False))
+    step = _after_text(state, note_not_executed("", reason), plan, Accepted((), ()))
+    return step._replace(effects=(reported, *step.effects), accepted=None)
 
 
 def _after_echo(state: RunState, content: str, plan: Plan, accepted: Accepted) -> Step:
@@ -450,7 +475,10 @@ def _after_calls(state: RunState, results: tuple[ToolResult, ...], plan: Plan) -
     may_call = may_call_again(plan, state.guidance, state.mode)
     if repeating and not find_missing(plan, state.guidance):
         may_call = False
+    wanted = tuple(call for _, call in calls)
     state, effect = begin_turn(state, plan, tools_enabled=plan.tools_allowed and may_call)
+    if isinstance(effect, Fail) and _is_stuck(state, wanted, plan):
+        return _end_stuck(state, wanted[0], results[0], plan)
     if is_repeated:
         state = replace(state, guidance=replace(state.guidance, is_narrow=True))
     stuck = stuck_tool(state.refusals)

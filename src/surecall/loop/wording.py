@@ -97,6 +97,11 @@ def warn_ignored(accepted: int, ignored: int) -> str:
     )
 
 
+def tell_refused(name: str) -> str:
+    """Say why a call did not run that was refused again and again."""
+    return f"The arguments for {clip(name, 64)!r} were never right."
+
+
 def tell_not_called(reason: str) -> str:
     """Return what a model reads whose attempt at a call could not be read, and how to call."""
     return (
@@ -176,7 +181,8 @@ def find_echo(text: str, history: Iterable[Message]) -> str | None:
 
 def note_not_executed(content: str, reason: str) -> str:
     """Return an answer with the note that no tool was executed."""
-    return f"{content.rstrip()}\n\n[tool not executed: {reason}]"
+    before = f"{content.rstrip()}\n\n" if content.strip() else ""
+    return f"{before}[tool not executed: {reason}]"
 
 
 def explain_output(instructions: str, schema: dict[str, Any], *, shows_schema: bool) -> str:
