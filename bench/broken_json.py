@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from support.broken_json import BrokenJSON, break_documents, is_nearer
-from surecall.jsontext import encode_text, repair_json
+from surecall.text import encode_text, repair_json
 
 
 def judge(case: BrokenJSON, *, guess: bool) -> str:

@@ -95,8 +95,8 @@ class TicketCase:
     control = False
 
     def prepare(self, seed: int):
+        from surecall.base.records import Message, ToolSpec
         from surecall.evals.cases import Prepared
-        from surecall.records import Message, ToolSpec
         from surecall.tools import ToolRegistry
 
         spec = ToolSpec(name="create_ticket", description="File a ticket.", parameters=PARAMETERS)
@@ -126,7 +126,7 @@ class TicketCase:
 async def open_bench_job(params: dict):
     from surecall.evals.contenders import Contender
     from surecall.evals.executors.trials import TrialParams, Trials
-    from surecall.transport import HttpTransport
+    from surecall.models.transport import HttpTransport
 
     transport = HttpTransport(params["base"], api_key="sk-none")
 

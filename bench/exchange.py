@@ -14,11 +14,11 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
+from surecall.base.records import Message, ModelRequest, RawCall, Reply, ToolSpec, Usage
 from surecall.exchange import ClientRequest, Policy, Route, Sent, mediate
 from surecall.exchange.clean import read_clean
-from surecall.protocols import find_protocol
 from surecall.reading import read_reply
-from surecall.records import Message, ModelRequest, RawCall, Reply, ToolSpec, Usage
+from surecall.wire import find_protocol
 
 FORMATS = ("chat_completions", "messages", "responses", "gemini")
 PARAMETERS = {

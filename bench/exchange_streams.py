@@ -17,10 +17,10 @@ from pathlib import Path
 
 import msgspec
 
+from surecall.base.records import RawCall, Reply, Usage
 from surecall.exchange import ClientRequest, Policy, Route
 from surecall.exchange.streams import StreamRelay
-from surecall.protocols import find_protocol
-from surecall.records import RawCall, Reply, Usage
+from surecall.wire import find_protocol
 
 FORMATS = ("chat_completions", "responses", "messages", "gemini")
 EVENTS = 61

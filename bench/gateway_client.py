@@ -113,7 +113,7 @@ async def run_floor(port: int, path: str, concurrency: int, running) -> int:
 
 async def run_surecall(port: int, path: str, concurrency: int, running) -> int:
     from surecall.gateway import ClientLimits, Origin
-    from surecall.transport import Deadlines
+    from surecall.models.transport import Deadlines
 
     deadlines = Deadlines()
     origin = Origin(f"http://127.0.0.1:{port}", limits=ClientLimits(max_connections=concurrency))

@@ -25,10 +25,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import surecall.formats
-from surecall.formats import ToolNames
-from surecall.formats.catalog import FORMATS
-from surecall.jsontext import ValueScanner, repair_json, repair_json_all
+import surecall.calls
+from surecall.base.records import Reply
+from surecall.base.redaction import Secret, redact
+from surecall.calls import ToolNames
+from surecall.calls.catalog import FORMATS
 from surecall.reading import (
     ReplyReader,
     find_broken_attempt,
@@ -38,9 +39,8 @@ from surecall.reading import (
 )
 from surecall.reading.rescue import rescue_reply
 from surecall.reading.tools import parse_tools
-from surecall.records import Reply
-from surecall.redaction import Secret, redact
 from surecall.schema import SchemaChecker, coerce_arguments, type_text_value
+from surecall.text import ValueScanner, repair_json, repair_json_all
 
 MAX_GROWTH = 2.6
 TEXT_BYTES, TEXT_S = 1_000_000, 1.0
@@ -190,7 +190,7 @@ def opener_tokens() -> list[str]:
 def marker_tokens() -> list[str]:
     """Every short text that the readers of formats are written with."""
     found: set[str] = set()
-    for path in sorted(Path(surecall.formats.__file__).parent.glob("*.py")):
+    for path in sorted(Path(surecall.calls.__file__).parent.glob("*.py")):
         tree = ast.parse(path.read_text())
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):

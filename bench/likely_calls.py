@@ -13,14 +13,14 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from surecall.config import Config
-from surecall.errors import SurecallError
+from surecall.base.errors import SurecallError
+from surecall.base.records import WireRequest
 from surecall.evals.cases import Attempt, Ideal
 from surecall.evals.scenarios import SCENARIOS, Scenario
 from surecall.loop import Session
-from surecall.protocols import ChatCompletions
-from surecall.records import WireRequest
-from surecall.transport import ScriptedTransport, assistant, tool_call
+from surecall.models.config import Config
+from surecall.models.transport import ScriptedTransport, assistant, tool_call
+from surecall.wire import ChatCompletions
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "text_formats = off": {"text_formats": "off", "likely_calls": "never"},

@@ -23,11 +23,11 @@ from typing import Any
 
 import msgspec
 
-from surecall.formats import ToolNames
-from surecall.jsontext import Repaired, repair_json
-from surecall.protocols import ChatCompletions, RawReply
+from surecall.base.records import RawCall, Reading, Reply, ToolCall, ToolSpec, Usage
+from surecall.calls import ToolNames
 from surecall.reading import read_arguments, read_reply
-from surecall.records import RawCall, Reading, Reply, ToolCall, ToolSpec, Usage
+from surecall.text import Repaired, repair_json
+from surecall.wire import ChatCompletions, RawReply
 
 DECODE = msgspec.json.Decoder().decode
 BODY = "Payment requests from Europe take over 30 seconds since the last deploy. "

@@ -20,6 +20,7 @@ import timeit
 from functools import partial
 from pathlib import Path
 
+from surecall.base.redaction import Secret
 from surecall.gateway.records import (
     RequestRecord,
     Spool,
@@ -27,8 +28,7 @@ from surecall.gateway.records import (
     SqliteRecords,
     new_request_id,
 )
-from surecall.redaction import Secret
-from surecall.telemetry import Metrics, RequestMetrics
+from surecall.gateway.telemetry import Metrics, RequestMetrics
 
 CONCURRENCY = (1, 16, 64)
 TARGETS = {1: 22, 16: 7, 64: 6}

@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from surecall.jsontext import repair_json
+from surecall.text import repair_json
 
 BODY = (
     "Since the 14:05 deploy the checkout page returns 504 for one in five requests from the "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import surecall
-from surecall.transport import ScriptedReply, assistant, tool_call
+from surecall.models.transport import ScriptedReply, assistant, tool_call
 
 deleted: list[str] = []
 

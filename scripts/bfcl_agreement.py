@@ -23,6 +23,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from surecall.base.records import Message
 from surecall.evals.cases import IdealCall
 from surecall.evals.contenders import Contender
 from surecall.evals.records import Cell, Unit
@@ -31,8 +32,7 @@ from surecall.evals.suites import single_turn
 from surecall.evals.suites.bfcl import SINGLE_TURN, case_of, rules
 from surecall.evals.suites.bfcl.data import BfclEntry, find_bfcl
 from surecall.evals.trial import run_trial
-from surecall.records import Message
-from surecall.transport import ScriptedTransport, assistant
+from surecall.models.transport import ScriptedTransport, assistant
 
 CHECKER = Path(__file__).with_name("bfcl_official.py")
 Calls = list[dict[str, dict[str, Any]]]

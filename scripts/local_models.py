@@ -20,19 +20,19 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from surecall import Session
-from surecall.config import load_config
-from surecall.errors import Code, JSONTextError, ProviderError, RunError
+from surecall.base.errors import Code, JSONTextError, ProviderError, RunError
+from surecall.base.records import ToolCallEnded, WireReply, WireRequest
 from surecall.evals.cases import Attempt
 from surecall.evals.stats import wilson
 from surecall.evals.suites.bfcl import BfclSuite
 from surecall.evals.suites.one_tool import OneToolSuite
 from surecall.evals.suites.single_turn import SingleTurnCase, calls_that_ran
-from surecall.jsontext import canonical_hash, decode, encode
-from surecall.profiles import find_weights
+from surecall.models.config import load_config
+from surecall.models.profiles import find_weights
+from surecall.models.transport import EmbeddedTransport, Transport, WireStream
 from surecall.reading import read_reply
-from surecall.records import ToolCallEnded, WireReply, WireRequest
 from surecall.schema import SchemaChecker
-from surecall.transport import EmbeddedTransport, Transport, WireStream
+from surecall.text import canonical_hash, decode, encode
 
 SMOLLM = "embedded:smollm2-135m"
 QWEN = "embedded:qwen2.5-coder-1.5b"

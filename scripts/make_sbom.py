@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from surecall.version import VERSION
+from surecall.base.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[1]
 PIN = re.compile(r"^(?P<name>[\w.-]+)==(?P<version>[^ ;\\]+)(?: *; *(?P<marker>[^\\\n]+))?")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from surecall.config import load_config
-from surecall.errors import ConfigError
+from surecall.base.errors import ConfigError
+from surecall.models.config import load_config
 
 OPENAI = "https://api.openai.com/v1"
 OPENROUTER = "https://openrouter.ai/api/v1"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from support.settings import CANARY, load, write
-from surecall.errors import ConfigError
-from surecall.redaction import Secret
+from surecall.base.errors import ConfigError
+from surecall.base.redaction import Secret
 
 
 def refused(folder: Path, environ: dict[str, str] | None = None, **more: Any) -> ConfigError:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from support.settings import CANARY, load, write
-from surecall.config import SETTINGS, Deadlines, Retry, load_config
-from surecall.errors import ConfigError
-from surecall.redaction import Secret
+from surecall.base.errors import ConfigError
+from surecall.base.redaction import Secret
+from surecall.models.config import SETTINGS, Deadlines, Retry, load_config
 
 # ---------------------------------------------------------------- files and flags
 

@@ -12,9 +12,9 @@ import pytest
 import surecall
 from evals.export.stored import keep_rows
 from support.eval_rows import make_rows
-from surecall.errors import ConfigError, SurecallError
+from surecall.base.errors import ConfigError, SurecallError
+from surecall.base.files import PRIVATE, explain_write_errors, write_whole
 from surecall.evals.export import FORMATS, export_run
-from surecall.files import PRIVATE, explain_write_errors, write_whole
 from surecall.loop import save_trace
 
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from surecall.config import Config, load_config
 from surecall.loop import resolve_options
-from surecall.profiles import resolve_capabilities
-from surecall.transforms import FAMILIES, Family, TransformRegistry
+from surecall.models.config import Config, load_config
+from surecall.models.profiles import resolve_capabilities
+from surecall.reading.transforms import FAMILIES, Family, TransformRegistry
 
 FILE: Final = Path(__file__).with_name("old_config") / "surecall.toml"
 TABLE: Final = tomllib.loads(FILE.read_text("utf-8"))

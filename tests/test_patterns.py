@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from surecall.patterns import lazy_pattern
+from surecall.base.patterns import lazy_pattern
 
 
 def test_a_lazy_pattern_is_used_like_any_other() -> None:

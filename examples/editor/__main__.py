@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import surecall
-from surecall.stores import SqliteStore
+from surecall.store import SqliteStore
 from surecall.workspace import Author, MemoryStore, Proposal, Workspace, WorkspaceStore
 
 NOTE = "From Monday on the tea house opens at 08:00."

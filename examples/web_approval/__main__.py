@@ -12,8 +12,8 @@ import asyncio
 from typing import Any
 
 import surecall
-from surecall.stores import DatabaseStore, open_store
-from surecall.transport import assistant, tool_call
+from surecall.models.transport import assistant, tool_call
+from surecall.store import DatabaseStore, open_store
 
 
 @surecall.tool(effect="external", approval="required")

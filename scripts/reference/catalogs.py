@@ -4,11 +4,11 @@ import inspect
 import re
 from pathlib import Path
 
+from surecall.base.records import ToolSpec
+from surecall.calls import FORMATS, CallFormat, ToolNames, catalog
 from surecall.evals.scenarios import PRESETS, REASON_MEANINGS, SCENARIOS
 from surecall.faults import GROUPS, Fault, find_faults, zoo
-from surecall.formats import FORMATS, CallFormat, ToolNames, catalog
-from surecall.protocols import PROTOCOLS
-from surecall.records import ToolSpec
+from surecall.wire import PROTOCOLS
 
 from .words import cell, doc_of
 

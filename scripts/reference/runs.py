@@ -7,21 +7,21 @@ from typing import get_args
 
 import msgspec
 
-from surecall.config import SETTINGS
-from surecall.explain import explain_code
+from surecall.base.explain import explain_code
+from surecall.base.records import CallSummary, Event, RunEvent, Usage
+from surecall.cli.manual import find_page
 from surecall.loop.options import Options
-from surecall.manual import find_page
-from surecall.profiles import Catalog
-from surecall.protocols import DEFAULT_PROTOCOL
-from surecall.records import CallSummary, Event, RunEvent, Usage
-from surecall.transport import Deadlines, RetryPolicy
+from surecall.models.config import SETTINGS
+from surecall.models.profiles import Catalog
+from surecall.models.transport import Deadlines, RetryPolicy
+from surecall.wire import DEFAULT_PROTOCOL
 
 from .words import cell, code, doc_of, field_docs, field_table
 
 
 def code_groups() -> Iterator[tuple[str, list[str]]]:
     """Yield the sections of `codes.toml` with the codes in them."""
-    text = files("surecall").joinpath("codes.toml").read_text("utf-8")
+    text = files("surecall.base").joinpath("codes.toml").read_text("utf-8")
     title, codes = "", list[str]()
     for line in text.splitlines():
         if heading := re.fullmatch(r"# -+ (.+)", line):
@@ -151,7 +151,7 @@ def settings_page() -> str:
 
 def metrics_page() -> str:
     """Return every series with its labels and what it counts."""
-    from surecall.telemetry import Metrics, RequestMetrics, RunMetrics
+    from surecall.gateway.telemetry import Metrics, RequestMetrics, RunMetrics
 
     gateway, run = Metrics(), Metrics()
     RequestMetrics(gateway)

@@ -7,18 +7,10 @@ receipt for every change made to it, or a clear refusal that the model can act o
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from surecall.version import VERSION
+from surecall.base.version import VERSION
 
 if TYPE_CHECKING:
-    from surecall.clients import async_http_client, http_client, wrap
-    from surecall.config import load_config
-    from surecall.directives import (
-        Directive,
-        DirectiveRegistry,
-        DirectResult,
-        direct,
-    )
-    from surecall.errors import (
+    from surecall.base.errors import (
         Code,
         ConfigError,
         OutputError,
@@ -29,7 +21,8 @@ if TYPE_CHECKING:
         SurecallError,
         ToolUseError,
     )
-    from surecall.jsontext import repair_json
+    from surecall.base.records import Envelope, Event, Message, Receipt, ToolCall, ToolResult, Usage
+    from surecall.clients import async_http_client, http_client, wrap
     from surecall.loop import (
         FileJournal,
         Options,
@@ -49,10 +42,16 @@ if TYPE_CHECKING:
         save_trace,
         stream,
     )
-    from surecall.mcp import McpTools, mcp_tools
-    from surecall.openapi import openapi_tools
+    from surecall.loop.directives import (
+        Directive,
+        DirectiveRegistry,
+        DirectResult,
+        direct,
+    )
+    from surecall.models.config import load_config
+    from surecall.models.transport import HttpTransport, ScriptedTransport
     from surecall.reading import ReplyReader, read_arguments, read_reply, read_value
-    from surecall.records import Envelope, Event, Message, Receipt, ToolCall, ToolResult, Usage
+    from surecall.text import repair_json
     from surecall.tools import (
         Approval,
         ApprovalDecision,
@@ -65,7 +64,8 @@ if TYPE_CHECKING:
         ToolRegistry,
         tool,
     )
-    from surecall.transport import HttpTransport, ScriptedTransport
+    from surecall.tools.mcp import McpTools, mcp_tools
+    from surecall.tools.openapi import openapi_tools
     from surecall.workspace import Workspace, WorkspaceTools
 
 __version__ = VERSION
@@ -139,26 +139,26 @@ __all__ = [
 # Names are loaded when first used, so that importing the package costs next to nothing.
 _HOMES = {
     "clients": "async_http_client http_client wrap",
-    "config": "load_config",
-    "directives": "DirectResult Directive DirectiveRegistry direct",
-    "errors": (
+    "models.config": "load_config",
+    "loop.directives": "DirectResult Directive DirectiveRegistry direct",
+    "base.errors": (
         "Code ConfigError OutputError ProviderError RunError RunLimitError SetupError "
         "SurecallError ToolUseError"
     ),
-    "jsontext": "repair_json",
+    "text": "repair_json",
     "loop": (
         "FileJournal Options OutputForm OutputResult OutputStream RunResult RunStream Session "
         "approve deny extract load_trace resume run run_sync save_trace stream"
     ),
-    "mcp": "McpTools mcp_tools",
-    "openapi": "openapi_tools",
+    "tools.mcp": "McpTools mcp_tools",
+    "tools.openapi": "openapi_tools",
     "reading": "ReplyReader read_arguments read_reply read_value",
-    "records": "Envelope Event Message Receipt ToolCall ToolResult Usage",
+    "base.records": "Envelope Event Message Receipt ToolCall ToolResult Usage",
     "tools": (
         "Approval ApprovalDecision ApprovalRequest MemoryApprovals Tool ToolContext ToolFailed "
         "ToolProvider ToolRegistry tool"
     ),
-    "transport": "HttpTransport ScriptedTransport",
+    "models.transport": "HttpTransport ScriptedTransport",
     "workspace": "Workspace WorkspaceTools",
 }
 

@@ -23,7 +23,7 @@ except ImportError:  # pytest before version 9 has no subtests of its own
 
 if TYPE_CHECKING:
     from surecall.faults import SimulatedTransport
-    from surecall.transport import ScriptedTransport
+    from surecall.models.transport import ScriptedTransport
 
 __all__ = ["faulty_model", "scripted_model", "trial_number"]
 
@@ -246,7 +246,7 @@ def trial_number(request: pytest.FixtureRequest) -> int:
 @pytest.fixture
 def scripted_model() -> "Callable[..., ScriptedTransport]":
     """Return a function that makes a model out of its replies, for `transport=`."""
-    from surecall.transport import ScriptedTransport
+    from surecall.models.transport import ScriptedTransport
 
     def make(*replies: Any, **settings: Any) -> ScriptedTransport:
         return ScriptedTransport(replies, **settings)

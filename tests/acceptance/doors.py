@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import surecall
 from support.completion_server import CompletionServer
-from surecall.config import Config
 from surecall.loop import RunResult
-from surecall.transport import HttpTransport, RetryPolicy, ScriptedTransport, Transport
+from surecall.models.config import Config
+from surecall.models.transport import HttpTransport, RetryPolicy, ScriptedTransport, Transport
 
 __all__ = ["MODEL", "ORIGINAL", "Door"]
 

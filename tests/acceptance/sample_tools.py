@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from surecall.models.transport import assistant, tool_call
 from surecall.tools import Tool, tool
-from surecall.transport import assistant, tool_call
 
 __all__ = ["Ledger", "call_add", "calls_add"]
 

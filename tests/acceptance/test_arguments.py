@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import Code
-from surecall.records import ToolSpec
+from surecall.base.errors import Code
+from surecall.base.records import ToolSpec
+from surecall.models.transport import ScriptedReply, assistant, tool_call
 from surecall.tools import ToolRegistry
-from surecall.transport import ScriptedReply, assistant, tool_call
 
 from .doors import Door
 from .sample_tools import Ledger

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from surecall import ScriptedTransport
-from surecall.stores import SqliteStore
-from surecall.transport import assistant, tool_call
+from surecall.models.transport import assistant, tool_call
+from surecall.store import SqliteStore
 from surecall.workspace import Workspace
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "editor" / "__main__.py"

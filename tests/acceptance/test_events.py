@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from surecall.errors import Code, ProviderStatusError, ToolUseError
-from surecall.records import Event, Usage
-from surecall.transforms import TransformRegistry
-from surecall.transport import ScriptedReply, assistant, tool_call
+from surecall.base.errors import Code, ProviderStatusError, ToolUseError
+from surecall.base.records import Event, Usage
+from surecall.models.transport import ScriptedReply, assistant, tool_call
+from surecall.reading.transforms import TransformRegistry
 
 from .doors import MODEL, Door
 from .sample_tools import Ledger, call_add, calls_add

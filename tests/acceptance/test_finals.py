@@ -5,11 +5,17 @@ from typing import Any
 import pytest
 
 from support.workspace import Workspace
-from surecall.config import Config
-from surecall.errors import Code, ProviderStatusError, RequestError, RunLimitError, ToolUseError
+from surecall.base.errors import (
+    Code,
+    ProviderStatusError,
+    RequestError,
+    RunLimitError,
+    ToolUseError,
+)
+from surecall.base.records import FixEmptyFinal
 from surecall.loop import Options
-from surecall.records import FixEmptyFinal
-from surecall.transport import ScriptedReply, assistant, tool_call
+from surecall.models.config import Config
+from surecall.models.transport import ScriptedReply, assistant, tool_call
 
 from .doors import Door
 from .sample_tools import Ledger, call_add, calls_add

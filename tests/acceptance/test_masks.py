@@ -1,9 +1,9 @@
 """What is sent is what can be executed."""
 
-from surecall.errors import Code
-from surecall.records import ToolSpec
+from surecall.base.errors import Code
+from surecall.base.records import ToolSpec
+from surecall.models.transport import assistant, tool_call
 from surecall.tools import Tool, tool
-from surecall.transport import assistant, tool_call
 
 from .doors import Door
 from .sample_tools import Ledger, call_add

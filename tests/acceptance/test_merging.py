@@ -1,6 +1,6 @@
 """How options of several origins become one."""
 
-from surecall.profiles import merge_presets
+from surecall.models.profiles import merge_presets
 
 from .doors import ORIGINAL, Door
 from .sample_tools import Ledger

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import Code
+from surecall.base.errors import Code
+from surecall.models.transport import assistant, tool_call
 from surecall.tools import OutputLimits, ToolFailed, check_output, tool
-from surecall.transport import assistant, tool_call
 
 from .doors import Door
 

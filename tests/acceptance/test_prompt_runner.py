@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from surecall.errors import Code, RequestError
+from surecall.base.errors import Code, RequestError
+from surecall.base.records import Message, ModelRequest, Receipt, ToolSpec, Usage
 from surecall.loop import PromptRunner
-from surecall.profiles import Capabilities
-from surecall.records import Message, ModelRequest, Receipt, ToolSpec, Usage
-from surecall.transforms import TransformChain, TransformRegistry
-from surecall.transport import ScriptedReply, assistant
+from surecall.models.profiles import Capabilities
+from surecall.models.transport import ScriptedReply, assistant
+from surecall.reading.transforms import TransformChain, TransformRegistry
 
 from .doors import MODEL, Door
 from .sample_tools import call_add

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import Code, ConfigError, RequestError
-from surecall.profiles import RESERVED_REQUEST_KEYS
+from surecall.base.errors import Code, ConfigError, RequestError
+from surecall.models.profiles import RESERVED_REQUEST_KEYS
+from surecall.models.transport import assistant
 from surecall.tools import tool
-from surecall.transport import assistant
 
 from .doors import MODEL, Door
 from .sample_tools import Ledger, call_add, calls_add

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 import surecall
-from surecall.config import Config
-from surecall.records import TextDelta
-from surecall.transport import ScriptedReply, assistant, tool_call
+from surecall.base.records import TextDelta
+from surecall.models.config import Config
+from surecall.models.transport import ScriptedReply, assistant, tool_call
 
 from .doors import MODEL, Door
 from .sample_tools import Ledger, call_add, calls_add

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from surecall.models.transport import assistant, tool_call
+from surecall.reading.transforms import ResultContext, TransformRegistry
 from surecall.tools import tool
-from surecall.transforms import ResultContext, TransformRegistry
-from surecall.transport import assistant, tool_call
 
 from .doors import Door
 from .sample_tools import Ledger, call_add, calls_add

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import Code, RunLimitError
-from surecall.records import Usage
+from surecall.base.errors import Code, RunLimitError
+from surecall.base.records import Usage
+from surecall.models.transport import ScriptedReply, assistant, tool_call
 from surecall.tools import tool
-from surecall.transport import ScriptedReply, assistant, tool_call
 
 from .doors import Door
 from .sample_tools import Ledger, call_add, calls_add

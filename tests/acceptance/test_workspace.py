@@ -3,8 +3,8 @@
 import pytest
 
 from support.workspace import ALLOWED_PATH, Workspace
-from surecall.errors import Code
-from surecall.transport import assistant, tool_call
+from surecall.base.errors import Code
+from surecall.models.transport import assistant, tool_call
 
 from .doors import Door
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 import surecall
 from support.dashboard_traffic import HOSTILE
 from support.waiting_approvals import LARGE, expire, pause_run, propose_launch
-from surecall.stores import DatabaseStore, SqliteStore
+from surecall.store import DatabaseStore, SqliteStore
 from surecall.tools.approvals import Approval
 from surecall.workspace import ProposedFact
 

@@ -9,11 +9,11 @@ import pytest
 import surecall
 from surecall import RunResult, ScriptedTransport
 from surecall.cli.output import ExitCode
-from surecall.transport import assistant, tool_call
+from surecall.models.transport import assistant, tool_call
 
 from .harness import document, invoke
 
-stores = pytest.importorskip("surecall.stores")
+stores = pytest.importorskip("surecall.store")
 
 PLACE = Path(".surecall/approvals.db")
 PAID: list[int] = []

@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
+from surecall.base.errors import Code
 from surecall.cli import ExitCode
-from surecall.errors import Code
-from surecall.profiles import Catalog
+from surecall.models.profiles import Catalog
 
 from .harness import document, invoke
 

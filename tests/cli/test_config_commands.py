@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 
 from surecall.cli.output import ExitCode
-from surecall.config import SETTINGS
-from surecall.topics import KINDS, list_topics
+from surecall.cli.topics import KINDS, list_topics
+from surecall.models.config import SETTINGS
 
 from .harness import document, invoke
 

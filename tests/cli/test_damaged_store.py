@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import StoreError
+from surecall.base.errors import StoreError
 from surecall.evals.store import RunStore
 
 from .harness import STEADY, documents, invoke

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from surecall.base.errors import ConfigError
+from surecall.base.explain import all_codes
 from surecall.cli import ExitCode
-from surecall.errors import ConfigError
-from surecall.explain import all_codes
-from surecall.manual import KINDS, find_page, list_pages
+from surecall.cli.manual import KINDS, find_page, list_pages
 
 from .harness import document, invoke
 

@@ -12,7 +12,7 @@ import pytest
 
 from surecall.cli import ExitCode
 from surecall.faults import FAULTS, zoo
-from surecall.protocols import PROTOCOLS
+from surecall.wire import PROTOCOLS
 
 from .harness import document, invoke
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from support.weight_files import make_weights
+from surecall.base.records import Weights
 from surecall.cli import ExitCode
 from surecall.cli.local import fetch
 from surecall.cli.output import Output
-from surecall.records import Weights
 
 from .harness import document, documents, invoke
 

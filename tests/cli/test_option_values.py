@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from surecall.base.errors import ConfigError
 from surecall.cli.flags import parse_options
-from surecall.errors import ConfigError
 
 
 @pytest.mark.parametrize(

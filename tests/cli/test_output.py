@@ -10,10 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from surecall.cli import ExitCode, cli
-from surecall.cli.main import COMMANDS
-from surecall.cli.output import Output, exit_code_of
-from surecall.errors import (
+from surecall.base.errors import (
     Code,
     ConfigError,
     JournalError,
@@ -22,9 +19,12 @@ from surecall.errors import (
     RunLimitError,
     ToolDefinitionError,
 )
+from surecall.base.explain import CodeText
+from surecall.cli import ExitCode, cli
+from surecall.cli.main import COMMANDS
+from surecall.cli.output import Output, exit_code_of
 from surecall.evals.gates.text import MEASURES
 from surecall.evals.suites import SUITES
-from surecall.explain import CodeText
 
 from .harness import document, invoke
 

@@ -10,7 +10,7 @@ from click.testing import Result
 from support.capability_upstream import CapabilityUpstream, Truth
 from support.upstream import unused_port
 from surecall.cli import ExitCode
-from surecall.probe import ON_REQUEST, QUESTIONS
+from surecall.models.probe import ON_REQUEST, QUESTIONS
 
 from .harness import document, documents, invoke
 

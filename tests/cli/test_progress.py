@@ -4,8 +4,7 @@ import io
 
 from rich.console import Console
 
-from surecall.cli.progress import Progress, call_text, count_of, duration_text
-from surecall.records import (
+from surecall.base.records import (
     CallRepeated,
     ErrorDetail,
     Event,
@@ -23,6 +22,7 @@ from surecall.records import (
     ToolCallStarted,
     Usage,
 )
+from surecall.cli.progress import Progress, call_text, count_of, duration_text
 
 
 def shown(*events: Event, width: int = 100) -> list[str]:

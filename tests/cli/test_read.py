@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from surecall.base.records import Reading, Receipt
 from surecall.cli.reading_page import ReadingPage, indent_json
-from surecall.records import Reading, Receipt
 
 from .harness import document, invoke
 from .replies_to_read import (

@@ -10,7 +10,7 @@ import pytest
 from support.upstream import FaultyUpstream, http_response, reply
 from surecall import run, save_trace
 from surecall.cli import ExitCode
-from surecall.transport import ScriptedTransport, assistant, tool_call
+from surecall.models.transport import ScriptedTransport, assistant, tool_call
 
 from .harness import document, invoke
 

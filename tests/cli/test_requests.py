@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.request_records import START, make_record
+from surecall.base.records import Defect, Receipt
 from surecall.gateway.records import (
     ParseError,
     ProbeNote,
@@ -19,7 +20,6 @@ from surecall.gateway.records import (
     StepNote,
     new_request_id,
 )
-from surecall.records import Defect, Receipt
 
 from .harness import document, invoke
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from surecall.base.errors import ToolDefinitionError
 from surecall.cli.tool_files import load_tools
-from surecall.errors import ToolDefinitionError
 
 HEAD = "from surecall.tools import ToolRegistry, tool\n"
 

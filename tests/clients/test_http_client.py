@@ -17,7 +17,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 import surecall
-from surecall.errors import Code, ConfigError
+from surecall.base.errors import Code, ConfigError
 from surecall.exchange import Policy
 
 from .test_wrap import CALL, RIGHT, WEATHER, ask_messages, calls_in, chat, message, serve

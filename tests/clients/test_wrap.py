@@ -15,7 +15,7 @@ import pytest
 
 import surecall
 from support.upstream import FaultyUpstream, Received, http_response
-from surecall.errors import ConfigError
+from surecall.base.errors import ConfigError
 from surecall.exchange import Policy
 from surecall.faults import FaultServer, FaultyProvider
 

@@ -9,9 +9,9 @@ from canitoolcall.chunking import DEFAULT_STRATEGIES, ChunkStrategy, split
 from canitoolcall.fixtures import Family, Fixture, load_family, load_fixtures
 from canitoolcall.results import Observation, ParsedToolCall, ParseResult, Status
 
-from surecall.jsontext import encode_text
+from surecall.base.records import Reading
 from surecall.reading import CallRead, ReplyReader, TextRead, TextWasReasoning, read_reply
-from surecall.records import Reading
+from surecall.text import encode_text
 
 # The suite cuts streams between tokens. Its tokenizers cannot be had offline, so words and
 # markers stand in for tokens, and every stream is cut between characters as well.

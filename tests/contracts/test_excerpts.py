@@ -82,7 +82,7 @@ def test_foreign_text_is_cut_by_one_function() -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "from surecall.records import Reply, clip",
+        "from surecall.base.records import Reply, clip",
         'f"no {name[:80]!r}"',
         'f"no {body[-_MAX:]}"',
         'f"no {name!r:.80}"',

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from surecall.base.records import Defect, Envelope, ErrorDetail, ToolResult, Usage
 from surecall.loop import FileJournal, Journal, MemoryJournal
 from surecall.loop.journal import (
     JournalRecord,
@@ -14,8 +15,7 @@ from surecall.loop.journal import (
     RecordedResult,
     RunHeader,
 )
-from surecall.protocols import RawReply
-from surecall.records import Defect, Envelope, ErrorDetail, ToolResult, Usage
+from surecall.wire import RawReply
 
 Open = Callable[[], Journal]
 

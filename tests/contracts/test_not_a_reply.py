@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import Code, ProviderError
-from surecall.protocols import find_protocol
+from surecall.base.errors import Code, ProviderError
+from surecall.base.records import Reply
 from surecall.reading import read_reply
-from surecall.records import Reply
+from surecall.wire import find_protocol
 
 CHAT = "chat_completions"
 

@@ -19,10 +19,10 @@ from support.conversations import (
     requests,
 )
 from support.family_server import render_stream
-from surecall.errors import Code, ProviderError, ProviderStatusError
-from surecall.jsontext import decode_own, encode
-from surecall.protocols import PROTOCOLS, RawReply, WireProtocol, find_protocol
-from surecall.records import Message, ModelRequest, RawCall, Reply, ToolCall, ToolSpec
+from surecall.base.errors import Code, ProviderError, ProviderStatusError
+from surecall.base.records import Message, ModelRequest, RawCall, Reply, ToolCall, ToolSpec
+from surecall.text import decode_own, encode
+from surecall.wire import PROTOCOLS, RawReply, WireProtocol, find_protocol
 
 RECORDED = Path(__file__).parents[1] / "protocols" / "recorded"
 

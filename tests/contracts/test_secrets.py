@@ -20,13 +20,13 @@ from click.testing import CliRunner
 import surecall
 from support.family_server import render_stream
 from support.upstream import FaultyUpstream, Received, http_response
+from surecall.base.errors import SurecallError
+from surecall.base.records import RawCall, ReasoningDelta, Reply, TextDelta, Usage
 from surecall.cli import cli
-from surecall.errors import SurecallError
-from surecall.jsontext import encode
 from surecall.loop import RunResult, replay_trace, save_trace
-from surecall.protocols import PROTOCOLS, WireProtocol, find_protocol
-from surecall.records import RawCall, ReasoningDelta, Reply, TextDelta, Usage
-from surecall.transport import HttpTransport, RetryPolicy
+from surecall.models.transport import HttpTransport, RetryPolicy
+from surecall.text import encode
+from surecall.wire import PROTOCOLS, WireProtocol, find_protocol
 
 KEY = "kAnarie/7Qz+9xW2-vT5b_N8mR4"
 """No known shape: it must be found because it is known."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from support.upstream import FaultyUpstream, Pause, Received, Script, http_response
-from surecall.errors import Code, ProviderError, ProviderStatusError
-from surecall.records import WireRequest
-from surecall.transport import (
+from surecall.base.errors import Code, ProviderError, ProviderStatusError
+from surecall.base.records import WireRequest
+from surecall.models.transport import (
     HttpTransport,
     RetryPolicy,
     ScriptedReply,

@@ -7,13 +7,13 @@ import pytest
 import surecall
 from support.family_server import FamilyServer
 from surecall import ScriptedTransport
-from surecall.directives import Envelope, EnvelopeForm
-from surecall.errors import OutputError
-from surecall.jsontext import encode_text
+from surecall.base.errors import OutputError
+from surecall.base.records import RawCall, Reply, TextDelta, Usage
 from surecall.loop import replay_trace
-from surecall.protocols import PROTOCOLS, find_protocol
-from surecall.records import RawCall, Reply, TextDelta, Usage
-from surecall.transport import ScriptedReply
+from surecall.loop.directives import Envelope, EnvelopeForm
+from surecall.models.transport import ScriptedReply
+from surecall.text import encode_text
+from surecall.wire import PROTOCOLS, find_protocol
 
 from .types import Toast, make_registry
 

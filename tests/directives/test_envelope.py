@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surecall.directives import DirectiveRegistry, parse_envelope
-from surecall.errors import ConfigError
-from surecall.jsontext import encode_text
+from surecall.base.errors import ConfigError
+from surecall.loop.directives import DirectiveRegistry, parse_envelope
+from surecall.text import encode_text
 
 from .types import Toast, make_registry
 

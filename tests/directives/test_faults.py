@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 import surecall
+from surecall.base.json_values import as_fields
+from surecall.base.records import ModelRequest
 from surecall.faults import FaultPlan, FaultServer, SimulatedTransport
 from surecall.faults.conversation import Say
 from surecall.faults.provider import BUILTIN_ORACLES, FaultyProvider
-from surecall.jsontext import encode_text
-from surecall.narrow import as_fields
-from surecall.protocols import PROTOCOLS
-from surecall.records import ModelRequest
+from surecall.text import encode_text
+from surecall.wire import PROTOCOLS
 
 from .types import make_registry
 

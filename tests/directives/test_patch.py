@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surecall.directives import PATCH_PREFIXES, read_patch
+from surecall.loop.directives import PATCH_PREFIXES, read_patch
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surecall import read_value
-from surecall.directives import MemberTextReader
-from surecall.jsontext import decode, encode_text
+from surecall.loop.directives import MemberTextReader
+from surecall.text import decode, encode_text
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),

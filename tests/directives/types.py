@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from surecall.directives import DirectiveRegistry, read_patch
-from surecall.records import ErrorDetail
+from surecall.base.records import ErrorDetail
+from surecall.loop.directives import DirectiveRegistry, read_patch
 
 
 @dataclass

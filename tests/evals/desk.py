@@ -5,14 +5,14 @@ from contextlib import asynccontextmanager
 from typing import Any, Literal
 
 from surecall import tool
+from surecall.base.records import Message, ModelRequest
 from surecall.evals.cases import Attempt, Grades, Ideal, Prepared, failed
 from surecall.evals.contenders import Contender, OpenTransport
 from surecall.evals.records import Cell, TrialBody, TrialRow, Unit, Verdict
 from surecall.evals.strategies import Settled, settle
 from surecall.evals.trial import run_trial
-from surecall.records import Message, ModelRequest
+from surecall.models.transport import ScriptedTransport, Transport
 from surecall.tools import ToolRegistry
-from surecall.transport import ScriptedTransport, Transport
 
 __all__ = ["Desk", "DeskCase", "attempt", "contender", "script", "unit"]
 

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from surecall.base.records import ToolSpec
 from surecall.evals.answers import (
     affirms,
     asks_for_meaning,
@@ -21,7 +22,6 @@ from surecall.evals.answers import (
     states_number,
 )
 from surecall.evals.as_made import find_text_calls, sounds_acting
-from surecall.records import ToolSpec
 
 
 @pytest.mark.parametrize(

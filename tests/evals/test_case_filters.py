@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surecall.errors import ConfigError
+from surecall.base.errors import ConfigError
 from surecall.evals import plan
 from surecall.evals.choosing import CaseFilter, ChosenScenario, choose_cases
 

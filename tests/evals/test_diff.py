@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from surecall.errors import Code, ConfigError
+from surecall.base.errors import Code, ConfigError
 from surecall.evals.diff import DiffResult, TrialPair, diff_rows
 from surecall.evals.diff_page import first_divergence, render_diff_html
 from surecall.evals.records import TrialBody

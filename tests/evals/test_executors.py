@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from support.eval_fakes import fake_finished, fake_job, fake_units
-from surecall.errors import ConfigError
+from surecall.base.errors import ConfigError
 from surecall.evals.executors import Finished, Job, Lane, LocalExecutor, ProcessExecutor
 from surecall.evals.executors.base import load_name
 from surecall.evals.executors.local import AdaptiveLimit, Lanes

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import surecall.evals
-from surecall.errors import Code, ConfigError, StoreError
+from surecall.base.errors import Code, ConfigError, StoreError
 from surecall.evals import evaluate, evaluate_sync, list_runs, load_run, plan
 
 MODELS = "zoo:tag-writer,zoo:loose-arguments"

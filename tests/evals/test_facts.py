@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from surecall.errors import (
+from surecall.base.errors import (
     ConfigError,
     ProviderConnectionError,
     ProviderReplyError,
@@ -17,13 +17,13 @@ from surecall.errors import (
     RunLimitError,
     ToolUseError,
 )
+from surecall.base.records import Receipt
 from surecall.evals.facts import RunFacts, collect_facts, list_error_kinds
 from surecall.evals.original import categorize
 from surecall.evals.provenance import SaidWords, strict_object
 from surecall.evals.taxonomy import is_timeout
 from surecall.loop import Session, Trace
-from surecall.records import Receipt
-from surecall.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
+from surecall.models.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
 
 from .desk import PROMPT, Desk
 

@@ -6,6 +6,7 @@ from typing import Any
 from click.testing import CliRunner
 from msgspec.structs import replace
 
+from surecall.base.records import Usage
 from surecall.cli import cli
 from surecall.evals.export.markdown import render_markdown
 from surecall.evals.gains import choose_base, find_gain, list_gains, list_helped_gains
@@ -14,7 +15,6 @@ from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.records import Manifest, TrialRow
 from surecall.evals.report import render_html
 from surecall.evals.store import RunStore
-from surecall.records import Usage
 
 from .trial_rows import series
 

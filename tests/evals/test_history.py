@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from surecall.errors import ConfigError
+from surecall.base.errors import ConfigError
 from surecall.evals import compare_case, evaluate_sync, find_trend, plan, regrade_sync
 
 

@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from surecall.errors import ConfigError
+from surecall.base.errors import ConfigError
+from surecall.base.records import Usage
 from surecall.evals.cases import Case
 from surecall.evals.choosing import choose_strategies
 from surecall.evals.contenders import Contender, parse_price
@@ -21,8 +22,7 @@ from surecall.evals.original.variables import ORIGINAL_PROFILES
 from surecall.evals.records import Cell
 from surecall.evals.scenarios import StateSuite
 from surecall.evals.strategies import list_ablations
-from surecall.profiles import Catalog
-from surecall.records import Usage
+from surecall.models.profiles import Catalog
 
 from .desk import DeskCase
 from .trial_rows import row

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from surecall.errors import Code
+from surecall.base.errors import Code
+from surecall.base.records import Usage
 from surecall.evals.metrics import Summary, summarize
 from surecall.evals.metrics.records import AXES, PassPoint, Stability
 from surecall.evals.records import TrialRow
 from surecall.evals.stats import PairCounts, wilson
 from surecall.evals.taxonomy import Failure, Layer, blames_endpoint, classify, layer_of
-from surecall.records import Usage
 
 from .trial_rows import call, cell, row, series
 

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from support.completion_server import CompletionServer
-from surecall.config import load_config
-from surecall.errors import Code, ConfigError
+from surecall.base.errors import Code, ConfigError
+from surecall.base.records import ModelRequest, WireRequest
 from surecall.evals.cases import Ideal, IdealCall
 from surecall.evals.contenders import Contender, close_transports, parse_price
 from surecall.evals.matrix import Axes, build_matrix
@@ -25,9 +25,9 @@ from surecall.evals.scenarios import StateSuite
 from surecall.evals.strategies import settle
 from surecall.evals.trial import run_trial
 from surecall.faults import FAULTS, CallTools, PlannedCall, Say
-from surecall.profiles import Catalog
-from surecall.records import ModelRequest, WireRequest
-from surecall.transport import EmbeddedTransport, HttpTransport
+from surecall.models.config import load_config
+from surecall.models.profiles import Catalog
+from surecall.models.transport import EmbeddedTransport, HttpTransport
 
 STATE = StateSuite()
 

@@ -11,7 +11,7 @@ from support.completion_server import CompletionServer
 from surecall.evals import evaluate, plan
 from surecall.evals.naive_rescue import NAIVE_FORMAT, find_naive_call
 from surecall.evals.strategies import settle
-from surecall.transport import assistant, tool_call
+from surecall.models.transport import assistant, tool_call
 
 from .desk import attempt, contender
 

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from surecall.config import load_config
-from surecall.errors import ConfigError
+from surecall.base.errors import ConfigError
 from surecall.evals.contenders import Contender
 from surecall.evals.matrix import Axes
 from surecall.evals.original import variables as module
@@ -18,6 +17,7 @@ from surecall.evals.original.variables import (
     read_original_settings,
 )
 from surecall.evals.strategies import settle
+from surecall.models.config import load_config
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "environment.md"
 

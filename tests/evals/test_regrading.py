@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from surecall.errors import Code, StoreError
+from surecall.base.errors import Code, StoreError
 from surecall.evals import EvalRun, evaluate_sync, list_runs, load_run, plan, regrade_sync
 
 CASES = """

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from support.completion_server import CompletionServer
+from surecall.base.records import WireReply, WireRequest
 from surecall.evals import Experiment, evaluate, plan
 from surecall.evals.reply_cache import CachedOpener, CachedTransport
-from surecall.records import WireReply, WireRequest
-from surecall.transport import ScriptedTransport
+from surecall.models.transport import ScriptedTransport
 
 from .desk import DeskCase, contender, unit
 
@@ -76,7 +76,7 @@ async def test_a_trial_of_kept_replies_opens_nothing(tmp_path: Path) -> None:
 
 async def test_errors_are_not_kept(tmp_path: Path) -> None:
     """A provider that failed once is asked again."""
-    from surecall.transport import ScriptedReply
+    from surecall.models.transport import ScriptedReply
 
     refusal = ScriptedReply(status=400, message="no")
     async with CompletionServer([refusal, "hello"]) as server:

@@ -18,7 +18,7 @@ from support.eval_fakes import (
     fake_trials_job,
     fake_units,
 )
-from surecall.errors import ConfigError, StoreError
+from surecall.base.errors import ConfigError, StoreError
 from surecall.evals.executors import Deliver, Finished, Job, LocalExecutor, ProcessExecutor
 from surecall.evals.executors.trials import is_pressed
 from surecall.evals.records import TrialRow, Unit

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from support.eval_fakes import fake_finished, fake_manifest, fake_row, fake_units
-from surecall.errors import ConfigError, StoreError
+from surecall.base.errors import ConfigError, StoreError
 from surecall.evals.records import Cell, Manifest, TrialBody, TrialRow
 from surecall.evals.store import RunStore
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import ConfigError
+from surecall.base.errors import ConfigError
 from surecall.evals.contenders import Contender
 from surecall.evals.strategies import (
     OPTIONS_OFF,
@@ -19,11 +19,11 @@ from surecall.evals.strategies import (
     settle,
 )
 from surecall.evals.trial import run_trial
-from surecall.jsontext import encode_text
 from surecall.loop import Options
+from surecall.models.transport import ScriptedTransport, assistant, tool_call
 from surecall.reading import ALL_RULES, IDENTITY_RULES, READING_RULES
 from surecall.reading.rules import OBJECT_TO_ARGUMENTS
-from surecall.transport import ScriptedTransport, assistant, tool_call
+from surecall.text import encode_text
 
 from .desk import DeskCase, attempt, contender, unit
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from support.completion_server import CompletionServer
 from surecall.evals import evaluate, plan
-from surecall.transport import ScriptedReply
+from surecall.models.transport import ScriptedReply
 
 CASES = """
 [[cases]]

@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from surecall.errors import Code, ConfigError, ProviderConnectionError
+from surecall.base.errors import Code, ConfigError, ProviderConnectionError
+from surecall.base.records import Usage
+from surecall.base.redaction import Secret
 from surecall.evals.contenders import Contender, Price, close_transports, cost_of, parse_price
 from surecall.evals.records import TrialRow
 from surecall.evals.store.rows import COLUMNS, columns_of, decode_body, decode_row, encode_body
 from surecall.evals.strategies import settle
 from surecall.evals.trial import run_trial
 from surecall.loop.stored import encode_kept
-from surecall.records import Usage
-from surecall.redaction import Secret
-from surecall.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
+from surecall.models.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
 
 from .desk import DeskCase, attempt, contender, script, unit
 

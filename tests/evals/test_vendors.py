@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from surecall.errors import Code, ConfigError
+from surecall.base.errors import Code, ConfigError
 from surecall.evals.records import CallFact, TrialRow
 from surecall.evals.stats import PairCounts, f1_score
 from surecall.evals.vendors import (

@@ -4,6 +4,7 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from surecall.base.records import Message, ModelRequest, Reply, ToolSpec, WireRequest
 from surecall.exchange import (
     ClientRequest,
     Delivered,
@@ -14,8 +15,7 @@ from surecall.exchange import (
     mediate,
 )
 from surecall.faults.provider import FaultyProvider
-from surecall.protocols import find_protocol
-from surecall.records import Message, ModelRequest, Reply, ToolSpec, WireRequest
+from surecall.wire import find_protocol
 
 SAVE: dict[str, Any] = {
     "type": "object",

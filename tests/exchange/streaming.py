@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from surecall.errors import ProviderConnectionError, ProviderTimeoutError, SurecallError
+from surecall.base.errors import ProviderConnectionError, ProviderTimeoutError, SurecallError
+from surecall.base.records import RawCall, Reply, Usage, WireRequest
 from surecall.exchange import ClientRequest, Policy, Route
 from surecall.exchange.streams import Ending, StreamRelay
 from surecall.faults import Answer, FaultyProvider
-from surecall.protocols import find_protocol
 from surecall.reading import read_reply
-from surecall.records import RawCall, Reply, Usage, WireRequest
+from surecall.wire import find_protocol
 
 __all__ = [
     "ARGUMENTS",

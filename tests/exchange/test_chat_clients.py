@@ -7,10 +7,10 @@ import pytest
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
 
+from surecall.base.records import RawCall, Reply, Usage
 from surecall.exchange import ClientRequest, Policy, mediate
 from surecall.exchange.streams import write_several
-from surecall.protocols import find_protocol
-from surecall.records import RawCall, Reply, Usage
+from surecall.wire import find_protocol
 
 from .scene import Script
 from .streaming import (

@@ -12,8 +12,8 @@ from surecall.exchange import ClientRequest, Policy, Route, mediate
 from surecall.exchange.policy import Sent
 from surecall.exchange.prepare import Preparation, pass_on
 from surecall.exchange.streams import StreamRelay
-from surecall.profiles import resolve_capabilities
-from surecall.protocols import find_protocol
+from surecall.models.profiles import resolve_capabilities
+from surecall.wire import find_protocol
 
 from .scene import completion
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from surecall.base.records import RawCall, Reply, Usage
 from surecall.exchange import Policy, Route, Sent, relay
 from surecall.exchange.clean import read_clean
-from surecall.protocols import find_protocol
 from surecall.reading import read_reply
-from surecall.records import RawCall, Reply, Usage
+from surecall.wire import find_protocol
 
 from .scene import (
     ARGUMENTS,

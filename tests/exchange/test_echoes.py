@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from surecall.base.records import Message, RawCall, Receipt, ToolCall
 from surecall.exchange import EchoCache, Policy
 from surecall.exchange.history.echoes import has_own_id
 from surecall.exchange.streams import StreamRelay
-from surecall.profiles import Capabilities
-from surecall.records import Message, RawCall, Receipt, ToolCall
+from surecall.models.profiles import Capabilities
 
 from .scene import ARGUMENTS, GOOD, Script, ask, completion, seen, write_request
 from .streaming import fold, request_for, route_to

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import Code, ProviderConnectionError
+from surecall.base.errors import Code, ProviderConnectionError
 from surecall.exchange import Delivered, Policy, Sent, Step
-from surecall.profiles import Capabilities
+from surecall.models.profiles import Capabilities
 
 from .scene import (
     ARGUMENTS,

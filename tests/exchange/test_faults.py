@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from surecall.base.records import Message, ToolCall
 from surecall.exchange import ClientRequest, Delivered, Policy, Route, mediate
 from surecall.faults.catalog import FAULTS, Fault
 from surecall.faults.provider import FaultyProvider
-from surecall.protocols import find_protocol
 from surecall.reading import ReadingLimits
-from surecall.records import Message, ToolCall
+from surecall.wire import find_protocol
 
 from .scene import ARGUMENTS, FORMATS, calls_in, endpoint, seen, write_request
 

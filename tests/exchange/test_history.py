@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from surecall.base.records import Message, ModelRequest, ToolCall, WireRequest
 from surecall.exchange import EchoCache, repair_body, repair_history
 from surecall.exchange.history import LIST_KEYS, find_call_ids
 from surecall.loop.history import complete_history
-from surecall.profiles import Capabilities
-from surecall.protocols import find_protocol
-from surecall.records import Message, ModelRequest, ToolCall, WireRequest
+from surecall.models.profiles import Capabilities
+from surecall.wire import find_protocol
 
 from .scene import ARGUMENTS, FORMATS, GOOD, Script, ask, calls_in, completion, write_request
 

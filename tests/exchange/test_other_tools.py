@@ -7,7 +7,7 @@ import pytest
 
 from surecall.exchange import ClientRequest, Route, mediate
 from surecall.exchange.streams import StreamRelay
-from surecall.protocols import find_protocol
+from surecall.wire import find_protocol
 
 from .scene import Policy, Script
 

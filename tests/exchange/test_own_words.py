@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import ProviderConnectionError
+from surecall.base.errors import ProviderConnectionError
 from surecall.exchange import ClientRequest, Policy, mediate
 
 from .scene import Script

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from surecall.base.records import RawCall
 from surecall.exchange import Policy
 from surecall.exchange.streams import StreamRelay
-from surecall.jsontext import SSEReader
-from surecall.records import RawCall
+from surecall.text import SSEReader
 
 from .streaming import (
     ARGUMENTS,

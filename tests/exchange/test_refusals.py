@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surecall.errors import Code, ProviderError
+from surecall.base.errors import Code, ProviderError
+from surecall.base.records import Message, ModelRequest, RawCall, Reply, ToolCall, ToolSpec
 from surecall.exchange import ClientRequest, Delivered, Policy, Sent
 from surecall.exchange.policy import Outcome
 from surecall.exchange.streams import Ending, StreamRelay
-from surecall.protocols import find_protocol
-from surecall.records import Message, ModelRequest, RawCall, Reply, ToolCall, ToolSpec
+from surecall.wire import find_protocol
 
 from .scene import BAD, GOOD, Script, ask, completion, write_request
 from .streaming import FORMATS, calls_in, fold, relay, request_for, route_to, stream_of

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surecall.errors import RequestError
+from surecall.base.errors import RequestError
 from surecall.exchange import ClientRequest
 from surecall.exchange.request import add_members, compile_tools, replace_model
-from surecall.jsontext import encode
-from surecall.protocols import ChatCompletions
+from surecall.text import encode
+from surecall.wire import ChatCompletions
 
 from .scene import FORMATS, parse, write_request
 

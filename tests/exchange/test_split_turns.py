@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from surecall.base.records import Message, WireRequest
 from surecall.exchange import repair_body, repair_history
 from surecall.exchange.history import LIST_KEYS, ends_with_results
 from surecall.loop.history import complete_history
-from surecall.protocols import find_protocol
-from surecall.records import Message, WireRequest
+from surecall.wire import find_protocol
 
 from .scene import GOOD, Script, ask, completion, write_request
 

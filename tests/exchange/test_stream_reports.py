@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from surecall.base.records import RawCall
 from surecall.exchange import ClientRequest, EchoCache, Policy, repair_history
 from surecall.exchange.streams import StreamRelay, ask_whole, is_several, write_several
 from surecall.exchange.streams.ends import KeptEvents
-from surecall.records import RawCall
 
 from .streaming import FORMATS, calls_in, fold, relay, request_for, route_to, stream_of, text_call
 

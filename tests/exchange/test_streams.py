@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surecall.errors import (
+from surecall.base.errors import (
     ProviderConnectionError,
     ProviderError,
     ProviderTimeoutError,
     SurecallError,
 )
+from surecall.base.records import RawCall, Reply, Usage
 from surecall.exchange import Policy
 from surecall.exchange.streams import StreamRelay
 from surecall.exchange.streams.events import EventCutter
 from surecall.faults import FAULTS
-from surecall.protocols import find_protocol
-from surecall.records import RawCall, Reply, Usage
+from surecall.wire import find_protocol
 
 from .streaming import (
     ARGUMENTS,

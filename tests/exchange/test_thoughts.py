@@ -9,13 +9,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from surecall.base.records import RawCall, Reply, ToolSpec
+from surecall.calls import ToolNames
 from surecall.exchange import ClientRequest, Policy
 from surecall.exchange.streams import StreamRelay
 from surecall.exchange.thoughts import ThoughtSplitter, begins_thought
-from surecall.formats import ToolNames
-from surecall.protocols import find_protocol
 from surecall.reading import ReplyReader
-from surecall.records import RawCall, Reply, ToolSpec
+from surecall.wire import find_protocol
 
 from . import scene
 from .scene import Script, seen

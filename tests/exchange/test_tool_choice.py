@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from surecall.base.records import RawCall, Reply
 from surecall.exchange import ClientRequest, Policy
 from surecall.exchange.choice import FREE, ToolChoice, read_choice
 from surecall.exchange.streams import StreamRelay
-from surecall.records import RawCall, Reply
 
 from .scene import ARGUMENTS, FORMATS, GOOD, Script, ask, calls_in, completion, write_request
 from .streaming import calls_in as calls_of

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from surecall.base.records import Reply, Usage
 from surecall.exchange import Policy, Route
-from surecall.profiles import resolve_capabilities
-from surecall.protocols import find_protocol
-from surecall.records import Reply, Usage
+from surecall.models.profiles import resolve_capabilities
+from surecall.wire import find_protocol
 
 from .scene import GOOD, Script, ask, seen, write_request
 from .streaming import fold, relay, request_for

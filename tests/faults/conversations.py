@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec
 from surecall.faults import Answer, FaultyProvider
-from surecall.jsontext import decode, encode_text
-from surecall.protocols import find_protocol
-from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
+from surecall.text import decode, encode_text
+from surecall.wire import find_protocol
 
 __all__ = ["ask", "failed", "message_of", "request_of", "succeeded", "turn"]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import surecall
 from surecall.faults import Fault
+from surecall.models.transport import Transport
 from surecall.tools import Tool
-from surecall.transport import Transport
 
 __all__ = ["ARGUMENTS", "PROMPT", "Outcome", "meet"]
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import Code
+from surecall.base.errors import Code
 from surecall.faults import FaultServer, FaultyProvider
-from surecall.transport.admission import check_admission, list_hosts
+from surecall.models.transport.admission import check_admission, list_hosts
 
 from .wire import BODIES, PATHS, exchange, head_of, split
 

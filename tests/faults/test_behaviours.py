@@ -7,11 +7,11 @@ import pytest
 
 import surecall
 from support.workspace import Workspace
-from surecall.errors import ConfigError
+from surecall.base.errors import ConfigError
+from surecall.base.records import Message
 from surecall.faults import Behaviour, FaultyProvider, SimulatedTransport, find_behaviour, zoo
 from surecall.faults.behaviours import parse_behaviour
-from surecall.protocols import PROTOCOLS
-from surecall.records import Message
+from surecall.wire import PROTOCOLS
 
 from .conversations import ask, failed, message_of, request_of, succeeded
 

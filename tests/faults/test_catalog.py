@@ -3,7 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from surecall.errors import Code, ConfigError
+from surecall.base.errors import Code, ConfigError
+from surecall.base.records import WireRequest
 from surecall.faults import (
     FAULTS,
     GROUPS,
@@ -16,10 +17,9 @@ from surecall.faults import (
     find_faults,
 )
 from surecall.loop.options import Options
-from surecall.profiles import Capabilities, Findings
-from surecall.protocols import find_protocol
-from surecall.records import WireRequest
-from surecall.transport import Deadlines, HttpTransport, RetryPolicy, WireLimits
+from surecall.models.profiles import Capabilities, Findings
+from surecall.models.transport import Deadlines, HttpTransport, RetryPolicy, WireLimits
+from surecall.wire import find_protocol
 
 from .scene import ARGUMENTS, Outcome, meet
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from surecall.base.records import Message, ModelRequest, ToolSpec
 from surecall.faults import FAULTS, Answer, Fault, FaultPlan, FaultyProvider, find_fault
-from surecall.protocols import PROTOCOLS, find_protocol
-from surecall.records import Message, ModelRequest, ToolSpec
+from surecall.wire import PROTOCOLS, find_protocol
 
 from .scene import ARGUMENTS, PROMPT
 

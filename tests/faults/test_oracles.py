@@ -7,7 +7,8 @@ import pytest
 
 import surecall
 from support.workspace import Workspace
-from surecall.errors import ConfigError
+from surecall.base.errors import ConfigError
+from surecall.base.records import Message, ModelRequest, ToolSpec
 from surecall.faults import (
     BUILTIN_ORACLES,
     SCENARIOS,
@@ -20,7 +21,6 @@ from surecall.faults import (
     WorkspaceOracle,
     load_script,
 )
-from surecall.records import Message, ModelRequest, ToolSpec
 
 from .conversations import failed, request_of, succeeded
 

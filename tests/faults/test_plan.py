@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surecall.errors import ConfigError
+from surecall.base.errors import ConfigError
+from surecall.base.records import Message
 from surecall.faults import FAULTS, Answer, FaultPlan, FaultyProvider
-from surecall.protocols import PROTOCOLS
-from surecall.records import Message
+from surecall.wire import PROTOCOLS
 
 from .conversations import ask, request_of, succeeded
 

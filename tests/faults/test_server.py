@@ -6,10 +6,10 @@ import socket
 
 import pytest
 
+from surecall.base.records import Message
 from surecall.faults import FAULTS, FaultPlan, FaultServer, FaultyProvider, ServerLimits, zoo
-from surecall.protocols import ChatCompletions
-from surecall.records import Message
-from surecall.transport import HttpTransport
+from surecall.models.transport import HttpTransport
+from surecall.wire import ChatCompletions
 
 from .conversations import request_of
 from .wire import BODIES, PATHS, exchange, head_of, post, split

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from surecall.config import Config
 from surecall.faults import SimulatedTransport
 from surecall.loop import Session
+from surecall.models.config import Config
 
 
 def add(a: int, b: int = 0) -> int:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from surecall.faults import FAULTS, Fault, SimulatedTransport
-from surecall.probe import probe_model
-from surecall.protocols import PROTOCOLS, find_protocol
+from surecall.models.probe import probe_model
+from surecall.wire import PROTOCOLS, find_protocol
 
 WITH_TRUTH = [fault for fault in FAULTS if fault.truth]
 

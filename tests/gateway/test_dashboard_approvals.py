@@ -11,9 +11,9 @@ import pytest
 import surecall
 from support.request_records import run_postgres
 from support.waiting_approvals import LARGE, TOOLS, expire, pause_run, propose_launch
-from surecall.errors import ConfigError
+from surecall.base.errors import ConfigError
 from surecall.gateway.settings import load_settings
-from surecall.stores import DatabaseStore, SqliteStore, open_store
+from surecall.store import DatabaseStore, SqliteStore, open_store
 from surecall.workspace import ProposedFact, Workspace
 
 from .harness import Plain, Served, ask, make_settings, serve_gateway

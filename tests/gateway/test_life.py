@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import ConfigError
+from surecall.base.errors import ConfigError
 from surecall.gateway.settings import load_settings
 
 from .harness import (

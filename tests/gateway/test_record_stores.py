@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from msgspec.structs import force_setattr, replace
 
 from support.request_records import START, make_record, run_postgres, stop_postgres
-from surecall.errors import RowRefusedError, StoreError
+from surecall.base.errors import RowRefusedError, StoreError
+from surecall.base.records import Defect, Receipt
+from surecall.base.redaction import MASK, Secret
 from surecall.gateway.records import (
     ParseError,
     PostgresRecords,
@@ -35,9 +37,7 @@ from surecall.gateway.records import (
 from surecall.gateway.records import postgres as postgres_module
 from surecall.gateway.records.postgres import MIGRATIONS
 from surecall.gateway.records.record import decode_line, decode_row, encode_line, encode_row
-from surecall.records import Defect, Receipt
-from surecall.redaction import MASK, Secret
-from surecall.telemetry.record import _COUNTS, _TIMES, MAX_COUNT
+from surecall.gateway.telemetry.record import _COUNTS, _TIMES, MAX_COUNT
 
 FULL: dict[str, Any] = {
     "probe": ProbeNote(ok=False, error="no tool use"),

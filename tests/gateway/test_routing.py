@@ -10,7 +10,7 @@ import pytest
 
 from surecall.gateway.strategy import Strategies
 from surecall.gateway.upstreams import Target, Upstream
-from surecall.protocols.messages import Messages
+from surecall.wire.messages import Messages
 
 from .harness import (
     STREAM_END,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import ConfigError
+from surecall.base.errors import ConfigError
 from surecall.gateway.budgets import Budgets
 from surecall.gateway.connection import _render_head
 from surecall.gateway.dashboard.shell import list_assets

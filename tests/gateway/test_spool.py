@@ -10,11 +10,11 @@ import pytest
 from msgspec.structs import force_setattr
 
 from support.request_records import make_record
-from surecall.errors import Code, RowRefusedError, StoreError
+from surecall.base.errors import Code, RowRefusedError, StoreError
+from surecall.base.redaction import Secret
 from surecall.gateway import supervision
 from surecall.gateway.records import Spool, SpooledRecords, SqliteRecords, spool
 from surecall.gateway.records.spool import read_spool
-from surecall.redaction import Secret
 
 
 class Shaky(SqliteRecords):

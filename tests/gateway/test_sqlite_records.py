@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from support.request_records import make_record
-from surecall.errors import StoreError
+from surecall.base.errors import StoreError
+from surecall.base.redaction import MASK, Secret
 from surecall.gateway.records import Durability, RecordFilter, SqliteRecords, sqlite
 from surecall.gateway.records.record import COLUMNS, encode_row, first_id_at, new_request_id
-from surecall.redaction import MASK, Secret
 
 
 def change(path: Path, *statements: str) -> None:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from surecall.base.redaction import Secret
 from surecall.gateway.dashboard.cases import find_calls
 from surecall.gateway.jobs.stream_copy import StreamCopy
 from surecall.gateway.records import MAX_BODY_BYTES
-from surecall.redaction import Secret
 
 from .harness import STREAM_END, STREAM_HEAD, ask, chat, piece, serve_faults, serve_stubbed
 

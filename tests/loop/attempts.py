@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from support.cut_calls import RENDERERS
-from surecall.transport import ScriptedReply, assistant, tool_call
+from surecall.models.transport import ScriptedReply, assistant, tool_call
 
 __all__ = ["ARGUMENTS", "CHANNELS", "Attempt", "make_attempts", "spell"]
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from surecall.base.records import Envelope, Message, Reading, ToolCall, ToolResult, ToolSpec, Usage
 from surecall.loop import Options, Plan, make_plan
 from surecall.loop.steps import Replied, RunState
-from surecall.profiles import Capabilities
-from surecall.records import Envelope, Message, Reading, ToolCall, ToolResult, ToolSpec, Usage
+from surecall.models.profiles import Capabilities
 
 __all__ = ["READ", "WRITE", "call_of", "plan_of", "replied", "result_of", "state_of"]
 

@@ -6,8 +6,8 @@ import pytest
 
 import surecall
 from surecall import ScriptedTransport
-from surecall.errors import Code, ConfigError
-from surecall.transport import ScriptedReply, assistant, tool_call
+from surecall.base.errors import Code, ConfigError
+from surecall.models.transport import ScriptedReply, assistant, tool_call
 
 CUT = ScriptedReply(
     message=assistant(None, tool_call("send", {"to": "a"}, id="x")), finish_reason="length"

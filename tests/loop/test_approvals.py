@@ -11,13 +11,13 @@ import pytest
 
 import surecall
 from surecall import MemoryApprovals, OutputResult, RunResult, ScriptedTransport, ToolContext
-from surecall.errors import ApprovalError, ConfigError, JournalError
-from surecall.jsontext import canonical_hash
+from surecall.base.errors import ApprovalError, ConfigError, JournalError
+from surecall.base.records import ApprovalFailed, ApprovalRequested, Event, RunEnded, RunStarted
 from surecall.loop import MemoryJournal, replay_trace
 from surecall.loop.paused import LEASE_S, StoreJournal, unpack_run
-from surecall.records import ApprovalFailed, ApprovalRequested, Event, RunEnded, RunStarted
+from surecall.models.transport import ScriptedReply, assistant, tool_call
+from surecall.text import canonical_hash
 from surecall.tools import Decision
-from surecall.transport import ScriptedReply, assistant, tool_call
 
 
 class Bank:

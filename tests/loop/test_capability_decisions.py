@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 import surecall
-from surecall.errors import SurecallError
+from surecall.base.errors import SurecallError
+from surecall.base.records import Message, ModelRequest, TextDelta, ToolSpec, WireRequest
 from surecall.exchange import ClientRequest, Policy, Route
 from surecall.exchange.prepare import Preparation
-from surecall.jsontext import encode
 from surecall.loop import Options, PromptRunner, Session, make_plan
 from surecall.loop.replay import replay_trace
-from surecall.profiles import Capabilities, Findings, resolve_capabilities
-from surecall.protocols import find_protocol
-from surecall.records import Message, ModelRequest, TextDelta, ToolSpec, WireRequest
-from surecall.transport import ScriptedTransport
+from surecall.models.profiles import Capabilities, Findings, resolve_capabilities
+from surecall.models.transport import ScriptedTransport
+from surecall.text import encode
+from surecall.wire import find_protocol
 
 from .toolbox import assistant, look, run_script, save, tool_call
 

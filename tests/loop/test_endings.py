@@ -13,12 +13,12 @@ import pytest
 
 import surecall
 from surecall import apart
-from surecall.errors import Code, RunLimitError
+from surecall.base.errors import Code, RunLimitError
+from surecall.base.records import Event, RunEnded, WireReply, WireRequest
 from surecall.loop import MemoryJournal, replay_trace
 from surecall.loop.journal import RecordedIntent, RecordedResult
-from surecall.records import Event, RunEnded, WireReply, WireRequest
+from surecall.models.transport import ScriptedTransport
 from surecall.tools import ApprovalDecision
-from surecall.transport import ScriptedTransport
 
 from .toolbox import assistant, look, run_script, saved, tool_call
 
@@ -282,7 +282,7 @@ async def test_a_listener_may_cancel_its_run() -> None:
 
 async def test_what_is_left_behind_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     """Once when the run goes on without it, and once when it has ended."""
-    caplog.set_level(logging.INFO, "surecall.apart")
+    caplog.set_level(logging.INFO, "surecall.background")
     stubborn = Stubborn()
     with pytest.raises(RunLimitError):
         await in_tool(stubborn, {"deadline_s": 0.05})
@@ -295,7 +295,7 @@ async def test_what_is_left_behind_is_logged(caplog: pytest.LogCaptureFixture) -
 
 PROGRAM = """
 import asyncio, surecall
-from surecall.transport import ScriptedTransport, assistant, tool_call
+from surecall.models.transport import ScriptedTransport, assistant, tool_call
 
 @surecall.tool(effect="write")
 async def stuck() -> str:

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import Code
+from surecall.base.errors import Code
+from surecall.base.records import Envelope, ErrorDetail, ToolNotExecuted, ToolResult
 from surecall.loop.escalation import count_refusals, stuck_tool
 from surecall.loop.replay import replay_trace
-from surecall.records import Envelope, ErrorDetail, ToolNotExecuted, ToolResult
-from surecall.transport import ScriptedTransport
+from surecall.models.transport import ScriptedTransport
 
 from .toolbox import assistant, run_script, saved, tool_call
 

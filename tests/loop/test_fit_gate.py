@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import Code
+from surecall.base.errors import Code
+from surecall.base.records import Event, FitJudged
 from surecall.loop import replay_trace
-from surecall.records import Event, FitJudged
-from surecall.transport import ScriptedTransport, assistant, tool_call
+from surecall.models.transport import ScriptedTransport, assistant, tool_call
 
 from .toolbox import run_script, saved
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from surecall.errors import Code, ConfigError, RequestError
+from surecall.base.errors import Code, ConfigError, RequestError
+from surecall.base.records import Message, StepNudged, ToolSpec
 from surecall.loop import Options, Plan, make_plan
 from surecall.loop.guidance import (
     Guidance,
@@ -18,8 +19,7 @@ from surecall.loop.guidance import (
 )
 from surecall.loop.steps import AskModel, CallsFinished, Emit, Fail, RunCalls
 from surecall.loop.turn import begin, next_step
-from surecall.profiles import Capabilities
-from surecall.records import Message, StepNudged, ToolSpec
+from surecall.models.profiles import Capabilities
 
 from .builders import call_of, replied, result_of, state_of
 

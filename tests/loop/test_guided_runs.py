@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 import surecall
-from surecall.errors import Code, ConfigError, ToolUseError
+from surecall.base.errors import Code, ConfigError, ToolUseError
 from surecall.loop import MemoryJournal, Session, replay_trace
+from surecall.models.transport import ScriptedTransport, assistant, tool_call
 from surecall.tools import RunProgress
-from surecall.transport import ScriptedTransport, assistant, tool_call
 
 from .toolbox import look, run_script, saved
 

@@ -6,8 +6,8 @@ import pytest
 
 import surecall
 from surecall import MemoryApprovals, ScriptedTransport
-from surecall.errors import SurecallError
-from surecall.transport import assistant, tool_call
+from surecall.base.errors import SurecallError
+from surecall.models.transport import assistant, tool_call
 
 from .attempts import ARGUMENTS, CHANNELS, Attempt, make_attempts
 

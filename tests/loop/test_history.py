@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from surecall.errors import Code, RequestError
-from surecall.jsontext import decode
+from surecall.base.errors import Code, RequestError
+from surecall.base.records import Message, Receipt, ToolCall
 from surecall.loop.history import HistoryRules, complete_history, fit_history, parse_history
-from surecall.records import Message, Receipt, ToolCall
+from surecall.text import decode
 
 
 def asks(*ids: str) -> Message:

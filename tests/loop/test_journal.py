@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import Code, JournalError
+from surecall.base.errors import Code, JournalError
 from surecall.loop import FileJournal
 from surecall.loop import journal as journal_module
 from surecall.loop.journal import JournalRecord, RecordedIntent, RunHeader

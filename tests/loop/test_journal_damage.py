@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 import surecall
-from surecall.errors import Code, JournalError, SurecallError
-from surecall.jsontext import decode
+from surecall.base.errors import Code, JournalError, SurecallError
 from surecall.loop import FileJournal
 from surecall.loop.journal import RecordedIntent, RunHeader
-from surecall.transport import ScriptedTransport, assistant, tool_call
+from surecall.models.transport import ScriptedTransport, assistant, tool_call
+from surecall.text import decode
 
 OLD = Path(__file__).with_name("journals")
 REFUSED = (Code.JOURNAL_CORRUPT, Code.NOT_A_JOURNAL)

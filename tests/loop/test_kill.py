@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from surecall.errors import Code
+from surecall.base.errors import Code
 from surecall.loop import FileJournal
 
 from .victim import Scene, Zygote

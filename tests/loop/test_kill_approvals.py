@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import Code
+from surecall.base.errors import Code
 
 from .victim import Scene, Zygote, approve_all, check_race
 
-pytest.importorskip("surecall.stores")
+pytest.importorskip("surecall.store")
 
 TURNS = [["write", "pay", "read"], ["pay"], ["write"]]
 EFFECTS = 4

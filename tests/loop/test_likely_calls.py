@@ -7,10 +7,16 @@ import pytest
 
 import surecall
 from surecall import ApprovalDecision, ApprovalRequest, Code, RunLimitError
+from surecall.base.records import (
+    Event,
+    ModelRequestEnded,
+    TextDelta,
+    TextRetracted,
+    ToolNotExecuted,
+)
 from surecall.loop import MemoryJournal, Options, load_trace, replay_trace, save_trace
 from surecall.loop.options import resolve_options
-from surecall.records import Event, ModelRequestEnded, TextDelta, TextRetracted, ToolNotExecuted
-from surecall.transport import ScriptedReply, ScriptedTransport
+from surecall.models.transport import ScriptedReply, ScriptedTransport
 
 from .toolbox import assistant, run_script, saved, tool_call
 
@@ -217,7 +223,7 @@ def test_both_spellings_mean_the_same(given: Any, word: str) -> None:
 @pytest.mark.parametrize("name", ["text_formats", "likely_calls"])
 def test_any_other_word_is_refused(name: str) -> None:
     """With the code of a wrong value."""
-    with pytest.raises(surecall.errors.ConfigError) as caught:
+    with pytest.raises(surecall.base.errors.ConfigError) as caught:
         resolve_options({name: "sometimes"})
     assert caught.value.code == Code.INVALID_OPTION
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from surecall.apart import is_long
-from surecall.errors import RunLimitError
+from surecall.base.background import is_long
+from surecall.base.errors import RunLimitError
+from surecall.base.records import TextDelta
 from surecall.loop import asking
 from surecall.loop.events import StreamedText
-from surecall.protocols import ChatCompletions, StreamDelta
 from surecall.reading import ReplyReader
-from surecall.records import TextDelta
+from surecall.wire import ChatCompletions, StreamDelta
 
 from .toolbox import assistant, run_script, save, saved, tool_call
 

@@ -8,7 +8,7 @@ import pytest
 
 import surecall
 from surecall.loop import load_trace, replay_trace
-from surecall.transport import ScriptedTransport
+from surecall.models.transport import ScriptedTransport
 
 from .toolbox import assistant, look, save, saved, tool_call
 

@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from surecall.errors import Code, ConfigError
+from surecall.base.errors import Code, ConfigError
 from surecall.loop import Arguments, Options, Session, resolve_options
 from surecall.loop import options as options_module
 from surecall.loop.arguments import RunArguments, SessionArguments, refuse_unknown

@@ -12,13 +12,13 @@ import pytest
 import surecall
 from support.family_server import FamilyServer
 from surecall import OutputForm, ScriptedTransport
-from surecall.errors import Code, OutputError, ProviderStatusError, ToolUseError
-from surecall.jsontext import encode_text
+from surecall.base.errors import Code, OutputError, ProviderStatusError, ToolUseError
+from surecall.base.records import ModelRequestEnded, Reply, RunEnded, TextDelta, Usage
 from surecall.loop import MemoryJournal, load_trace, replay_trace, save_trace
 from surecall.loop.output import make_form
-from surecall.protocols import PROTOCOLS, find_protocol
-from surecall.records import ModelRequestEnded, Reply, RunEnded, TextDelta, Usage
-from surecall.transport import ScriptedReply
+from surecall.models.transport import ScriptedReply
+from surecall.text import encode_text
+from surecall.wire import PROTOCOLS, find_protocol
 
 from .toolbox import assistant, look, tool_call
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from surecall.errors import Code, ConfigError, RequestError, SetupError
+from surecall.base.errors import Code, ConfigError, RequestError, SetupError
+from surecall.base.records import Message, ToolCall, ToolSpec
 from surecall.loop import Options, Plan, Session, make_plan
-from surecall.profiles import Capabilities
-from surecall.records import Message, ToolCall, ToolSpec
-from surecall.transport import ScriptedTransport
+from surecall.models.profiles import Capabilities
+from surecall.models.transport import ScriptedTransport
 
 LOOK = ToolSpec(name="look", effect="read", parameters={"type": "object"})
 SAVE = ToolSpec(name="save")

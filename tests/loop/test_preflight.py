@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 import surecall
-from surecall.errors import Code, RequestError
+from surecall.base.errors import Code, RequestError
+from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec
 from surecall.loop.prompt_runner import check_request, find_excess
-from surecall.profiles import RESERVED_REQUEST_KEYS, Capabilities
-from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
-from surecall.transforms import TransformRegistry
-from surecall.transport import ScriptedTransport, assistant, tool_call
+from surecall.models.profiles import RESERVED_REQUEST_KEYS, Capabilities
+from surecall.models.transport import ScriptedTransport, assistant, tool_call
+from surecall.reading.transforms import TransformRegistry
 
 TOOLS = (ToolSpec(name="look"),)
 SCHEMA = {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}

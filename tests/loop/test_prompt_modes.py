@@ -6,9 +6,9 @@ import pytest
 
 import surecall
 from surecall import ScriptedTransport
+from surecall.base.records import Escalated, ModelRequestStarted, TextDelta, ToolNotExecuted
 from surecall.loop import replay_trace
-from surecall.records import Escalated, ModelRequestStarted, TextDelta, ToolNotExecuted
-from surecall.transport import ScriptedReply, assistant, tool_call
+from surecall.models.transport import ScriptedReply, assistant, tool_call
 
 FENCED = '```json\n{"name": "add", "arguments": {"a": 2, "b": 3}}\n```'
 WEAK = {"supports_tool_use": False}

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import Code, ProviderReplyError, RequestError
+from surecall.base.errors import Code, ProviderReplyError, RequestError
+from surecall.base.records import Message, ModelRequest, ToolSpec
 from surecall.loop import PromptRunner
-from surecall.profiles import Capabilities
-from surecall.protocols import StreamDelta
-from surecall.records import Message, ModelRequest, ToolSpec
-from surecall.transforms import TransformChain, TransformRegistry
-from surecall.transport import ScriptedReply, ScriptedTransport
+from surecall.models.profiles import Capabilities
+from surecall.models.transport import ScriptedReply, ScriptedTransport
+from surecall.reading.transforms import TransformChain, TransformRegistry
+from surecall.wire import StreamDelta
 
 ASK = ModelRequest(model="m", messages=(Message("user", "hi"),))
 STREAMED = ModelRequest(model="m", messages=(Message("user", "hi"),), stream=True)

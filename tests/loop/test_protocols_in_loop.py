@@ -6,13 +6,13 @@ import pytest
 
 import surecall
 from support.family_server import FamilyServer
-from surecall.errors import Code, ConfigError, ProviderStatusError
+from surecall.base.errors import Code, ConfigError, ProviderStatusError
+from surecall.base.records import RawCall, ReasoningDelta, Reply, TextDelta, Usage
 from surecall.loop import replay_trace
 from surecall.loop.resolve import choose_protocol
-from surecall.profiles import Catalog
-from surecall.protocols import PROTOCOLS, ChatCompletions, WireProtocol, find_protocol
-from surecall.records import RawCall, ReasoningDelta, Reply, TextDelta, Usage
-from surecall.transport import ScriptedTransport
+from surecall.models.profiles import Catalog
+from surecall.models.transport import ScriptedTransport
+from surecall.wire import PROTOCOLS, ChatCompletions, WireProtocol, find_protocol
 
 from .toolbox import look, save, saved
 

@@ -2,11 +2,11 @@
 
 from msgspec.structs import replace
 
+from surecall.base.records import ToolCall
 from surecall.loop import MemoryJournal
 from surecall.loop.journal import RecordedFailure, RecordedIntent, RunHeader
 from surecall.loop.recorder import Recorder
-from surecall.protocols import RawReply
-from surecall.records import ToolCall
+from surecall.wire import RawReply
 
 from .builders import result_of
 

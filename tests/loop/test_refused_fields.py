@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surecall
-from surecall.errors import ProviderStatusError
-from surecall.protocols.errors import parse_error
-from surecall.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
-from surecall.transport.retry import find_refused_field
+from surecall.base.errors import ProviderStatusError
+from surecall.models.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
+from surecall.models.transport.retry import find_refused_field
+from surecall.wire.errors import parse_error
 
 from .toolbox import look
 

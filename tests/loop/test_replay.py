@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from surecall import load_trace, save_trace
-from surecall.errors import Code, ConfigError, SurecallError
+from surecall.base.errors import Code, ConfigError, SurecallError
+from surecall.base.records import ErrorDetail, Receipt, ToolCall
 from surecall.loop import Options, Trace, replay_trace, resend_turn
-from surecall.records import ErrorDetail, Receipt, ToolCall
-from surecall.transport import ScriptedReply, ScriptedTransport
+from surecall.models.transport import ScriptedReply, ScriptedTransport
 
 from .toolbox import assistant, run_script, saved, tool_call
 

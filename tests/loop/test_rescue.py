@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 import surecall
-from surecall.errors import Code, ProviderStatusError
+from surecall.base.errors import Code, ProviderStatusError
+from surecall.base.records import Event, ModelRequestEnded, ModelRequestFailed
 from surecall.loop import MemoryJournal, replay_trace
-from surecall.records import Event, ModelRequestEnded, ModelRequestFailed
-from surecall.transport import ScriptedReply, ScriptedTransport
+from surecall.models.transport import ScriptedReply, ScriptedTransport
 
 from .toolbox import run_script, saved
 

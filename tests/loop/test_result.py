@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from surecall.records import ModelRequestEnded
-from surecall.transport import ScriptedReply
+from surecall.base.records import ModelRequestEnded
+from surecall.models.transport import ScriptedReply
 
 from .toolbox import assistant, run_script, tool_call
 

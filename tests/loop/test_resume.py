@@ -11,7 +11,9 @@ import pytest
 from pydantic import BaseModel
 
 import surecall
-from surecall.errors import Code, JournalError, RunLimitError, SurecallError
+from surecall.base.errors import Code, JournalError, RunLimitError, SurecallError
+from surecall.base.records import Event, RunStarted, ToolCallEnded
+from surecall.base.redaction import Secret
 from surecall.loop import FileJournal, MemoryJournal, replay_trace
 from surecall.loop import journal as journal_module
 from surecall.loop.journal import (
@@ -22,9 +24,7 @@ from surecall.loop.journal import (
     RecordedResult,
     RunHeader,
 )
-from surecall.records import Event, RunStarted, ToolCallEnded
-from surecall.redaction import Secret
-from surecall.transport import ScriptedReply, ScriptedTransport
+from surecall.models.transport import ScriptedReply, ScriptedTransport
 
 from .toolbox import assistant, run_script, saved, tool_call
 

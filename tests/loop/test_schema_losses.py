@@ -8,7 +8,7 @@ import pytest
 import surecall
 from surecall import ScriptedTransport
 from surecall.loop import Trace, load_trace, replay_trace, save_trace
-from surecall.transport import assistant, tool_call
+from surecall.models.transport import assistant, tool_call
 
 BAD = assistant(tool_calls=[tool_call("send", {"copies": "two"}, id="x")])
 GOOD = assistant(tool_calls=[tool_call("send", {"to": "a@b.example"}, id="y")])

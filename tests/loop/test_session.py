@@ -8,11 +8,11 @@ import pytest
 
 import surecall
 from surecall import Session, run_sync
-from surecall.config import Config
-from surecall.errors import Code, ConfigError, ProviderStatusError, RequestError
-from surecall.records import Message, RunEnded
-from surecall.redaction import Secret
-from surecall.transport import ScriptedReply, ScriptedTransport
+from surecall.base.errors import Code, ConfigError, ProviderStatusError, RequestError
+from surecall.base.records import Message, RunEnded
+from surecall.base.redaction import Secret
+from surecall.models.config import Config
+from surecall.models.transport import ScriptedReply, ScriptedTransport
 
 from .toolbox import assistant, look, save, saved, tool_call
 

@@ -10,8 +10,8 @@ import pytest
 import surecall
 from support.streams import DONE, chunk
 from surecall import Session
-from surecall.errors import Code, ProviderReplyError
-from surecall.records import (
+from surecall.base.errors import Code, ProviderReplyError
+from surecall.base.records import (
     Event,
     ModelRequestEnded,
     ReasoningDelta,
@@ -22,7 +22,7 @@ from surecall.records import (
     WireReply,
     WireRequest,
 )
-from surecall.transport import ScriptedReply, ScriptedTransport
+from surecall.models.transport import ScriptedReply, ScriptedTransport
 
 from .toolbox import assistant, look, run_script, save, saved, tool_call
 

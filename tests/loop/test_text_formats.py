@@ -6,8 +6,7 @@ import pytest
 
 import surecall
 from surecall import Session
-from surecall.loop import MemoryJournal, replay_trace
-from surecall.records import (
+from surecall.base.records import (
     Event,
     ReasoningDelta,
     TextDelta,
@@ -15,7 +14,8 @@ from surecall.records import (
     ToolCallStarted,
     ToolNotExecuted,
 )
-from surecall.transport import ScriptedReply, ScriptedTransport
+from surecall.loop import MemoryJournal, replay_trace
+from surecall.models.transport import ScriptedReply, ScriptedTransport
 
 from .toolbox import assistant, look, run_script, save, saved, tool_call
 

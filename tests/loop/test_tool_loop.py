@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 
 import surecall
-from surecall.errors import Code, ConfigError, RunLimitError
-from surecall.jsontext import decode
-from surecall.loop import replay_trace
-from surecall.records import (
+from surecall.base.errors import Code, ConfigError, RunLimitError
+from surecall.base.records import (
     CallRepeated,
     Event,
     Final,
@@ -24,7 +22,9 @@ from surecall.records import (
     ToolCallEnded,
     ToolCallStarted,
 )
-from surecall.transport import ScriptedReply, ScriptedTransport
+from surecall.loop import replay_trace
+from surecall.models.transport import ScriptedReply, ScriptedTransport
+from surecall.text import decode
 
 from .toolbox import assistant, run_script, save, saved, tool_call
 

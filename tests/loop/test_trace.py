@@ -9,10 +9,10 @@ from pydantic import BaseModel
 
 import surecall
 from surecall import load_trace, save_trace
-from surecall.errors import Code, ConfigError, ProviderStatusError, RunLimitError
-from surecall.jsontext import decode, encode
+from surecall.base.errors import Code, ConfigError, ProviderStatusError, RunLimitError
 from surecall.loop.trace import TRACE_VERSION
-from surecall.transport import ScriptedReply
+from surecall.models.transport import ScriptedReply
+from surecall.text import decode, encode
 
 from .toolbox import assistant, look, run_script, tool_call
 

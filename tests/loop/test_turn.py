@@ -6,13 +6,24 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from surecall.errors import (
+from surecall.base.errors import (
     Code,
     ProviderConnectionError,
     ProviderError,
     ProviderReplyError,
     ProviderStatusError,
     ProviderTimeoutError,
+)
+from surecall.base.records import (
+    CallRepeated,
+    Defect,
+    Final,
+    FixEmptyFinal,
+    Message,
+    ModelRequestRetried,
+    Reading,
+    ToolCall,
+    Usage,
 )
 from surecall.loop.steps import (
     Accepted,
@@ -28,17 +39,6 @@ from surecall.loop.steps import (
     RunState,
 )
 from surecall.loop.turn import begin, next_step
-from surecall.records import (
-    CallRepeated,
-    Defect,
-    Final,
-    FixEmptyFinal,
-    Message,
-    ModelRequestRetried,
-    Reading,
-    ToolCall,
-    Usage,
-)
 
 from .builders import READ, call_of, plan_of, replied, result_of, state_of
 

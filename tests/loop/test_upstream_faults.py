@@ -22,9 +22,9 @@ from support.upstream import (
     sse_head,
     sse_response,
 )
-from surecall.errors import Code, ProviderError
-from surecall.records import Event, TextDelta
-from surecall.transport import HttpTransport, RetryPolicy
+from surecall.base.errors import Code, ProviderError
+from surecall.base.records import Event, TextDelta
+from surecall.models.transport import HttpTransport, RetryPolicy
 
 from .toolbox import look, save, saved
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import surecall
-from surecall.transport import ScriptedTransport, assistant, tool_call
+from surecall.models.transport import ScriptedTransport, assistant, tool_call
 
 __all__ = ["assistant", "look", "run_script", "save", "saved", "tool_call"]
 

@@ -22,9 +22,9 @@ from typing import Any
 
 import surecall
 from surecall import FileJournal, ToolContext
-from surecall.errors import SurecallError
+from surecall.base.errors import SurecallError
 from surecall.loop.journal import JournalRecord
-from surecall.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
+from surecall.models.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
 
 __all__ = ["Scene", "Zygote", "approve_all", "check_race", "play"]
 
@@ -188,7 +188,7 @@ def approve_all(store: str) -> None:
     """Approve everything that waits, from this process."""
 
     async def approve() -> None:
-        async with import_module("surecall.stores").open_store(store) as opened:
+        async with import_module("surecall.store").open_store(store) as opened:
             for approval in await opened.list(status="pending"):
                 await surecall.approve(opened, approval.id, by="ada")
 
@@ -267,7 +267,7 @@ def play(order: dict[str, Any]) -> dict[str, Any]:
     async def run() -> surecall.RunResult:
         async with AsyncExitStack() as stack:
             if "store" in order:
-                opened = import_module("surecall.stores").open_store(order["store"])
+                opened = import_module("surecall.store").open_store(order["store"])
                 store = await stack.enter_async_context(opened)
                 given["approvals"] = DyingStore(store, order["moment"], order.get("number", 1))
             if order.get("resumes"):
@@ -292,7 +292,7 @@ def preload() -> None:
     """Load what every victim needs, so that a fork has it."""
     assert callable(surecall.resume)
     with suppress(ImportError):
-        import_module("surecall.stores")
+        import_module("surecall.store")
 
 
 def main() -> None:

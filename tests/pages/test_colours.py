@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from surecall.pages import SHEET, read_asset
+from surecall.base.pages import SHEET, read_asset
 
 CSS = read_asset(SHEET)
 PAIR = re.compile(r"--([\w-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\);")

@@ -152,7 +152,7 @@ def test_a_mark_that_makes_no_sense_is_refused(pytester: pytest.Pytester, given:
 
 MODELS = """
 import pytest, surecall
-from surecall.transport import assistant, tool_call
+from surecall.models.transport import assistant, tool_call
 
 def add(a: int, b: int) -> int:
     "Add two numbers."
@@ -246,4 +246,4 @@ def test_the_plugin_costs_nothing_until_it_is_used() -> None:
         check=True,
         env={"PYTHONPATH": SOURCES},
     )
-    assert found.stdout.split() == ["surecall", "surecall.pytest_plugin", "surecall.version"]
+    assert found.stdout.split() == ["surecall", "surecall.pytest_plugin", "surecall.base.version"]

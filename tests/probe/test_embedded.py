@@ -1,9 +1,9 @@
 """A real small model is asked what it can do."""
 
-from surecall.probe import probe_model, select_questions
-from surecall.profiles import find_weights
-from surecall.protocols import ChatCompletions
-from surecall.transport import EmbeddedTransport
+from surecall.models.probe import probe_model, select_questions
+from surecall.models.profiles import find_weights
+from surecall.models.transport import EmbeddedTransport
+from surecall.wire import ChatCompletions
 
 
 async def test_a_real_model_is_known_after_a_few_requests() -> None:

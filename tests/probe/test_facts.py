@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import ConfigError
-from surecall.probe import Cost, FactKey, FactStore, Finding
-from surecall.records import ErrorDetail
+from surecall.base.errors import ConfigError
+from surecall.base.records import ErrorDetail
+from surecall.models.probe import Cost, FactKey, FactStore, Finding
 
 KEY = FactKey.of("http://127.0.0.1:1/v1", "chat_completions", "m")
 
@@ -298,7 +298,7 @@ def test_a_lease_from_the_future_is_not_waited_for(store: FactStore, clock: Cloc
 
 WRITER = """
 import sys
-from surecall.probe import FactKey, FactStore, Finding
+from surecall.models.probe import FactKey, FactStore, Finding
 store = FactStore(sys.argv[1])
 for number in range(40):
     finding = Finding(question="q", verdict="yes", fields={"grammar": True}, evidence="e")

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from support.capability_upstream import CapabilityUpstream, Truth
-from surecall.jsontext import encode
-from surecall.probe import probe_model, select_questions
-from surecall.protocols import ChatCompletions, WireProtocol, find_protocol
-from surecall.records import WireReply, WireRequest
-from surecall.transport import HttpTransport, WireStream
+from surecall.base.records import WireReply, WireRequest
+from surecall.models.probe import probe_model, select_questions
+from surecall.models.transport import HttpTransport, WireStream
+from surecall.text import encode
+from surecall.wire import ChatCompletions, WireProtocol, find_protocol
 
 QUESTIONS = (
     "tools",

@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surecall.errors import Code, ProviderStatusError
-from surecall.probe import FactKey, FactStore, probe_model, select_questions
-from surecall.probe.fit import (
+from surecall.base.errors import Code, ProviderStatusError
+from surecall.base.records import ToolSpec, WireRequest
+from surecall.models.probe import FactKey, FactStore, probe_model, select_questions
+from surecall.models.probe.fit import (
     FitAsker,
     find_threshold,
     measure_separation,
     read_word,
     score_token,
 )
-from surecall.protocols import find_protocol
-from surecall.protocols.chat_completions.logprobs import parse_first_token
-from surecall.records import ToolSpec, WireRequest
-from surecall.transport import ScriptedTransport, assistant, tool_call
+from surecall.models.transport import ScriptedTransport, assistant, tool_call
+from surecall.wire import find_protocol
+from surecall.wire.chat_completions.logprobs import parse_first_token
 
 CHAT = find_protocol("chat_completions")
 TOOL = ToolSpec(name="save", description="Save a text.")

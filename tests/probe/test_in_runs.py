@@ -11,12 +11,12 @@ import pytest
 
 import surecall
 from support.capability_upstream import CapabilityUpstream, Truth
-from surecall.config import Config, load_config
-from surecall.errors import ConfigError, RunLimitError
+from surecall.base.errors import ConfigError, RunLimitError
 from surecall.loop.probing import FACTS_FILE, ProbedModel, fact_address
-from surecall.probe import FactKey, FactStore, Finding
-from surecall.protocols import ChatCompletions
-from surecall.transport import ScriptedTransport, assistant, tool_call
+from surecall.models.config import Config, load_config
+from surecall.models.probe import FactKey, FactStore, Finding
+from surecall.models.transport import ScriptedTransport, assistant, tool_call
+from surecall.wire import ChatCompletions
 
 
 @pytest.fixture(autouse=True)

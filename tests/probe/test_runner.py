@@ -8,8 +8,8 @@ import pytest
 
 from support.capability_upstream import CapabilityUpstream, Truth
 from support.upstream import RESET, FaultyUpstream, completion_bytes, http_response, unused_port
-from surecall.errors import ConfigError
-from surecall.probe import (
+from surecall.base.errors import ConfigError
+from surecall.models.probe import (
     ESSENTIAL,
     FactKey,
     FactStore,
@@ -21,8 +21,7 @@ from surecall.probe import (
     select_questions,
     total_cost,
 )
-from surecall.protocols import ChatCompletions
-from surecall.transport import (
+from surecall.models.transport import (
     HttpTransport,
     RetryPolicy,
     ScriptedReply,
@@ -30,6 +29,7 @@ from surecall.transport import (
     assistant,
     tool_call,
 )
+from surecall.wire import ChatCompletions
 
 
 async def probe(url: str, *names: str, retries: int = 0, **settings: Any) -> ProbeReport:

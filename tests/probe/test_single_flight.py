@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from support.capability_upstream import CapabilityUpstream, Truth
-from surecall.probe import (
+from surecall.base.records import ErrorDetail
+from surecall.models.probe import (
     ESSENTIAL,
     FactKey,
     FactStore,
@@ -19,9 +20,8 @@ from surecall.probe import (
     ensure_probed,
     probe_model,
 )
-from surecall.protocols import ChatCompletions
-from surecall.records import ErrorDetail
-from surecall.transport import HttpTransport, RetryPolicy, ScriptedTransport
+from surecall.models.transport import HttpTransport, RetryPolicy, ScriptedTransport
+from surecall.wire import ChatCompletions
 
 QUICK = Patience(probe_s=5, wait_s=5, poll_s=0.01, remember_s=60)
 
@@ -248,9 +248,9 @@ async def test_without_an_address_nothing_is_shared(store: FactStore) -> None:
 
 PROCESS = """
 import asyncio, sys
-from surecall.probe import FactStore, ensure_probed
-from surecall.protocols import ChatCompletions
-from surecall.transport import HttpTransport
+from surecall.models.probe import FactStore, ensure_probed
+from surecall.wire import ChatCompletions
+from surecall.models.transport import HttpTransport
 
 async def main(url, place):
     async with HttpTransport(url) as transport:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from support.capability_upstream import CapabilityUpstream, Truth
-from surecall.probe import (
+from surecall.models.probe import (
     ON_REQUEST,
     QUESTIONS,
     Finding,
@@ -16,9 +16,9 @@ from surecall.probe import (
     select_questions,
     total_cost,
 )
-from surecall.profiles import Capabilities
-from surecall.protocols import ChatCompletions
-from surecall.transport import HttpTransport, RetryPolicy
+from surecall.models.profiles import Capabilities
+from surecall.models.transport import HttpTransport, RetryPolicy
+from surecall.wire import ChatCompletions
 
 
 async def probe(upstream: CapabilityUpstream, *names: str, **settings: Any) -> ProbeReport:

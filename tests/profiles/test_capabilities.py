@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import ConfigError
-from surecall.profiles import Capabilities, Catalog, Findings, resolve_capabilities
+from surecall.base.errors import ConfigError
+from surecall.models.profiles import Capabilities, Catalog, Findings, resolve_capabilities
 
 ALL = {"supports_parallel_tools": True, "json_schema": True}
 NO_FORMAT = {"supports_parallel_tools": True, "json_object": False}

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import ConfigError
-from surecall.profiles import Catalog
-from surecall.transforms import Family, TransformRegistry
+from surecall.base.errors import ConfigError
+from surecall.models.profiles import Catalog
+from surecall.reading.transforms import Family, TransformRegistry
 
 DEEPSEEK = "deepseek_openrouter_compat"
 GEMINI = "gemini_openrouter_compat"
@@ -107,8 +107,8 @@ def test_importing_profiles_reads_no_file() -> None:
     """The TOML parser is imported, but nothing is parsed, until a catalog is asked for."""
     code = (
         "import tomllib; tomllib.loads = None\n"
-        "import surecall.profiles\n"
-        "try:\n    surecall.profiles.Catalog.builtin()\n"
+        "import surecall.models.profiles\n"
+        "try:\n    surecall.models.profiles.Catalog.builtin()\n"
         "except TypeError:\n    print('asked')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surecall.errors import ConfigError
-from surecall.profiles import STRATEGIES, Catalog, matches_glob, select
+from surecall.base.errors import ConfigError
+from surecall.models.profiles import STRATEGIES, Catalog, matches_glob, select
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surecall.errors import ConfigError
-from surecall.profiles import Catalog, deep_merge, merge_presets
+from surecall.base.errors import ConfigError
+from surecall.models.profiles import Catalog, deep_merge, merge_presets
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import ConfigError
-from surecall.profiles import PRESET_FIELDS, Catalog, find_preset, merge_presets, presets_for
+from surecall.base.errors import ConfigError
+from surecall.models.profiles import PRESET_FIELDS, Catalog, find_preset, merge_presets, presets_for
 
 STRUCTURAL = {
     "response_transforms": [

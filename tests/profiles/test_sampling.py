@@ -4,8 +4,8 @@ import datetime
 
 import pytest
 
-from surecall.errors import ConfigError
-from surecall.profiles import Catalog, SamplingProfile, applicable, select_profiles
+from surecall.base.errors import ConfigError
+from surecall.models.profiles import Catalog, SamplingProfile, applicable, select_profiles
 
 V32 = "deepseek/deepseek-v3.2*"
 CHAT = "deepseek/deepseek-chat-v3-*"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from surecall.profiles import Catalog, find_preset, resolve_capabilities
+from surecall.models.profiles import Catalog, find_preset, resolve_capabilities
 
 
 @pytest.mark.parametrize("entry", Catalog.builtin().models, ids=lambda entry: entry.id)

@@ -7,11 +7,11 @@ from typing import Any, get_args
 
 import pytest
 
-from surecall.config import SETTINGS
-from surecall.errors import Code
-from surecall.formats import FORMATS
+from surecall.base.errors import Code
+from surecall.base.records import RunEvent
+from surecall.calls import FORMATS
 from surecall.loop.options import Options
-from surecall.records import RunEvent
+from surecall.models.config import SETTINGS
 
 from .sources import ROOT, doc_pages, load_script
 

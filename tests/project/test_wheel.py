@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from surecall.manual import KINDS
+from surecall.cli.manual import KINDS
 
 from .sources import ROOT, SOURCE, load_script
 
@@ -84,7 +84,7 @@ def test_the_wheel_has_types_and_data(wheel: Path) -> None:
     """The typing marker, the explanations of codes and the licence are in it."""
     names = shipped(wheel)
     assert "surecall/py.typed" in names
-    assert "surecall/codes.toml" in names
+    assert "surecall/base/codes.toml" in names
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surecall.errors import ProviderError
-from surecall.protocols import PROTOCOLS, find_protocol
+from surecall.base.errors import ProviderError
+from surecall.base.records import Reply
 from surecall.reading import read_reply
-from surecall.records import Reply
+from surecall.wire import PROTOCOLS, find_protocol
 
 RECORDED = Path(__file__).parents[1] / "protocols" / "recorded"
 OTHERS: tuple[Any, ...] = (None, 5, True, "x", "", [], [5], {}, {"a": 1}, "user", "stop")

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surecall.errors import ConfigError, RequestError
+from surecall.base.errors import ConfigError, RequestError
+from surecall.base.records import Message, ToolCall
 from surecall.loop.history import HistoryRules, find_own_ids, fit_history
-from surecall.protocols.call_ids import find_id_shape
-from surecall.records import Message, ToolCall
+from surecall.wire.call_ids import find_id_shape
 
 PATTERNS = (
     r"^[a-zA-Z0-9]{9}$",

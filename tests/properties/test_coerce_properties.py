@@ -6,8 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from surecall.jsontext import encode, encode_text, parse_pointer
-from surecall.records import Receipt
+from surecall.base.records import Receipt
 from surecall.schema import (
     Coerced,
     SchemaChecker,
@@ -15,6 +14,7 @@ from surecall.schema import (
     property_schema,
     type_text_value,
 )
+from surecall.text import encode, encode_text, parse_pointer
 
 NAMES = ("a", "b", "due_days", "dueDays", "userId", "input", "kind")
 WORDS = ("red", "Red", "dark_blue", "darkBlue", "1", "2", "true", "null", "", "x-1")

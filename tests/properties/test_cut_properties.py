@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.cut_calls import FINISHES, RENDERERS, Recorder, cut_on_wire, parse, wires
-from surecall.protocols import PROTOCOLS, find_protocol
+from surecall.base.records import Reply
 from surecall.reading import read_reply
-from surecall.records import Reply
+from surecall.wire import PROTOCOLS, find_protocol
 
 RECORDER = Recorder()
 CALLS: tuple[dict[str, Any], ...] = (

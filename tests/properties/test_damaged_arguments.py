@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from support.damage import damage
 from support.damaged_arguments import FORMS, damaged_arguments, judge
-from surecall.jsontext import encode_text
 from surecall.reading.arguments import read_arguments
+from surecall.text import encode_text
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=8) | st.sampled_from(
     ["", '"', "\\", "it's", "a, b", "}]", "x: 1", "{'a': 1}", "\n", "12", "[1, 2]", "# x", "//y"]

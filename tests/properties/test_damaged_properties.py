@@ -4,9 +4,9 @@ import pytest
 
 from support.cut_calls import TARGET
 from support.damaged_calls import RENDERERS, DamagedCall, damaged_calls, judge
-from surecall.formats import ToolNames
+from surecall.base.records import Reading
+from surecall.calls import ToolNames
 from surecall.reading import ReplyReader
-from surecall.records import Reading
 
 _TEXTS = 80
 _STRUCTURE = frozenset(

@@ -6,13 +6,13 @@ from typing import Any
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from surecall.errors import JSONTextError
-from surecall.formats import ToolNames
-from surecall.jsontext import decode_noting, decode_plain, repair_json
-from surecall.protocols import ChatCompletions, RawReply
+from surecall.base.errors import JSONTextError
+from surecall.base.records import RawCall, Reading, ToolCall, ToolSpec
+from surecall.calls import ToolNames
 from surecall.reading import ReadingLimits, read_arguments, read_reply
 from surecall.reading.calls import CallReader, ReplyShape, read_clean_calls
-from surecall.records import RawCall, Reading, ToolCall, ToolSpec
+from surecall.text import decode_noting, decode_plain, repair_json
+from surecall.wire import ChatCompletions, RawReply
 
 quick = settings(max_examples=100, deadline=None)
 protocol = ChatCompletions()

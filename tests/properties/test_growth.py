@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from surecall.formats import ToolNames
-from surecall.formats.catalog import FORMATS, TAUGHT_FORMATS
-from surecall.formats.reader import TextReader
-from surecall.jsontext.repair.outcome import Steps
-from surecall.jsontext.repair.search import Search
+from surecall.calls import ToolNames
+from surecall.calls.catalog import FORMATS, TAUGHT_FORMATS
+from surecall.calls.reader import TextReader
 from surecall.reading.tools import parse_tools
+from surecall.text.repair.outcome import Steps
+from surecall.text.repair.search import Search
 
 MAX_GROWTH = 2.6
 SHAPES = 60

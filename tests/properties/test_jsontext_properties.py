@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surecall.errors import Code, JSONTextError, ProviderReplyError
-from surecall.jsontext import (
+from surecall.base.errors import Code, JSONTextError, ProviderReplyError
+from surecall.text import (
     SSEEvent,
     SSEReader,
     apply_patch,

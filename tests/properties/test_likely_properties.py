@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from support.cut_calls import FINISHES
 from support.negatives import OFFERED
 from support.positives import BROKEN_SHAPES, SHAPES, Positive, positives
-from surecall.formats import ToolNames
-from surecall.formats.likely import find_likely_calls
+from surecall.base.records import Reading
+from surecall.calls import ToolNames
+from surecall.calls.likely import find_likely_calls
 from surecall.reading import ReplyReader, read_reply
-from surecall.records import Reading
 
 NAMES = ToolNames(OFFERED)
 MAX_GROWTH = 3.0

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import surecall
 from support.streams import DONE, stream_of
-from surecall.errors import Code, SurecallError
-from surecall.records import WireReply, WireRequest
-from surecall.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
+from surecall.base.errors import Code, SurecallError
+from surecall.base.records import WireReply, WireRequest
+from surecall.models.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
 
 ran: list[tuple[str, Any]] = []
 

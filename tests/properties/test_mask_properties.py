@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surecall.records import ToolCall
+from surecall.base.records import ToolCall
 from surecall.tools import Dispatcher, MaskedRegistry, ToolContext, ToolRegistry, tool
 
 NAMES = ("read_file", "write_file", "facts_commit", "a", "a_b", "a-b", "Search", "x" * 64)

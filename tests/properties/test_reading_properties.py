@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.offered_tools import TEXTS, TOOLS, WEATHER
-from surecall.protocols.chat_completions import render_message
+from surecall.base.records import Message, RawCall, Reply, ToolCall
 from surecall.reading import (
     CallRead,
     ReplyReader,
@@ -17,8 +17,8 @@ from surecall.reading import (
     read_arguments,
     read_reply,
 )
-from surecall.records import Message, RawCall, Reply, ToolCall
 from surecall.schema import SchemaChecker
+from surecall.wire.chat_completions import render_message
 
 CHECKER = SchemaChecker(WEATHER.parameters)
 

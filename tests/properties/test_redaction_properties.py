@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surecall.redaction import (
+from surecall.base.redaction import (
     MASK,
     Secret,
     StreamMask,
@@ -21,7 +21,7 @@ from surecall.redaction import (
     redact,
     redact_start,
 )
-from surecall.redaction import text as shapes
+from surecall.base.redaction import text as shapes
 
 PIECES = (
     *("sk-", "pk_", "gsk-", "xai_", "hf-", "ghp_", "glpat-", "key_", "AIza", "AKIA", "bearer "),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from surecall.jsontext import ValueScanner, encode_text, repair_json, repair_json_all
+from surecall.text import ValueScanner, encode_text, repair_json, repair_json_all
 
 quick = settings(max_examples=100, deadline=None)
 few = settings(max_examples=60, deadline=None)

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.streams import DONE, chunk, event, fold, stream_of
-from surecall.errors import Code, ProviderError
-from surecall.protocols import ChatCompletions, RawReply
+from surecall.base.errors import Code, ProviderError
+from surecall.base.records import Reading, Reply
 from surecall.reading import read_reply
-from surecall.records import Reading, Reply
+from surecall.wire import ChatCompletions, RawReply
 
 PROTOCOL = ChatCompletions()
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surecall.formats import ToolNames
+from surecall.base.records import RawCall, Reading, Reply, ToolSpec
+from surecall.calls import ToolNames
 from surecall.reading import read_reply, without_rules
-from surecall.records import RawCall, Reading, Reply, ToolSpec
 
 TOOLS: list[dict[str, Any]] = [
     {

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from support.argument_shapes import ARGUMENT_SHAPES, ArgumentShape
-from surecall.protocols.substitutes import UNREADABLE_KEY
 from surecall.reading import read_arguments
+from surecall.wire.substitutes import UNREADABLE_KEY
 
 
 @pytest.mark.parametrize("shape", ARGUMENT_SHAPES, ids=lambda shape: shape.id)

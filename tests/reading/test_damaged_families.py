@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from surecall import ReplyReader, read_reply
-from surecall.records import Reading
+from surecall.base.records import Reading
 
 _TEXT = {"type": "string"}
 

@@ -7,9 +7,9 @@ import pytest
 
 import surecall
 from support.offered_tools import NOTE, OSLO, TOOLS, WEATHER
-from surecall.errors import ToolDefinitionError
+from surecall.base.errors import ToolDefinitionError
+from surecall.base.records import RawCall, Reading, Reply, ToolSpec
 from surecall.reading import ReplyReader, read_arguments, read_reply
-from surecall.records import RawCall, Reading, Reply, ToolSpec
 
 INVALID = "ARGUMENTS_INVALID"
 PARSE = "ARGUMENTS_JSON_PARSE_ERROR"

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from surecall.base.records import RawCall, Reading, Reply
 from surecall.reading import read_reply
-from surecall.records import RawCall, Reading, Reply
 
 ASSIGN = "assign_call_id"
 RENAME = "rename_repeated_id"

@@ -18,10 +18,10 @@ from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from surecall import read_reply
-from surecall.errors import Code, ConfigError, ProviderError, SurecallError
-from surecall.protocols import find_protocol
+from surecall.base.errors import Code, ConfigError, ProviderError, SurecallError
+from surecall.base.records import RawCall, Reply, Usage
 from surecall.reading import parse_input, tell_input
-from surecall.records import RawCall, Reply, Usage
+from surecall.wire import find_protocol
 
 TOOLS: list[Any] = [
     {

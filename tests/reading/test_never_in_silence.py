@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from surecall import ReplyReader, read_reply, repair_json, tool
-from surecall.errors import Code, ToolDefinitionError
+from surecall.base.errors import Code, ToolDefinitionError
+from surecall.base.records import Reading, Reply, ToolSpec
 from surecall.reading.tools import parse_tools
-from surecall.records import Reading, Reply, ToolSpec
 from surecall.tools import ToolRegistry
 
 SCHEMA = {

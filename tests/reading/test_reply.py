@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from support.argument_shapes import ARGUMENT_SHAPES, ArgumentShape
+from surecall.base.records import Defect, RawCall, Reply, ToolSpec
 from surecall.reading import ReadingLimits, read_reply
-from surecall.records import Defect, RawCall, Reply, ToolSpec
 
 OBJECT_TO_TEXT = "assistant_tool_calls_arguments_json_string_if_hash"
 

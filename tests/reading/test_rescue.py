@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from support.offered_tools import OSLO, TOOLS
-from surecall.formats import ToolNames
+from surecall.calls import ToolNames
 from surecall.reading import (
     find_generation,
     may_be_rescued,

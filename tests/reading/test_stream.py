@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from support.offered_tools import BERGEN, OSLO, SAVE, TEXTS, TOOLS
+from surecall.base.records import Reading, ToolCall
 from surecall.reading import (
     CallRead,
     ReadEvent,
@@ -16,7 +17,6 @@ from surecall.reading import (
     TextWasReasoning,
     read_reply,
 )
-from surecall.records import Reading, ToolCall
 
 
 def read_in(

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surecall.formats import ToolNames
+from surecall.base.records import Reply, ToolSpec
+from surecall.calls import ToolNames
 from surecall.reading import find_broken_attempt, find_broken_call, parse_object_reply
-from surecall.records import Reply, ToolSpec
 
 NAMES = ToolNames([ToolSpec(name="add"), ToolSpec(name="note")])
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from surecall import ToolRegistry, read_reply, tool
-from surecall.errors import ToolDefinitionError
+from surecall.base.errors import ToolDefinitionError
+from surecall.base.records import ToolSpec
 from surecall.reading.tools import name_tools
-from surecall.records import ToolSpec
 
 
 def declared(**properties: Any) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from surecall.formats import ToolNames
+from surecall.base.records import Reading
+from surecall.calls import ToolNames
 from surecall.reading import TRANSFORM_RULES, read_reply, without_rules
-from surecall.records import Reading
 
 LEGACY = "assistant_function_call_to_tool_calls"
 LONE = "assistant_tool_calls_object_to_array"
@@ -88,7 +88,7 @@ def test_the_id_of_a_legacy_call_is_what_its_transform_gave() -> None:
 
 def test_objects_are_not_odd_where_the_wire_format_has_them() -> None:
     """Only chat completions should have sent text."""
-    from surecall.records import RawCall, Reply
+    from surecall.base.records import RawCall, Reply
 
     reply = Reply(calls=(RawCall("c1", "a", {"x": 1}),), finish_reason="tool_calls")
     assert rules_of(read(reply, OBJECT)) == []

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from support.offered_tools import OSLO, TOOLS
+from surecall.base.records import Defect, RawCall, Reply
 from surecall.reading import read_arguments, read_reply
-from surecall.records import Defect, RawCall, Reply
 
 CALLS = (RawCall("a", "tool", '{"a": 1}'), RawCall("b", "tool", '{"b": 2}'))
 

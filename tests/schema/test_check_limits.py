@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import Code, ToolDefinitionError
+from surecall.base.errors import Code, ToolDefinitionError
 from surecall.schema import SchemaChecker
 from surecall.schema.narrow import MAX_ERRORS
 

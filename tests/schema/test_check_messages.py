@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from surecall.records import ErrorDetail
+from surecall.base.records import ErrorDetail
 from surecall.schema import SchemaChecker
 
 from .checked import TASK, of

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from surecall.jsontext import encode
-from surecall.records import Receipt
+from surecall.base.records import Receipt
 from surecall.schema import SchemaChecker, coerce_arguments
 from surecall.schema.coerce import Coerced
+from surecall.text import encode
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 

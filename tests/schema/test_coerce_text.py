@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from surecall.jsontext import encode
 from surecall.schema import property_schema, type_text_value
+from surecall.text import encode
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import ToolDefinitionError
+from surecall.base.errors import ToolDefinitionError
 from surecall.schema import SchemaChecker, check
 
 

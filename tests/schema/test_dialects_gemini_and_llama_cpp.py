@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import RequestError
+from surecall.base.errors import RequestError
 from surecall.schema import rewrite_schema
 
 from .rewrites import TREE, Rewrite, assert_rewritten, obj

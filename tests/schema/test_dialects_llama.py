@@ -12,8 +12,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when the engine is l
 
 import xllamacpp
 
-from surecall.jsontext import decode
 from surecall.schema import rewrite_schema
+from surecall.text import decode
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import pydantic
 import pytest
 import typing_extensions
 
-from surecall.errors import Code, ToolDefinitionError
+from surecall.base.errors import Code, ToolDefinitionError
 from surecall.schema import SchemaChecker, infer_schema
 
 from .inferred import INTEGER, NULL, STRING, Case

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import pydantic
 import pytest
 
-from surecall.errors import Code, ToolDefinitionError
+from surecall.base.errors import Code, ToolDefinitionError
 from surecall.schema import SchemaChecker, infer_parameters, injected_parameters
 
 

@@ -9,8 +9,8 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import decode
+from surecall.base.errors import JSONTextError
+from surecall.text import decode
 
 _WORDS: Final = (
     "city", "Oslo, Norway", "x", "a: b", "42", "", "long text with words", "it's", 'say "hi" now',

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from surecall.transport import ScriptedReply
+from surecall.models.transport import ScriptedReply
 
 from .upstream import FaultyUpstream, Received, completion_bytes, http_response, sse_response
 

@@ -4,9 +4,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import decode
-from surecall.records import (
+from surecall.base.errors import JSONTextError
+from surecall.base.records import (
     Message,
     ModelRequest,
     RawCall,
@@ -15,6 +14,7 @@ from surecall.records import (
     ToolSpec,
     Usage,
 )
+from surecall.text import decode
 
 __all__ = ["CONVERSATION", "essence_of_reply", "essence_of_request", "replies", "requests", "words"]
 

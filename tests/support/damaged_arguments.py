@@ -5,12 +5,12 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from surecall.errors import SurecallError
-from surecall.formats import ToolNames
-from surecall.protocols import find_protocol
+from surecall.base.errors import SurecallError
+from surecall.base.records import ToolSpec
+from surecall.calls import ToolNames
 from surecall.reading import read_reply
 from surecall.reading.arguments import read_arguments
-from surecall.records import ToolSpec
+from surecall.wire import find_protocol
 
 from .damage import damage, draw_arguments, split, write
 

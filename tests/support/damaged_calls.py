@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from surecall.formats import ToolNames
+from surecall.base.records import ToolCall
+from surecall.calls import ToolNames
 from surecall.reading import read_reply
-from surecall.records import ToolCall
 
 from .cut_calls import RENDERERS, TARGET
 from .damage import damage

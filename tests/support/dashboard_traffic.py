@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from surecall.base.records import Defect, Receipt
 from surecall.gateway.records import (
     ParseError,
     RequestRecord,
@@ -12,7 +13,6 @@ from surecall.gateway.records import (
     StepNote,
     new_request_id,
 )
-from surecall.records import Defect, Receipt
 
 __all__ = [
     "BODY",

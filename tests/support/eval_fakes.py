@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from surecall.base.records import Message, ModelRequest, Usage
 from surecall.evals.cases import Attempt, Case, Grades, Ideal, IdealCall, Prepared, failed
 from surecall.evals.contenders import Contender
 from surecall.evals.executors import Finished, Job, Lane, RunUnit
@@ -31,10 +32,9 @@ from surecall.evals.records import (
     Verdict,
     make_manifest,
 )
-from surecall.records import Message, ModelRequest, Usage
+from surecall.models.transport import ScriptedTransport, Transport, assistant, tool_call
 from surecall.tools import ToolRegistry
 from surecall.tools.define import tool
-from surecall.transport import ScriptedTransport, Transport, assistant, tool_call
 
 __all__ = [
     "FakeCase",

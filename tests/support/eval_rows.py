@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from surecall.base.records import Usage
 from surecall.evals.records import CallFact, Cell, Reason, TrialBody, TrialRow
-from surecall.records import Usage
 
 __all__ = [
     "CONTROL",

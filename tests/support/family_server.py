@@ -12,10 +12,10 @@ from typing import Self
 
 from aiohttp import web
 
-from surecall.errors import SurecallError
-from surecall.jsontext import decode, encode
-from surecall.protocols import WireProtocol
-from surecall.records import ModelRequest, Reply, WireRequest
+from surecall.base.errors import SurecallError
+from surecall.base.records import ModelRequest, Reply, WireRequest
+from surecall.text import decode, encode
+from surecall.wire import WireProtocol
 
 __all__ = ["FamilyServer", "render_stream"]
 

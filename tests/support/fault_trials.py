@@ -16,7 +16,7 @@ import openai
 from google.genai import errors as google_errors
 
 from gateway.harness import Served, make_settings, serve_gateway
-from surecall.errors import Code
+from surecall.base.errors import Code
 from surecall.faults import FaultServer, FaultyProvider
 from surecall.faults.catalog import FAULTS, Fault
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from string import Template
 from typing import Any, NamedTuple
 
-from surecall.records import ToolSpec
+from surecall.base.records import ToolSpec
 
 __all__ = ["OFFERED", "FreshNegative", "fresh_negatives"]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from string import Template
 from typing import Any, NamedTuple
 
-from surecall.records import ToolSpec
+from surecall.base.records import ToolSpec
 
 __all__ = ["CALLS", "KINDS", "NOTATIONS", "OFFERED", "Negative", "negatives"]
 

@@ -1,6 +1,6 @@
 """Tools that tests of reading offer, and texts in which a model calls them."""
 
-from surecall.records import ToolSpec
+from surecall.base.records import ToolSpec
 
 __all__ = ["BERGEN", "NOTE", "OSLO", "PING", "SAVE", "TEXTS", "TOOLS", "WEATHER", "tagged"]
 

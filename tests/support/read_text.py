@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from surecall.formats import CallPiece, Piece, TextPiece, TextReader
-from surecall.formats.base import CallFormat, TextCall
-from surecall.formats.names import ToolNames
-from surecall.records import ToolSpec
+from surecall.base.records import ToolSpec
+from surecall.calls import CallPiece, Piece, TextPiece, TextReader
+from surecall.calls.base import CallFormat, TextCall
+from surecall.calls.names import ToolNames
 
 __all__ = ["TOOLS", "ReadText", "check_cuts", "check_splits", "read", "read_pieces"]
 

@@ -120,7 +120,7 @@ class _Away:
         self.counts = store.counts
 
     async def add(self, record: Any) -> None:
-        from surecall.errors import StoreError
+        from surecall.base.errors import StoreError
 
         raise StoreError("STORE_WRITE_FAILED", "away.")
 

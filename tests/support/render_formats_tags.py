@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from surecall.jsontext import encode_text
+from surecall.text import encode_text
 
 __all__ = ["RENDERERS", "Calls", "Renderer"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from surecall.config import Config, load_config
+from surecall.models.config import Config, load_config
 
 __all__ = ["CANARY", "leave_environment", "load", "write"]
 

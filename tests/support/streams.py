@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from surecall.protocols import ChatCompletions, RawReply, StreamDelta
+from surecall.wire import ChatCompletions, RawReply, StreamDelta
 
 __all__ = ["DONE", "chunk", "event", "fold", "stream_of"]
 

@@ -4,17 +4,17 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from surecall.formats.bare_json import BareJson
-from surecall.formats.base import TextCall
-from surecall.formats.cohere import CommandR
-from surecall.formats.fences import CodeFences
-from surecall.formats.gemma import BareGemma, Gemma
-from surecall.formats.harmony import Harmony, StrippedHarmony, StrippedHarmonyStart
-from surecall.formats.named_lines import ChatGlm, Florette, Functionary, FunctionaryStart
-from surecall.formats.python_blocks import CodeTags, LlamaPythonTag, PythonTags, PythonTokens
-from surecall.formats.pythonic import Gorilla, NexusRaven, Pythonic
-from surecall.formats.react import ReAct
-from surecall.jsontext import repair_json
+from surecall.calls.bare_json import BareJson
+from surecall.calls.base import TextCall
+from surecall.calls.cohere import CommandR
+from surecall.calls.fences import CodeFences
+from surecall.calls.gemma import BareGemma, Gemma
+from surecall.calls.harmony import Harmony, StrippedHarmony, StrippedHarmonyStart
+from surecall.calls.named_lines import ChatGlm, Florette, Functionary, FunctionaryStart
+from surecall.calls.python_blocks import CodeTags, LlamaPythonTag, PythonTags, PythonTokens
+from surecall.calls.pythonic import Gorilla, NexusRaven, Pythonic
+from surecall.calls.react import ReAct
+from surecall.text import repair_json
 
 from .read_text import check_splits
 

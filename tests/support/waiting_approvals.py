@@ -6,9 +6,9 @@ from typing import Any
 from msgspec.structs import replace
 
 import surecall
-from surecall.stores import DatabaseStore
+from surecall.models.transport import assistant, tool_call
+from surecall.store import DatabaseStore
 from surecall.tools.approvals import Approval
-from surecall.transport import assistant, tool_call
 from surecall.workspace import Author, Proposal, ProposedFact, Workspace
 
 LARGE = 12_345_678_901_234_567_890

@@ -7,8 +7,8 @@ import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from surecall.errors import Code, SetupError
-from surecall.records import Weights, WeightsPart
+from surecall.base.errors import Code, SetupError
+from surecall.base.records import Weights, WeightsPart
 
 __all__ = ["FolderSource", "make_weights", "make_wheel"]
 

@@ -1,6 +1,6 @@
 """Stores of workspaces for tests."""
 
-from surecall.stores import PostgresStore
+from surecall.store import PostgresStore
 
 __all__ = ["empty_postgres"]
 

@@ -17,7 +17,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from surecall.stores import DatabaseStore, open_store
+from surecall.store import DatabaseStore, open_store
 from surecall.workspace import ProposedFact, Workspace
 
 __all__ = ["KillScene", "Workers"]

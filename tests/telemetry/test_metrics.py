@@ -5,11 +5,11 @@ import re
 import pytest
 
 from support.request_records import make_record
-from surecall.errors import SetupError
+from surecall.base.errors import SetupError
+from surecall.base.records import Defect, Receipt
 from surecall.gateway.records import ParseError, StepNote
-from surecall.records import Defect, Receipt
-from surecall.telemetry import OTHER, Metrics, RequestMetrics
-from surecall.telemetry.metrics import MAX_VALUES
+from surecall.gateway.telemetry import OTHER, Metrics, RequestMetrics
+from surecall.gateway.telemetry.metrics import MAX_VALUES
 
 LINE = re.compile(
     r'[a-z_]+(?:\{[a-z_]+="(?:[^"\\\n]|\\.)*"(?:,[a-z_]+="(?:[^"\\\n]|\\.)*")*\})? '

@@ -11,10 +11,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import surecall
 from support.request_records import make_record
-from surecall.records import Defect, Event, Receipt, RunStarted
-from surecall.redaction import Secret
-from surecall.telemetry import Metrics, RequestSpans, RunMetrics, RunSpans, observe
-from surecall.transport import ScriptedTransport, assistant, tool_call
+from surecall.base.records import Defect, Event, Receipt, RunStarted
+from surecall.base.redaction import Secret
+from surecall.gateway.telemetry import Metrics, RequestSpans, RunMetrics, RunSpans, observe
+from surecall.models.transport import ScriptedTransport, assistant, tool_call
 
 
 @surecall.tool

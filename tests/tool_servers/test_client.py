@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 
 import surecall
-from surecall.errors import ConfigError, ToolServerError
-from surecall.transport import assistant, tool_call
+from surecall.base.errors import ConfigError, ToolServerError
+from surecall.models.transport import assistant, tool_call
 
 from .conftest import serve
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surecall.errors import ToolDefinitionError
-from surecall.mcp.definitions import name_server, name_tools, read_definition
-from surecall.mcp.results import read_data
+from surecall.base.errors import ToolDefinitionError
+from surecall.tools.mcp.definitions import name_server, name_tools, read_definition
+from surecall.tools.mcp.results import read_data
 
 
 @pytest.mark.parametrize(

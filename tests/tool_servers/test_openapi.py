@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surecall
-from surecall.errors import ConfigError, ToolDefinitionError
-from surecall.openapi.operations import Operation, read_operations
+from surecall.base.errors import ConfigError, ToolDefinitionError
+from surecall.models.transport import assistant, tool_call
 from surecall.tools import ToolFailed
-from surecall.transport import assistant, tool_call
+from surecall.tools.openapi.operations import Operation, read_operations
 
 from .conftest import serve
 

@@ -14,8 +14,8 @@ from mcp import Client, StdioServerParameters
 
 import surecall
 from surecall.cli import cli
+from surecall.cli.mcp_server import make_server
 from surecall.cli.output import ExitCode
-from surecall.mcp.server import make_server
 
 SOURCES = str(Path(surecall.__file__).parents[1])
 TOOL = {

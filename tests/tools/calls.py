@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from surecall.jsontext import decode
-from surecall.records import ToolCall, ToolResult
+from surecall.base.records import ToolCall, ToolResult
+from surecall.text import decode
 from surecall.tools import Dispatcher, ToolContext, ToolRegistry
 
 CONTEXT = ToolContext("run-1", 3, "tc_1")

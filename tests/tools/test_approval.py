@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import ToolDefinitionError
-from surecall.jsontext import canonical_hash
+from surecall.base.errors import ToolDefinitionError
+from surecall.text import canonical_hash
 from surecall.tools import (
     ApprovalDecision,
     ApprovalRequest,

@@ -11,8 +11,8 @@ import msgspec
 import pydantic
 import pytest
 
-from surecall.errors import Code, ToolDefinitionError
-from surecall.records import ToolSpec
+from surecall.base.errors import Code, ToolDefinitionError
+from surecall.base.records import ToolSpec
 from surecall.tools import Tool, ToolContext, ToolFailed, as_tool, tool
 
 from .calls import dispatch

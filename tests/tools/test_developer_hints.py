@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import surecall
-from surecall.transport import assistant, tool_call
+from surecall.models.transport import assistant, tool_call
 
 
 def fetch(url: str) -> str:

@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 import pytest
 
-from surecall.errors import Code
-from surecall.records import ErrorDetail, ToolCall
+from surecall.base.errors import Code
+from surecall.base.records import ErrorDetail, ToolCall
 from surecall.tools import Dispatcher, MaskedRegistry, ToolRegistry, tool
 
 from .calls import CONTEXT, dispatch, make_call, shown

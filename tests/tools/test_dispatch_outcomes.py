@@ -9,7 +9,7 @@ from typing import Any
 import pydantic
 import pytest
 
-from surecall.records import Envelope, ToolSpec
+from surecall.base.records import Envelope, ToolSpec
 from surecall.tools import OutputLimits, ToolFailed, tool
 
 from .calls import dispatch, shown

@@ -8,7 +8,7 @@ import msgspec
 import pydantic
 import pytest
 
-from surecall.records import Envelope, ErrorDetail
+from surecall.base.records import Envelope, ErrorDetail
 from surecall.tools import envelope_of, render_envelope
 
 

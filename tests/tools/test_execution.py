@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from surecall.errors import Code, ConfigError
-from surecall.records import Effect, Envelope, ToolCall, ToolResult
+from surecall.base.errors import Code, ConfigError
+from surecall.base.records import Effect, Envelope, ToolCall, ToolResult
 from surecall.tools import run_calls
 
 from .calls import make_call

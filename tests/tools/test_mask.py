@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import Code, ConfigError
+from surecall.base.errors import Code, ConfigError
 from surecall.tools import MaskedRegistry, Tool, ToolRegistry, tool
 
 

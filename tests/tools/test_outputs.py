@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from surecall.errors import Code, ConfigError
+from surecall.base.errors import Code, ConfigError
 from surecall.tools import OutputLimits, OutputRejection, check_output
 
 

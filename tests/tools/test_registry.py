@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import Code, ToolDefinitionError
-from surecall.records import ToolSpec
+from surecall.base.errors import Code, ToolDefinitionError
+from surecall.base.records import ToolSpec
 from surecall.tools import Dispatcher, Tool, ToolFailed, ToolRegistry, tool
 
 from .calls import CONTEXT, dispatch, make_call

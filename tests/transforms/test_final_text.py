@@ -8,8 +8,13 @@ from hypothesis import strategies as st
 
 import surecall
 from surecall import ScriptedTransport
-from surecall.errors import Code, ConfigError
-from surecall.transforms import LanguagePolicy, OutputTags, TransformRegistry, canonical_language
+from surecall.base.errors import Code, ConfigError
+from surecall.reading.transforms import (
+    LanguagePolicy,
+    OutputTags,
+    TransformRegistry,
+    canonical_language,
+)
 
 TAGS = OutputTags({"think": "drop", "b": "strip", "em": "rename:i"}, lang_spans=True)
 

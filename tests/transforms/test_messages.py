@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from surecall.transforms import TransformRegistry
+from surecall.reading.transforms import TransformRegistry
 
 NULL = "assistant_tool_calls_content_null_if_blank"
 REASONING = "assistant_tool_calls_reasoning_content_empty_if_missing"

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from surecall.errors import ConfigError
-from surecall.records import RawCall, Receipt
-from surecall.transforms import FAMILIES, TransformChain, TransformRegistry
+from surecall.base.errors import ConfigError
+from surecall.base.records import RawCall, Receipt
+from surecall.reading.transforms import FAMILIES, TransformChain, TransformRegistry
 
 BUILTIN = {
     "messages": (

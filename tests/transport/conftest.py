@@ -1,7 +1,7 @@
 import pytest
 
-from surecall.records import WireRequest
-from surecall.transport import Deadlines, RetryPolicy
+from surecall.base.records import WireRequest
+from surecall.models.transport import Deadlines, RetryPolicy
 
 
 @pytest.fixture

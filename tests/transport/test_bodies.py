@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.upstream import gzip_bomb
-from surecall.errors import Code, ProviderReplyError
-from surecall.transport import WireLimits
-from surecall.transport.bodies import BodyDecoder, open_decoder
+from surecall.base.errors import Code, ProviderReplyError
+from surecall.models.transport import WireLimits
+from surecall.models.transport.bodies import BodyDecoder, open_decoder
 
 MIB = 1024 * 1024
 

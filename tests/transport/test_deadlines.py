@@ -20,9 +20,9 @@ from support.upstream import (
     reply,
     sse_head,
 )
-from surecall.errors import Code, ProviderTimeoutError
-from surecall.records import WireRequest
-from surecall.transport import Deadlines, HttpTransport
+from surecall.base.errors import Code, ProviderTimeoutError
+from surecall.base.records import WireRequest
+from surecall.models.transport import Deadlines, HttpTransport
 
 HALF = http_response(b"x" * 10, headers={"content-length": "9999"})
 

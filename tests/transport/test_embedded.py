@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import surecall
-from surecall.errors import Code, ConfigError, ProviderStatusError, SetupError
-from surecall.profiles import find_weights
-from surecall.records import WireRequest
-from surecall.transport import (
+from surecall.base.errors import Code, ConfigError, ProviderStatusError, SetupError
+from surecall.base.records import WireRequest
+from surecall.models.profiles import find_weights
+from surecall.models.transport import (
     EmbeddedTransport,
     close_engines,
     load_embedded,
@@ -285,9 +285,9 @@ def test_settings_that_cannot_be(settings: dict[str, int]) -> None:
 
 EXIT = """
 import asyncio, sys, threading
-from surecall.profiles import find_weights
-from surecall.records import WireRequest
-from surecall.transport import EmbeddedTransport
+from surecall.models.profiles import find_weights
+from surecall.base.records import WireRequest
+from surecall.models.transport import EmbeddedTransport
 
 body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 900, "ignore_eos": True}
 started = threading.Event()
@@ -329,7 +329,7 @@ def test_a_process_ends_cleanly_while_a_model_writes(cache: Path) -> None:
 
 def test_an_embedded_model_is_not_taken_for_another() -> None:
     """What the catalog knows of one embedded model does not hold for a file of your own."""
-    from surecall.profiles import Catalog
+    from surecall.models.profiles import Catalog
 
     catalog = Catalog.builtin()
     known = catalog.find("embedded:smollm2-135m")

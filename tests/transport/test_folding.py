@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from support.streams import DONE, chunk
-from surecall.protocols import RawReply, StreamDelta, find_protocol
-from surecall.transport import fold_stream, folding
+from surecall.models.transport import fold_stream, folding
+from surecall.wire import RawReply, StreamDelta, find_protocol
 
 END = chunk({}, "stop") + DONE
 

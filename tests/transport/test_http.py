@@ -25,7 +25,7 @@ from support.upstream import (
     reply,
     unused_port,
 )
-from surecall.errors import (
+from surecall.base.errors import (
     Code,
     ConfigError,
     ProviderConnectionError,
@@ -34,9 +34,9 @@ from surecall.errors import (
     ProviderStatusError,
     SurecallError,
 )
-from surecall.records import WireRequest
-from surecall.redaction import Secret, redact
-from surecall.transport import HttpTransport, RetryPolicy, WireLimits
+from surecall.base.records import WireRequest
+from surecall.base.redaction import Secret, redact
+from surecall.models.transport import HttpTransport, RetryPolicy, WireLimits
 
 KEY = "sk-hunter2hunter2hunter2"
 BODY = completion_bytes("hi")
@@ -588,6 +588,6 @@ async def test_a_transport_is_not_shared_by_two_running_loops(request_of_chat: W
 
 def test_importing_the_transport_does_not_load_aiohttp() -> None:
     """The HTTP library is loaded with the first request only."""
-    code = "import sys, surecall.transport; print('aiohttp' in sys.modules)"
+    code = "import sys, surecall.models.transport; print('aiohttp' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "False\n"

@@ -27,9 +27,9 @@ from support.upstream import (
     sse_head,
     sse_response,
 )
-from surecall.errors import Code, ProviderError
-from surecall.records import WireRequest
-from surecall.transport import HttpTransport, RetryPolicy, WireLimits
+from surecall.base.errors import Code, ProviderError
+from surecall.base.records import WireRequest
+from surecall.models.transport import HttpTransport, RetryPolicy, WireLimits
 
 MIB = 1024 * 1024
 EVENTS = [{"n": 1}, {"n": 2}]

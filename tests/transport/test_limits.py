@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import ConfigError
-from surecall.transport import Deadlines, RetryPolicy, WireLimits
+from surecall.base.errors import ConfigError
+from surecall.models.transport import Deadlines, RetryPolicy, WireLimits
 
 
 def test_the_shipped_limits() -> None:

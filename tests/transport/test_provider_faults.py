@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surecall.errors import Code, ProviderError, ProviderReplyError, ProviderStatusError
-from surecall.protocols.errors import check_body, kept_headers, parse_error, parse_error_object
+from surecall.base.errors import Code, ProviderError, ProviderReplyError, ProviderStatusError
+from surecall.wire.errors import check_body, kept_headers, parse_error, parse_error_object
 
 JSON = {"content-type": "application/json"}
 HTML = {"content-type": "text/html; charset=utf-8"}

@@ -2,15 +2,15 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from surecall.errors import (
+from surecall.base.errors import (
     Code,
     ProviderConnectionError,
     ProviderError,
     ProviderStatusError,
     ProviderTimeoutError,
 )
-from surecall.transport import RetryPolicy, parse_retry_after
-from surecall.transport.retry import plan_wait, run_attempts
+from surecall.models.transport import RetryPolicy, parse_retry_after
+from surecall.models.transport.retry import plan_wait, run_attempts
 
 NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
 

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surecall.errors import (
+from surecall.base.errors import (
     Code,
     ConfigError,
     ProviderConnectionError,
     ProviderReplyError,
     ProviderStatusError,
 )
-from surecall.records import WireRequest
-from surecall.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
+from surecall.base.records import WireRequest
+from surecall.models.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
 
 REQUEST = WireRequest(path="/chat/completions", body={"model": "m", "messages": []})
 

@@ -1,7 +1,7 @@
 import pytest
 
-from surecall.errors import Code, ConfigError
-from surecall.transport import join_url
+from surecall.base.errors import Code, ConfigError
+from surecall.models.transport import join_url
 
 
 @pytest.mark.parametrize(

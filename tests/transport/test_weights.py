@@ -9,11 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 from support.weight_files import make_weights
-from surecall.errors import Code, SetupError
-from surecall.profiles import find_weights, known_weights, parse_weights
-from surecall.records import Weights
-from surecall.transport import load_embedded, locate_weights, survey_weights, weights_folder
-from surecall.transport.weights import require_model_file, require_verified
+from surecall.base.errors import Code, SetupError
+from surecall.base.records import Weights
+from surecall.models.profiles import find_weights, known_weights, parse_weights
+from surecall.models.transport import load_embedded, locate_weights, survey_weights, weights_folder
+from surecall.models.transport.weights import require_model_file, require_verified
 
 
 def put(weights: Weights, cache: Path, content: bytes) -> Path:

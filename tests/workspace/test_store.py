@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import Code, WorkspaceError
+from surecall.base.errors import Code, WorkspaceError
 from surecall.workspace import MemoryStore, Workspace, WorkspaceState, new_state
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import Code
-from surecall.records import Receipt, ToolCall
+from surecall.base.errors import Code
+from surecall.base.records import Receipt, ToolCall
 from surecall.tools import Dispatcher, MaskedRegistry, ToolContext, ToolFailed
 from surecall.workspace import MemoryStore, ProposedFact, Workspace, WorkspaceTools, new_state
 

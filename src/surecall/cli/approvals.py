@@ -10,9 +10,9 @@ from typing import Any, Final, TypeVar, get_args
 import click
 import msgspec
 
-from surecall.errors import ApprovalError, Code, JSONTextError
-from surecall.jsontext import decode, encode_text
+from surecall.base.errors import ApprovalError, Code, JSONTextError
 from surecall.loop import approve, deny
+from surecall.text import decode, encode_text
 from surecall.tools.approvals import Approval, ApprovalStatus, ApprovalStore
 
 from .flags import count_flag, invalid_option, output_flags, pass_output, pass_to_commands
@@ -132,7 +132,7 @@ def _use_store(place: str, act: Callable[[ApprovalStore], Awaitable[T]]) -> T:
         )
 
     async def run() -> T:
-        from surecall.stores import open_store
+        from surecall.store import open_store
 
         async with open_store(place) as store:
             return await act(store)

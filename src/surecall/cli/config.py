@@ -6,8 +6,8 @@ from typing import Any, Final, get_type_hints
 
 import click
 
-from surecall.config import SETTINGS, load_config
-from surecall.errors import SurecallError
+from surecall.base.errors import SurecallError
+from surecall.models.config import SETTINGS, load_config
 
 from .flags import output_flags, pass_output
 from .output import ExitCode, Output, select_fields
@@ -50,7 +50,7 @@ def show_config(output: Output, with_origin: bool, show_all: bool) -> None:
 @pass_output
 def check_config(output: Output, file: Path | None) -> ExitCode:
     """Check FILE, or the configuration in force; options and presets are resolved as for a run."""
-    from surecall.profiles import Catalog
+    from surecall.models.profiles import Catalog
 
     from .reach import resolve_configured
 
@@ -70,7 +70,7 @@ def check_config(output: Output, file: Path | None) -> ExitCode:
 @pass_output
 def print_schema(output: Output) -> None:
     """Print the JSON Schema of surecall.toml, for editors."""
-    from surecall.jsontext import encode_text
+    from surecall.text import encode_text
 
     indent = None if output.json else 2
     output.stdout.write(encode_text(describe_config(), indent=indent) + "\n")
@@ -105,10 +105,10 @@ def describe_config() -> dict[str, Any]:
 def _describe_free_table(table: str, described: Mapping[str, Any]) -> dict[str, Any]:
     if table == "headers":
         return {"type": "object", "additionalProperties": dict(described)}
+    from surecall.cli.topics import describe_fields
     from surecall.loop import Options
     from surecall.loop.options import CallerArguments
-    from surecall.profiles import Capabilities, Findings
-    from surecall.topics import describe_fields
+    from surecall.models.profiles import Capabilities, Findings
 
     records = (Options, CallerArguments) if table == "options" else (Capabilities, Findings)
     fields: dict[str, Any] = {}

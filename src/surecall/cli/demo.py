@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import click
 
-from surecall.jsontext import encode_text
+from surecall.base.records import Event, WireRequest
 from surecall.loop import RunResult, run, save_trace
-from surecall.records import Event, WireRequest
+from surecall.models.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
+from surecall.text import encode_text
 from surecall.tools import Tool, tool
-from surecall.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
 
 from .flags import pass_output
 from .output import Output

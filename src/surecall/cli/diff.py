@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from surecall.errors import StoreError
+from surecall.base.errors import StoreError
+from surecall.base.files import explain_write_errors, write_whole
 from surecall.evals.diff import DiffResult, Judged, Side, TrialPair, align_rows, diff_rows
 from surecall.evals.diff_page import (
     CHANGES,
@@ -21,7 +22,6 @@ from surecall.evals.gates import check_gates, parse_gate
 from surecall.evals.metrics.records import AXES
 from surecall.evals.records import TrialBody, TrialRow
 from surecall.evals.store import RunInfo, RunStore
-from surecall.files import explain_write_errors, write_whole
 
 from .eval.page import show_gates
 from .flags import pass_output, store_flag, undecided_flag

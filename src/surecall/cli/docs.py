@@ -2,7 +2,7 @@
 
 import click
 
-from surecall.manual import Page, find_page, list_pages
+from surecall.cli.manual import Page, find_page, list_pages
 
 from .flags import pass_output
 from .output import Output, select_fields

@@ -14,11 +14,11 @@ import click
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from surecall.config import Config, load_config
-from surecall.errors import Code, ConfigError, SurecallError, did_you_mean
+from surecall.base.errors import Code, ConfigError, SurecallError, did_you_mean
 from surecall.loop import Options, resolve_options
-from surecall.profiles import Catalog, embedded_name
-from surecall.transport import Deadlines, RetryPolicy
+from surecall.models.config import Config, load_config
+from surecall.models.profiles import Catalog, embedded_name
+from surecall.models.transport import Deadlines, RetryPolicy
 
 from .flags import pass_output, settings_flags
 from .output import ExitCode, Output

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from surecall.errors import Code
-from surecall.explain import all_codes, explain_code
+from surecall.base.errors import Code
+from surecall.base.explain import all_codes, explain_code
 
 from .flags import pass_output
 from .output import Output, select_fields
@@ -13,7 +13,7 @@ from .suggestions import complete_topics
 from .terminal import make_table, styled
 
 if TYPE_CHECKING:
-    from surecall.topics import Topic
+    from surecall.cli.topics import Topic
 
 _KINDS: Final = (*("code", "rule", "format", "fault", "behaviour", "preset", "option", "setting"),)
 
@@ -45,7 +45,7 @@ def explain(output: Output, name: str | None, kind: Any, list_all: bool) -> None
 
 
 def _find(name: str, kind: Any) -> "tuple[Topic, ...]":
-    from surecall.topics import explain_topic
+    from surecall.cli.topics import explain_topic
 
     is_code = kind is None and name in Code.__members__
     return explain_topic(name, "code" if is_code else kind)
@@ -55,7 +55,7 @@ def _list_names(output: Output, kind: Any) -> None:
     if kind == "code":  # the rest of surecall is not needed for them
         names = [(text.code, text.title) for text in all_codes()]
     else:
-        from surecall.topics import list_topics
+        from surecall.cli.topics import list_topics
 
         names = [(topic.name, topic.title) for topic in list_topics(kind)]
     if output.json:

@@ -22,7 +22,7 @@ from surecall.faults import (
     load_script,
     zoo,
 )
-from surecall.protocols import PROTOCOLS
+from surecall.wire import PROTOCOLS
 
 from .flags import invalid_option, output_flags, pass_output, reason_of
 from .output import Output, select_fields

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 import click
 from click.core import ParameterSource
 
-from surecall.errors import Code, ConfigError
+from surecall.base.errors import Code, ConfigError
 
 from .output import Output
 from .suggestions import (
@@ -148,7 +148,7 @@ def parse_options(items: Iterable[str]) -> dict[str, Any]:
     Raises:
         ConfigError: An item has no `=`, or two of them contradict each other.
     """
-    from surecall.config.sources import parse_literal
+    from surecall.models.config.sources import parse_literal
 
     options: dict[str, Any] = {}
     for item in items:
@@ -173,8 +173,8 @@ def check_options(options: Mapping[str, Any]) -> None:
     from surecall.loop import resolve_options
     from surecall.loop.arguments import refuse_unknown
     from surecall.loop.resolve import make_chain
-    from surecall.profiles import merge_presets
-    from surecall.transforms import TransformRegistry
+    from surecall.models.profiles import merge_presets
+    from surecall.reading.transforms import TransformRegistry
 
     _refuse_settings(options)
     refuse_unknown(options)

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import click
 
-from surecall.config import SETTINGS, Config, find_keys, load_config
-from surecall.config.sources import FILE_NAME
-from surecall.files import explain_write_errors, write_whole
-from surecall.jsontext import encode_text
-from surecall.profiles import ProviderEntry, embedded_name
+from surecall.base.files import explain_write_errors, write_whole
+from surecall.models.config import SETTINGS, Config, find_keys, load_config
+from surecall.models.config.sources import FILE_NAME
+from surecall.models.profiles import ProviderEntry, embedded_name
+from surecall.text import encode_text
 
 from .flags import invalid_option, pass_output, settings_flags
 from .output import ExitCode, Output

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from surecall.config import load_config
-from surecall.errors import Code, JSONTextError, ProviderError
-from surecall.jsontext import decode, encode
+from surecall.base.errors import Code, JSONTextError, ProviderError
+from surecall.base.json_values import as_fields
+from surecall.base.records import Weights, WireRequest
 from surecall.loop.resolve import make_embedded
-from surecall.narrow import as_fields
-from surecall.profiles import EMBEDDED_PREFIX, embedded_name, find_weights, known_weights
-from surecall.records import Weights, WireRequest
-from surecall.transport import (
+from surecall.models.config import load_config
+from surecall.models.profiles import EMBEDDED_PREFIX, embedded_name, find_weights, known_weights
+from surecall.models.transport import (
     EmbeddedTransport,
     FetchStep,
     PipSource,
     fetch_weights,
     survey_weights,
 )
+from surecall.text import decode, encode
 
 from .flags import invalid_option, pass_output, reason_of
 from .output import ExitCode, Output, select_fields

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 import click
 
-from surecall.errors import Code, did_you_mean
-from surecall.version import VERSION
+from surecall.base.errors import Code, did_you_mean
+from surecall.base.version import VERSION
 
 from .flags import output_flags
 from .output import ExitCode, Output, exit_code_of

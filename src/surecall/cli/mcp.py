@@ -32,7 +32,7 @@ def mcp(context: click.Context, port: int | None) -> None:
         if port is not None:
             raise click.UsageError("--http is for the server, without a command.", context)
         return
-    from surecall.mcp.server import serve_http, serve_stdio
+    from surecall.cli.mcp_server import serve_http, serve_stdio
 
     if port is None:
         serve_stdio()
@@ -74,7 +74,7 @@ def list_tools(output: Output, target: str, name: str | None, pins: Path | None)
 @pass_output
 def pin_tools(output: Output, target: str, name: str | None, pins: Path) -> None:
     """Approve the tools of TARGET as they are defined now, and write their digests."""
-    from surecall.mcp import PinFile, mcp_tools
+    from surecall.tools.mcp import PinFile, mcp_tools
 
     _quiet(output)
 
@@ -93,14 +93,14 @@ def pin_tools(output: Output, target: str, name: str | None, pins: Path) -> None
 
 
 def _quiet(output: Output) -> None:
-    from surecall.mcp import silence_sdk
+    from surecall.tools.mcp import silence_sdk
 
     if not output.debug:
         silence_sdk()
 
 
 async def _look(target: str, name: str | None, pins: Path | None) -> dict[str, Any]:
-    from surecall.mcp import PinFile, mcp_tools
+    from surecall.tools.mcp import PinFile, mcp_tools
 
     server = mcp_tools(target, name=name)
     async with server as tools:

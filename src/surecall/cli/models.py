@@ -5,10 +5,10 @@ from typing import Any, Final, cast
 
 import click
 
-from surecall.config import load_config
+from surecall.base.json_values import as_fields
 from surecall.loop.resolve import find_provider
-from surecall.narrow import as_fields
-from surecall.profiles import Catalog, Merged, merge_presets, presets_for, select
+from surecall.models.config import load_config
+from surecall.models.profiles import Catalog, Merged, merge_presets, presets_for, select
 
 from .flags import output_flags, pass_output
 from .local import fetch, local, serve

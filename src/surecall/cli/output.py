@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TextIO, cast
 
-from surecall.errors import (
+from surecall.base.errors import (
     ApprovalError,
     Code,
     ProviderError,
@@ -98,8 +98,8 @@ class Output:
         """Write a mapping or a record as one JSON document on one line."""
         import msgspec
 
-        from surecall.jsontext import encode_text
-        from surecall.redaction import mask_known
+        from surecall.base.redaction import mask_known
+        from surecall.text import encode_text
 
         fields = _with_valid_text(msgspec.to_builtins(document))
         text = mask_known(encode_text({"schema_version": SCHEMA_VERSION, **fields}))
@@ -108,7 +108,7 @@ class Output:
 
     def text(self, text: str) -> None:
         """Write text that is the answer itself, safe for a terminal."""
-        from surecall.redaction import mask_known
+        from surecall.base.redaction import mask_known
 
         self.stdout.write(printable(mask_known(text)).rstrip("\n") + "\n")
         self.stdout.flush()
@@ -194,7 +194,7 @@ class Output:
 
     def error(self, error: BaseException) -> None:
         """Tell about an error; its traceback only with `--debug`, and never a secret."""
-        from surecall.redaction import redact
+        from surecall.base.redaction import redact
 
         if self.debug:
             self.stderr.write(printable(redact("".join(traceback.format_exception(error)))))

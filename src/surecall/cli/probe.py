@@ -9,10 +9,10 @@ from typing import Any, Final
 import click
 import msgspec
 
-from surecall.config import Config, load_config
 from surecall.loop.probing import FACTS_FILE, fact_address
 from surecall.loop.resolve import choose_protocol, find_provider, make_transport
-from surecall.probe import (
+from surecall.models.config import Config, load_config
+from surecall.models.probe import (
     DEFAULT_MAX_REQUESTS,
     ON_REQUEST,
     QUESTIONS,
@@ -28,8 +28,8 @@ from surecall.probe import (
     select_questions,
     total_cost,
 )
-from surecall.profiles import Catalog, ResolvedCapabilities, resolve_capabilities
-from surecall.protocols import WireProtocol
+from surecall.models.profiles import Catalog, ResolvedCapabilities, resolve_capabilities
+from surecall.wire import WireProtocol
 
 from .flags import count_flag, invalid_option, pass_output, settings_flags
 from .output import ExitCode, Output, select_fields

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import msgspec
 
-from surecall.config import Config
 from surecall.loop.options import Options
 from surecall.loop.prompting import choose_mode
-from surecall.probe import (
+from surecall.models.config import Config
+from surecall.models.probe import (
     FactKey,
     FactStore,
     Finding,
@@ -18,7 +18,7 @@ from surecall.probe import (
     date_text,
     total_cost,
 )
-from surecall.profiles import Catalog, ResolvedCapabilities
+from surecall.models.profiles import Catalog, ResolvedCapabilities
 
 from .output import Output, select_fields
 from .reach import resolve_configured

@@ -5,8 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from surecall.loop.prompting import SchemaLoss
-from surecall.records import (
+from surecall.base.records import (
     CallRepeated,
     ErrorDetail,
     Event,
@@ -25,9 +24,10 @@ from surecall.records import (
     ToolCallStarted,
     ToolNotExecuted,
 )
-from surecall.records import (
+from surecall.base.records import (
     Final as FinalAnswer,
 )
+from surecall.loop.prompting import SchemaLoss
 
 from .terminal import bounded, line_of, shown_value, styled
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from surecall.config import Config
-from surecall.errors import Code, JSONTextError, ProviderReplyError, SurecallError
-from surecall.jsontext import decode
+from surecall.base.errors import Code, JSONTextError, ProviderReplyError, SurecallError
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.redaction import mask_known, redact
 from surecall.loop.options import ResolvedOptions
 from surecall.loop.resolve import (
     AUTO_PRESET,
@@ -20,12 +20,12 @@ from surecall.loop.resolve import (
     find_provider,
     merge_options,
 )
-from surecall.narrow import as_fields, as_list
-from surecall.profiles import Catalog
-from surecall.protocols import WireProtocol
-from surecall.redaction import mask_known, redact
-from surecall.transport import WireLimits, join_url
-from surecall.transport.bodies import ACCEPT_ENCODING, decode_body
+from surecall.models.config import Config
+from surecall.models.profiles import Catalog
+from surecall.models.transport import WireLimits, join_url
+from surecall.models.transport.bodies import ACCEPT_ENCODING, decode_body
+from surecall.text import decode
+from surecall.wire import WireProtocol
 
 from .progress import count_of
 

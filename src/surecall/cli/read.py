@@ -5,10 +5,10 @@ from typing import Any, Final, get_args
 import click
 from msgspec.structs import replace
 
-from surecall.errors import ProviderError
-from surecall.formats import ToolNames
+from surecall.base.errors import ProviderError
+from surecall.base.records import Reading
+from surecall.calls import ToolNames
 from surecall.reading import Accept, read_reply
-from surecall.records import Reading
 
 from .flags import pass_output
 from .output import ExitCode, Output, select_fields

@@ -4,9 +4,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from surecall.errors import Code, JSONTextError, ProviderError
-from surecall.jsontext import encode_text
-from surecall.records import Reading, Receipt
+from surecall.base.errors import Code, JSONTextError, ProviderError
+from surecall.base.records import Reading, Receipt
+from surecall.text import encode_text
 
 from .progress import Progress, count_of, describe_error, shorten_pair
 from .recorded import Arrival, Outcome, Verdict

@@ -7,12 +7,12 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from surecall.config import know_keys
-from surecall.errors import Code, ProviderError
-from surecall.limits import MIB
+from surecall.base.errors import Code, ProviderError
+from surecall.base.limits import MIB
+from surecall.base.records import Reading, Receipt, Reply, ToolCall, ToolResult
+from surecall.base.redaction import mask_known
+from surecall.models.config import know_keys
 from surecall.reading import InputKind, parse_input, tell_input
-from surecall.records import Reading, Receipt, Reply, ToolCall, ToolResult
-from surecall.redaction import mask_known
 from surecall.tools import Dispatcher, MaskedRegistry, ToolContext
 
 from .flags import invalid_option

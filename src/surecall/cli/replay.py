@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from surecall.config import know_keys, load_config
+from surecall.base.records import ToolCall
 from surecall.loop import Replay, Trace, TurnTrace, load_trace, replay_trace, resend_turn
 from surecall.loop.replay import Resent
 from surecall.loop.resolve import make_transport
-from surecall.protocols import find_protocol
-from surecall.records import ToolCall
+from surecall.models.config import know_keys, load_config
+from surecall.wire import find_protocol
 
 from .flags import pass_output, settings_flags
 from .output import ExitCode, Output, select_fields

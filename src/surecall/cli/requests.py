@@ -15,9 +15,10 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from surecall.cells import disarm_text
-from surecall.errors import Code, StoreError
-from surecall.files import PRIVATE, explain_write_errors, write_whole
+from surecall.base.errors import Code, StoreError
+from surecall.base.files import PRIVATE, explain_write_errors, write_whole
+from surecall.base.redaction import mask_known
+from surecall.base.spreadsheets import disarm_text
 from surecall.gateway.records import (
     STORE_FILE,
     RecordFilter,
@@ -26,10 +27,9 @@ from surecall.gateway.records import (
     RequestRecord,
     open_for_reading,
 )
-from surecall.jsontext import encode
+from surecall.gateway.telemetry import OUTCOMES
 from surecall.loop.stored import encode_kept
-from surecall.redaction import mask_known
-from surecall.telemetry import OUTCOMES
+from surecall.text import encode
 
 from .flags import (
     Decorated,

@@ -11,12 +11,12 @@ from uuid import uuid4
 
 import click
 
-from surecall.config import Config, load_config
-from surecall.errors import ConfigError, SurecallError
-from surecall.files import explain_write_errors
+from surecall.base.errors import ConfigError, SurecallError
+from surecall.base.files import explain_write_errors
+from surecall.base.records import Event
 from surecall.loop import RunResult, Session, Trace, save_trace
 from surecall.loop.options import fold_parameters
-from surecall.records import Event
+from surecall.models.config import Config, load_config
 
 from .flags import check_options, invalid_option, parse_options, pass_output, settings_flags
 from .output import ExitCode, Output, select_fields
@@ -209,7 +209,7 @@ def _open_servers(output: Output, servers: tuple[str, ...], pins: str | None) ->
         if pins is not None:
             raise click.UsageError("--mcp-pins is for the tools of --mcp.")
         return []
-    from surecall.mcp import mcp_tools, silence_sdk
+    from surecall.tools.mcp import mcp_tools, silence_sdk
 
     if not output.debug:
         silence_sdk()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from surecall.errors import Code, ConfigError
+from surecall.base.errors import Code, ConfigError
 
 from .flags import pass_output
 from .output import ExitCode, Output
@@ -133,7 +133,7 @@ def _make_gateway(
 
 def _find_store(settings: "GatewaySettings") -> str:
     """Return where requests are recorded: `off`, a file, or the address of a server."""
-    from surecall.config import read_key
+    from surecall.models.config import read_key
 
     variable = settings.store.url_env
     if not variable:

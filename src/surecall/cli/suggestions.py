@@ -39,7 +39,7 @@ def _list_simulated() -> _Names:
 
 
 def _list_models() -> _Names:
-    from surecall.profiles import Catalog
+    from surecall.models.profiles import Catalog
 
     catalog = Catalog.builtin()
     names = [(entry.id, ", ".join(entry.tags)) for entry in catalog.models]
@@ -53,13 +53,13 @@ def _list_contenders() -> _Names:
 
 
 def _list_topics() -> _Names:
-    from surecall.topics import list_topics
+    from surecall.cli.topics import list_topics
 
     return ((topic.name, topic.title) for topic in list_topics())
 
 
 def _list_pages() -> _Names:
-    from surecall.manual import list_pages
+    from surecall.cli.manual import list_pages
 
     return ((page.topic, page.title) for page in list_pages())
 
@@ -77,31 +77,31 @@ def _list_fault_groups() -> _Names:
 
 
 def _list_presets() -> _Names:
-    from surecall.profiles import Catalog
+    from surecall.models.profiles import Catalog
 
     return ((preset.name, preset.purpose) for preset in Catalog.builtin().presets)
 
 
 def _list_providers() -> _Names:
-    from surecall.profiles import Catalog
+    from surecall.models.profiles import Catalog
 
     return ((entry.id, entry.base_url or "") for entry in Catalog.builtin().providers)
 
 
 def _list_profiles() -> _Names:
-    from surecall.profiles import Catalog
+    from surecall.models.profiles import Catalog
 
     return ((profile.id, "a sampling profile") for profile in Catalog.builtin().sampling)
 
 
 def _list_protocols() -> _Names:
-    from surecall.protocols import PROTOCOLS
+    from surecall.wire import PROTOCOLS
 
     return ((name, "a wire format") for name in PROTOCOLS)
 
 
 def _list_strategies() -> _Names:
-    from surecall.profiles import STRATEGIES
+    from surecall.models.profiles import STRATEGIES
 
     return ((strategy.id, "a strategy") for strategy in STRATEGIES)
 
@@ -119,13 +119,13 @@ def _list_formats() -> _Names:
 
 
 def _list_weights() -> _Names:
-    from surecall.profiles import known_weights
+    from surecall.models.profiles import known_weights
 
     return ((weights.name, weights.title) for weights in known_weights())
 
 
 def _list_questions() -> _Names:
-    from surecall.probe import ON_REQUEST, QUESTIONS
+    from surecall.models.probe import ON_REQUEST, QUESTIONS
 
     return ((question.name, question.title) for question in (*QUESTIONS, *ON_REQUEST))
 
@@ -167,7 +167,7 @@ def complete_runs(
     context: click.Context, _parameter: click.Parameter, typed: str
 ) -> list[CompletionItem[Any]]:
     """Suggest runs of the store that the command would use, newest first."""
-    from surecall.errors import SurecallError
+    from surecall.base.errors import SurecallError
     from surecall.evals.experiments import open_run_store
 
     names = [("@latest", "the newest run")]
@@ -196,7 +196,7 @@ class _WholeWords(BashComplete):
 
     def get_completion_args(self) -> tuple[list[str], str]:
         """Return the words before the cursor, and the one that was begun."""
-        from surecall.config.load import list_variables
+        from surecall.models.config.load import list_variables
 
         given = list_variables("COMP_")
         line = given.get("LINE", "")[:-1]

@@ -7,7 +7,7 @@ what is shown: control characters and bidirectional marks are shown by their num
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from surecall.errors import JSONTextError
+from surecall.base.errors import JSONTextError
 
 _BIDIRECTIONAL: Final = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _SEPARATORS: Final = (0x2028, 0x2029, 0xFEFF)
@@ -59,7 +59,7 @@ def shown_value(value: Any) -> str:
     """Return a value as people read it: text as it is, anything else as JSON."""
     if isinstance(value, str):
         return value
-    from surecall.jsontext import encode_text  # much to load for a command that shows no values
+    from surecall.text import encode_text  # much to load for a command that shows no values
 
     try:
         return encode_text(value)
@@ -120,7 +120,7 @@ def styled(*parts: "str | tuple[str, str] | Text") -> "Text":
 
 def save_svg(console: "Console", title: str, place: str) -> None:
     """Write what a recording console has shown as an SVG document."""
-    from surecall.files import explain_write_errors, write_whole
+    from surecall.base.files import explain_write_errors, write_whole
 
     svg = _without_fonts(console.export_svg(title=title))
     with explain_write_errors(place), write_whole(place) as file:

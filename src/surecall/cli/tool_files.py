@@ -10,10 +10,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, cast
 
-from surecall.errors import Code, JSONTextError, SurecallError, ToolDefinitionError
-from surecall.jsontext import decode
+from surecall.base.errors import Code, JSONTextError, SurecallError, ToolDefinitionError
+from surecall.base.records import ToolSpec
 from surecall.reading.tools import parse_tools
-from surecall.records import ToolSpec
+from surecall.text import decode
 from surecall.tools import MaskedRegistry, Tool, ToolRegistry
 
 

@@ -6,8 +6,8 @@ which the standard allows.
 
 from typing import Final
 
-from surecall.errors import ProviderReplyError
-from surecall.jsontext import SSEReader, render_event
+from surecall.base.errors import ProviderReplyError
+from surecall.text import SSEReader, render_event
 
 MARK: Final = b"\xef\xbb\xbf"
 """The byte order mark, which is not part of a JSON text."""

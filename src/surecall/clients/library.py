@@ -10,10 +10,10 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Final
 
-from surecall.apart import run_at_once
-from surecall.errors import Code, ConfigError
-from surecall.transport import WireLimits
-from surecall.transport.bodies import limit_encodings, open_decoder
+from surecall.base.background import run_at_once
+from surecall.base.errors import Code, ConfigError
+from surecall.models.transport import WireLimits
+from surecall.models.transport.bodies import limit_encodings, open_decoder
 
 _LIBRARIES: Final = ("httpx2", "httpx")
 _FRAMING: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from surecall.errors import Code, ProviderConnectionError, ProviderError, SurecallError
+from surecall.base.errors import Code, ProviderConnectionError, ProviderError, SurecallError
+from surecall.base.json_values import as_fields
 from surecall.exchange import Delivered, EchoCache, Policy, Route, Sent, describe_outcome, mediate
 from surecall.exchange.request import ClientRequest, add_members
 from surecall.exchange.streams import (
@@ -19,8 +20,7 @@ from surecall.exchange.streams import (
     rescue_call,
     write_several,
 )
-from surecall.jsontext import decode, encode
-from surecall.narrow import as_fields
+from surecall.text import decode, encode
 
 from .framing import MARK, PlainEvents
 from .library import Library, is_mediated, kept_headers

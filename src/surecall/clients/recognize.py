@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
-from surecall.errors import RequestError
+from surecall.base.errors import RequestError
 from surecall.exchange import ClientRequest, Route
-from surecall.profiles import Catalog, resolve_capabilities
-from surecall.protocols import WireProtocol, find_protocol
+from surecall.models.profiles import Catalog, resolve_capabilities
+from surecall.wire import WireProtocol, find_protocol
 
 _ENDINGS: Final[Mapping[str, str]] = {
     "/chat/completions": "chat_completions",

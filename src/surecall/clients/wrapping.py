@@ -5,7 +5,7 @@ from copy import copy
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
-from surecall.errors import Code, ConfigError
+from surecall.base.errors import Code, ConfigError
 from surecall.exchange import Policy
 
 from .library import Library, find_library

@@ -5,8 +5,8 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
+from surecall.base.records import Message, ModelRequest, ToolCall, ToolResult, clip
 from surecall.loop import OutputForm, RunResult, Trace, TurnTrace
-from surecall.records import Message, ModelRequest, ToolCall, ToolResult, clip
 from surecall.tools import Guard, ToolRegistry
 
 from .records import Parts, Reason, Verdict

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
-from surecall.errors import Code, ConfigError, did_you_mean
-from surecall.profiles import STRATEGIES, Catalog, Selectable, matches_glob, select
+from surecall.base.errors import Code, ConfigError, did_you_mean
+from surecall.models.profiles import STRATEGIES, Catalog, Selectable, matches_glob, select
 
 from .cases import Suite
 from .strategies import ABLATE, GUIDED, list_ablations

@@ -8,9 +8,9 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from surecall.errors import Code, ConfigError
-from surecall.records import Usage
-from surecall.transport import Transport
+from surecall.base.errors import Code, ConfigError
+from surecall.base.records import Usage
+from surecall.models.transport import Transport
 
 from .cases import Case
 from .records import Unit

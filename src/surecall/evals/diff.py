@@ -10,7 +10,7 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.base.errors import Code, ConfigError, did_you_mean
 
 from .clusters import CasePairs, Difference, compare_pairs
 from .metrics.records import AXES, Simulated, say_simulated

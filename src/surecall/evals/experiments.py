@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from surecall.config import Config, load_config
-from surecall.database import explain_database_errors
-from surecall.errors import Code, ConfigError, StoreError
+from surecall.base.database import explain_database_errors
+from surecall.base.errors import Code, ConfigError, StoreError
+from surecall.models.config import Config, load_config
 
 from .contenders import Price, parse_price
 from .diff import DiffResult, Judged, diff_rows

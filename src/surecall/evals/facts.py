@@ -5,13 +5,13 @@ from typing import Any, Final, NoReturn
 
 from msgspec import Struct
 
-from surecall.errors import Code
-from surecall.formats import ToolNames
+from surecall.base.errors import Code
+from surecall.base.records import Receipt, ToolCall, ToolSpec, Usage
+from surecall.calls import ToolNames
 from surecall.loop import Trace, TurnTrace
-from surecall.protocols import find_protocol
 from surecall.reading import IDENTITY_RULES, MOVING_RULES, find_broken_attempt, read_reply
-from surecall.records import Receipt, ToolCall, ToolSpec, Usage
 from surecall.schema import SchemaChecker
+from surecall.wire import find_protocol
 
 from .naive_rescue import NAIVE_FORMAT
 from .provenance import is_faithful, strict_object

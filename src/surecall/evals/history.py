@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.base.errors import Code, ConfigError, did_you_mean
 
 from .experiments import open_run_store
 from .metrics import group_tasks

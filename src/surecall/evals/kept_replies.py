@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn, cast
 import msgspec
 from msgspec.structs import replace
 
-from surecall.errors import (
+from surecall.base.errors import (
     Code,
     ProviderConnectionError,
     ProviderError,
@@ -22,10 +22,10 @@ from surecall.errors import (
     StoreError,
     SurecallError,
 )
-from surecall.protocols import RawReply, WireProtocol, find_protocol
-from surecall.records import Usage, WireReply, WireRequest
-from surecall.redaction import MASK
-from surecall.transport import Transport, WireStream
+from surecall.base.records import Usage, WireReply, WireRequest
+from surecall.base.redaction import MASK
+from surecall.models.transport import Transport, WireStream
+from surecall.wire import RawReply, WireProtocol, find_protocol
 
 from .cases import Case
 from .contenders import Contender

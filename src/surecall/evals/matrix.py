@@ -8,10 +8,10 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code, ConfigError
-from surecall.limits import MAX_EXPERIMENT_TRIALS
-from surecall.profiles import Catalog, select_profiles
-from surecall.records import Usage
+from surecall.base.errors import Code, ConfigError
+from surecall.base.limits import MAX_EXPERIMENT_TRIALS
+from surecall.base.records import Usage
+from surecall.models.profiles import Catalog, select_profiles
 
 from .cases import Suite
 from .choosing import (

@@ -9,8 +9,8 @@ from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
-from surecall.config import Config, load_config
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.base.errors import Code, ConfigError, did_you_mean
+from surecall.base.records import ModelRequest
 from surecall.faults import (
     BUILTIN_ORACLES,
     CLEAN,
@@ -25,7 +25,8 @@ from surecall.faults import (
     zoo,
 )
 from surecall.loop.resolve import EMBEDDED_PROVIDER, find_provider, make_transport
-from surecall.profiles import (
+from surecall.models.config import Config, load_config
+from surecall.models.profiles import (
     EMBEDDED_PREFIX,
     Catalog,
     ModelEntry,
@@ -35,9 +36,8 @@ from surecall.profiles import (
     matches_glob,
     select,
 )
-from surecall.protocols import find_protocol
-from surecall.records import ModelRequest
-from surecall.transport import EmbeddedTransport, HttpTransport, Transport
+from surecall.models.transport import EmbeddedTransport, HttpTransport, Transport
+from surecall.wire import find_protocol
 
 from .cases import Case
 from .choosing import choose

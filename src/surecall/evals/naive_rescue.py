@@ -5,11 +5,11 @@ from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import decode, encode_text
-from surecall.narrow import as_fields
-from surecall.protocols import RawReply, WireProtocol
-from surecall.records import RawCall, Reply
+from surecall.base.errors import JSONTextError
+from surecall.base.json_values import as_fields
+from surecall.base.records import RawCall, Reply
+from surecall.text import decode, encode_text
+from surecall.wire import RawReply, WireProtocol
 
 NAIVE_FORMAT: Final = "outermost_braces"
 """The format of a call that was found this way."""

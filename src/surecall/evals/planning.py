@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from surecall.config import Config
-from surecall.errors import Code, ConfigError
-from surecall.profiles import Catalog
+from surecall.base.errors import Code, ConfigError
+from surecall.models.config import Config
+from surecall.models.profiles import Catalog
 
 from .choosing import CaseFilter
 from .contenders import Contender, Price, parse_price

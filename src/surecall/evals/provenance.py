@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, cast
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import decode_noting
+from surecall.base.errors import JSONTextError
+from surecall.base.records import Receipt, ToolCall, ToolSpec
 from surecall.reading import read_arguments
-from surecall.records import Receipt, ToolCall, ToolSpec
 from surecall.schema import SchemaChecker
+from surecall.text import decode_noting
 
 _NUMBER: Final = re.compile(r"\d[\d_,]*\.?\d*(?:[eE][+-]?\d+)?")
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)

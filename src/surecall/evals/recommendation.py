@@ -5,7 +5,7 @@ from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct
 
-from surecall.errors import Code, ConfigError
+from surecall.base.errors import Code, ConfigError
 
 from .clusters import METHOD
 from .diff import Judged

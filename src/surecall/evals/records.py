@@ -9,9 +9,9 @@ from typing import Any, Final, Literal, NamedTuple, Self, cast
 import msgspec
 from msgspec import Struct, field
 
-from surecall.jsontext import canonical_hash, encode_text
-from surecall.records import Usage
-from surecall.version import VERSION
+from surecall.base.records import Usage
+from surecall.base.version import VERSION
+from surecall.text import canonical_hash, encode_text
 
 Outcome = Literal["called", "abstained", "broke", "refused", "error"]
 """`called`: at least one call ran; `abstained`: none was tried; `broke`: tried, but none ran;

@@ -10,10 +10,10 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from surecall.files import PRIVATE, explain_write_errors, write_whole
-from surecall.jsontext import canonical_hash
-from surecall.records import WireReply, WireRequest
-from surecall.transport import Transport, WireStream
+from surecall.base.files import PRIVATE, explain_write_errors, write_whole
+from surecall.base.records import WireReply, WireRequest
+from surecall.models.transport import Transport, WireStream
+from surecall.text import canonical_hash
 
 from .cases import Case
 from .contenders import Contender, OpenTransport, close_transports

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code, StoreError
+from surecall.base.errors import Code, StoreError
 
 from .kept_replies import Judge
 from .records import VERDICT_VERSION, Manifest

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Self
 
-from surecall.files import explain_write_errors, write_whole
+from surecall.base.files import explain_write_errors, write_whole
 from surecall.loop.stored import encode_kept
 
 _COPY_BYTES: Final = 1 << 16

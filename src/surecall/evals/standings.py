@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.profiles import STRATEGIES
+from surecall.models.profiles import STRATEGIES
 
 from .clusters import Difference, compare_pairs
 from .diff import Judged

@@ -7,10 +7,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code, ConfigError, did_you_mean
-from surecall.jsontext import decode_own, encode, encode_text
+from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.loop import resolve_options
-from surecall.profiles import (
+from surecall.models.profiles import (
     STRATEGIES,
     Catalog,
     find_preset,
@@ -20,12 +19,13 @@ from surecall.profiles import (
     resolve_capabilities,
     split_capabilities,
 )
-from surecall.profiles.entries import canonical_name
-from surecall.protocols import DEFAULT_PROTOCOL, find_protocol
+from surecall.models.profiles.entries import canonical_name
 from surecall.reading import ALL_RULES, READING_RULES, TRANSFORM_RULES
 from surecall.reading.rules import OBJECT_TO_ARGUMENTS
-from surecall.transforms import TransformRegistry, canonical_transform_name
-from surecall.transforms.registry import Family
+from surecall.reading.transforms import TransformRegistry, canonical_transform_name
+from surecall.reading.transforms.registry import Family
+from surecall.text import decode_own, encode, encode_text
+from surecall.wire import DEFAULT_PROTOCOL, find_protocol
 
 from .contenders import Contender
 from .transcript import without_secrets

@@ -4,8 +4,8 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
-from surecall.records import WireReply, WireRequest
-from surecall.transport import Transport, WireStream
+from surecall.base.records import WireReply, WireRequest
+from surecall.models.transport import Transport, WireStream
 
 
 class TimedTransport:

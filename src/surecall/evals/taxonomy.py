@@ -1,7 +1,7 @@
 """Why trials fail: a layer, a stable code in it, and a detail.
 
 The layer says whom to ask: the network, the provider, the model or the tool. The code is one of
-`surecall.errors.Code`, a reason of a scenario, or one of the few defined here.
+`surecall.base.errors.Code`, a reason of a scenario, or one of the few defined here.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from surecall.errors import Code, ProviderTimeoutError
+from surecall.base.errors import Code, ProviderTimeoutError
 
 from .records import CallFact, Meant, TrialRow
 from .severity import Severity, severity_of

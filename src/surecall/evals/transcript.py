@@ -5,11 +5,11 @@ from typing import Any, Final
 
 import msgspec
 
-from surecall.jsontext import decode_own
+from surecall.base.records import Envelope, Message, Receipt, ToolCall, ToolResult, ToolSpec, clip
+from surecall.base.redaction import redact
 from surecall.loop import Trace, TurnTrace
 from surecall.loop.stored import encode_kept
-from surecall.records import Envelope, Message, Receipt, ToolCall, ToolResult, ToolSpec, clip
-from surecall.redaction import redact
+from surecall.text import decode_own
 
 from .records import TrialBody
 

@@ -9,13 +9,8 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from surecall.config import Config
-from surecall.errors import Code, ProviderError, SurecallError
-from surecall.jsontext import mend_surrogates
-from surecall.loop import RunResult, Session, Trace
-from surecall.profiles import Catalog
-from surecall.protocols import WireProtocol, find_protocol
-from surecall.records import (
+from surecall.base.errors import Code, ProviderError, SurecallError
+from surecall.base.records import (
     Escalated,
     Event,
     FixEmptyFinal,
@@ -25,7 +20,12 @@ from surecall.records import (
     ToolNotExecuted,
     clip,
 )
-from surecall.redaction import redact
+from surecall.base.redaction import redact
+from surecall.loop import RunResult, Session, Trace
+from surecall.models.config import Config
+from surecall.models.profiles import Catalog
+from surecall.text import mend_surrogates
+from surecall.wire import WireProtocol, find_protocol
 
 from .cases import Attempt, Case, Grades, Prepared, failed
 from .contenders import Contender, OpenTransport, cost_of

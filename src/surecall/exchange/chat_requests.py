@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from surecall.jsontext import decode, decoder_of, encode
+from surecall.base.json_values import as_fields, as_list
 from surecall.loop.wording import FROM_SYSTEM
-from surecall.narrow import as_fields, as_list
-from surecall.profiles import Capabilities
-from surecall.protocols.call_ids import find_id_shape
+from surecall.models.profiles import Capabilities
+from surecall.text import decode, decoder_of, encode
+from surecall.wire.call_ids import find_id_shape
 
 from .policy import Route
 

@@ -3,10 +3,10 @@
 import re
 from typing import Final
 
-from surecall.formats import FORMATS, ToolNames, finds_opener
-from surecall.jsontext import decode_plain
-from surecall.protocols.substitutes import UNREADABLE_KEY
+from surecall.calls import FORMATS, ToolNames, finds_opener
 from surecall.reading import ReadingLimits
+from surecall.text import decode_plain
+from surecall.wire.substitutes import UNREADABLE_KEY
 
 from .choice import FREE
 from .request import ClientRequest

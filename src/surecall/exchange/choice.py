@@ -5,8 +5,8 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from surecall.jsontext import decode
-from surecall.narrow import as_fields, as_list, text_or_none
+from surecall.base.json_values import as_fields, as_list, text_or_none
+from surecall.text import decode
 
 Wanted = Literal["any", "call", "none"]
 """Whether a reply may have calls, must have one, or must have none."""

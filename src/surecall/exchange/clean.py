@@ -9,10 +9,10 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from msgspec import Meta, Raw, Struct
 
-from surecall.jsontext import decoder_of
-from surecall.limits import MAX_REPORTED_TOKENS
+from surecall.base.limits import MAX_REPORTED_TOKENS
+from surecall.base.records import Usage
 from surecall.reading import ReadingLimits
-from surecall.records import Usage
+from surecall.text import decoder_of
 
 from .checks import Checks
 from .request import ClientRequest

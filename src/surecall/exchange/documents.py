@@ -10,12 +10,12 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.jsontext import decode_plain, encode_text
-from surecall.narrow import as_fields, as_list
-from surecall.protocols.gemini.names import wire_name
-from surecall.protocols.messages.blocks import wire_id
-from surecall.protocols.server import new_id
-from surecall.records import RawCall, Reading, Receipt, Reply, ToolCall
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.records import RawCall, Reading, Receipt, Reply, ToolCall
+from surecall.text import decode_plain, encode_text
+from surecall.wire.gemini.names import wire_name
+from surecall.wire.messages.blocks import wire_id
+from surecall.wire.server import new_id
 
 from .refusals import Settled
 from .request import NO_TOOLS, CompiledTools

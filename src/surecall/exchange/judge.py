@@ -8,16 +8,20 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from surecall.apart import read_aside
-from surecall.errors import Code, ProviderError, ProviderReplyError
-from surecall.formats import ToolNames
-from surecall.jsontext import decode, encode
-from surecall.limits import MAX_INLINE_CHARACTERS
-from surecall.narrow import as_fields, as_list, text_or_none
-from surecall.protocols import RawReply
-from surecall.protocols.chat_completions import ChatCompletions
-from surecall.protocols.replies import make_finite
-from surecall.protocols.substitutes import restore_names
+from surecall.base.background import read_aside
+from surecall.base.errors import Code, ProviderError, ProviderReplyError
+from surecall.base.json_values import as_fields, as_list, text_or_none
+from surecall.base.limits import MAX_INLINE_CHARACTERS
+from surecall.base.records import (
+    Defect,
+    Envelope,
+    Reading,
+    Receipt,
+    Reply,
+    ToolCall,
+)
+from surecall.base.redaction import excerpt
+from surecall.calls import ToolNames
 from surecall.reading import (
     READING_RULES,
     RULES,
@@ -30,16 +34,12 @@ from surecall.reading import (
     without_rules,
 )
 from surecall.reading.rules import FUNCTION_CALL_TO_CALLS
-from surecall.records import (
-    Defect,
-    Envelope,
-    Reading,
-    Receipt,
-    Reply,
-    ToolCall,
-)
-from surecall.redaction import excerpt
+from surecall.text import decode, encode
 from surecall.tools.feedback import explain_arguments_unread, explain_not_allowed
+from surecall.wire import RawReply
+from surecall.wire.chat_completions import ChatCompletions
+from surecall.wire.replies import make_finite
+from surecall.wire.substitutes import restore_names
 
 from .clean import read_clean
 from .documents import (

@@ -12,12 +12,12 @@ from typing import Any, Final, Literal, TypeVar
 
 from msgspec.structs import replace
 
-from surecall.apart import read_aside
-from surecall.errors import Code, ProviderError, ProviderReplyError, SurecallError
-from surecall.jsontext import encode
-from surecall.limits import MAX_INLINE_CHARACTERS
-from surecall.protocols import translate_reply
-from surecall.records import Defect, Receipt
+from surecall.base.background import read_aside
+from surecall.base.errors import Code, ProviderError, ProviderReplyError, SurecallError
+from surecall.base.limits import MAX_INLINE_CHARACTERS
+from surecall.base.records import Defect, Receipt
+from surecall.text import encode
+from surecall.wire import translate_reply
 
 from .clean import Clean, read_clean
 from .history import EchoCache

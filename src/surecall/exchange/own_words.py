@@ -2,12 +2,12 @@
 
 from typing import Any, Final
 
-from surecall.errors import Code, JSONTextError, ProviderError
-from surecall.jsontext import decode
-from surecall.narrow import as_fields, text_or_none
-from surecall.protocols.gemini.replies import parse_usage as parse_metadata
-from surecall.protocols.responses.replies import parse_usage
-from surecall.records import Usage
+from surecall.base.errors import Code, JSONTextError, ProviderError
+from surecall.base.json_values import as_fields, text_or_none
+from surecall.base.records import Usage
+from surecall.text import decode
+from surecall.wire.gemini.replies import parse_usage as parse_metadata
+from surecall.wire.responses.replies import parse_usage
 
 from .policy import Sent
 from .request import ClientRequest

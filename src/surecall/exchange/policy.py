@@ -5,11 +5,11 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from surecall.errors import SurecallError
-from surecall.profiles import Capabilities, ResolvedCapabilities
-from surecall.protocols import WireProtocol
+from surecall.base.errors import SurecallError
+from surecall.base.records import Defect, Receipt, Usage
+from surecall.models.profiles import Capabilities, ResolvedCapabilities
 from surecall.reading import ReadingLimits
-from surecall.records import Defect, Receipt, Usage
+from surecall.wire import WireProtocol
 
 StepName = Literal["repair", "coerce", "reask", "force", "taught"]
 """What is tried for a call that cannot be used, in this order."""

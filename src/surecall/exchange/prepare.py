@@ -6,16 +6,16 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code, RequestError
-from surecall.jsontext import decode, encode
+from surecall.base.errors import Code, RequestError
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.records import Defect, Message, ModelRequest, Receipt, WireRequest
 from surecall.loop.history import HistoryRules, fit_history
 from surecall.loop.prompting import PromptMode, name_choice, present_tools
-from surecall.narrow import as_fields, as_list
-from surecall.protocols import translate_asked
-from surecall.protocols.call_ids import find_id_shape, pair_calls
-from surecall.protocols.substitutes import name_limit
-from surecall.protocols.translate import part_features
-from surecall.records import Defect, Message, ModelRequest, Receipt, WireRequest
+from surecall.text import decode, encode
+from surecall.wire import translate_asked
+from surecall.wire.call_ids import find_id_shape, pair_calls
+from surecall.wire.substitutes import name_limit
+from surecall.wire.translate import part_features
 
 from .chat_requests import fit_chat
 from .history import LIST_KEYS, EchoCache, repair_body, repair_history

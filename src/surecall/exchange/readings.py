@@ -4,12 +4,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import decode
-from surecall.narrow import as_fields, as_list
-from surecall.protocols import RawReply
-from surecall.records import ErrorDetail, Reading, Receipt, Reply
-from surecall.redaction import excerpt
+from surecall.base.errors import JSONTextError
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.records import ErrorDetail, Reading, Receipt, Reply
+from surecall.base.redaction import excerpt
+from surecall.text import decode
+from surecall.wire import RawReply
 
 from .documents import is_from_text, is_function
 from .policy import ParseError

@@ -10,9 +10,9 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code
-from surecall.jsontext import decode_plain
-from surecall.records import Defect, ErrorDetail, Receipt, ToolCall, clip
+from surecall.base.errors import Code
+from surecall.base.records import Defect, ErrorDetail, Receipt, ToolCall, clip
+from surecall.text import decode_plain
 
 from .verdict import Verdict, is_spared
 from .wording import tell_no_call, tell_not_run

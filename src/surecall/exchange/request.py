@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from msgspec import Raw, Struct
 
-from surecall.errors import Code, JSONTextError, RequestError
-from surecall.formats import FORMATS, ToolNames, openers_of
-from surecall.jsontext import decode, decoder_of, encode
-from surecall.limits import MAX_INLINE_CHARACTERS
-from surecall.narrow import as_fields, as_list, text_or_none
-from surecall.protocols import WireProtocol, find_protocol
-from surecall.records import ModelRequest, ToolSpec, WireRequest
+from surecall.base.errors import Code, JSONTextError, RequestError
+from surecall.base.json_values import as_fields, as_list, text_or_none
+from surecall.base.limits import MAX_INLINE_CHARACTERS
+from surecall.base.records import ModelRequest, ToolSpec, WireRequest
+from surecall.calls import FORMATS, ToolNames, openers_of
+from surecall.text import decode, decoder_of, encode
+from surecall.wire import WireProtocol, find_protocol
 
 from .choice import FREE, read_choice
 from .history import has_results

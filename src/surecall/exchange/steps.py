@@ -8,9 +8,9 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from surecall.errors import Code, ProviderReplyError, SurecallError
-from surecall.formats.teach import tell_not_executed
-from surecall.records import ErrorDetail, Message, Receipt, Reply, Usage, clip
+from surecall.base.errors import Code, ProviderReplyError, SurecallError
+from surecall.base.records import ErrorDetail, Message, Receipt, Reply, Usage, clip
+from surecall.calls.teach import tell_not_executed
 
 from .history import EchoCache
 from .judge import SCHEMA_RULES

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from surecall.narrow import as_fields, as_list
-from surecall.protocols.responses.content import OWN_REASONING_ID
-from surecall.protocols.server import new_id
+from surecall.base.json_values import as_fields, as_list
+from surecall.wire.responses.content import OWN_REASONING_ID
+from surecall.wire.server import new_id
 
 from .thoughts import Split
 

@@ -7,11 +7,11 @@ the full reading takes as reasoning; the rest of the text stays as the model wro
 import re
 from typing import Final, NamedTuple
 
-from surecall.formats import FORMATS, REASONING, ToolNames, find_openers
-from surecall.formats.marks import pattern_of
-from surecall.jsontext import TextBuffer
-from surecall.limits import MIB
-from surecall.records import Receipt, clip
+from surecall.base.limits import MIB
+from surecall.base.records import Receipt, clip
+from surecall.calls import FORMATS, REASONING, ToolNames, find_openers
+from surecall.calls.marks import pattern_of
+from surecall.text import TextBuffer
 
 MOVE_RULE: Final = "move_reasoning"
 _WHY: Final = "clients look for reasoning in the field that the format has for it"

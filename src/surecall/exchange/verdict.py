@@ -5,10 +5,10 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import ProviderError
-from surecall.jsontext import decode, encode
-from surecall.narrow import as_fields, as_list
-from surecall.records import Defect, Envelope, ErrorDetail, Reading, Receipt, Reply, Usage
+from surecall.base.errors import ProviderError
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.records import Defect, Envelope, ErrorDetail, Reading, Receipt, Reply, Usage
+from surecall.text import decode, encode
 
 from .policy import ParseError
 from .wording import explain_not_run

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from surecall.errors import Code
-from surecall.jsontext import encode_text
-from surecall.records import Envelope, ErrorDetail, clip
+from surecall.base.errors import Code
+from surecall.base.records import Envelope, ErrorDetail, clip
+from surecall.text import encode_text
 from surecall.tools.outputs import render_envelope
 
 _MAX_REASONS: Final = 3

@@ -7,10 +7,10 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code, ProviderStatusError
-from surecall.jsontext import encode
-from surecall.protocols import WireProtocol
-from surecall.transport.admission import Refusal
+from surecall.base.errors import Code, ProviderStatusError
+from surecall.models.transport.admission import Refusal
+from surecall.text import encode
+from surecall.wire import WireProtocol
 
 from .inputs import parse_fields
 from .replies import Occasion

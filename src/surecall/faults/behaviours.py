@@ -14,9 +14,9 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.config.sources import read_toml
-from surecall.errors import Code, ConfigError, did_you_mean
-from surecall.records import ModelRequest
+from surecall.base.errors import Code, ConfigError, did_you_mean
+from surecall.base.records import ModelRequest
+from surecall.models.config.sources import read_toml
 
 from .catalog import Fault, find_fault
 from .conversation import Action, Answered, CallTools, Say, errors_in_a_row, last_results

@@ -5,8 +5,8 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from surecall.narrow import as_fields, as_list
-from surecall.records import Message, ModelRequest, ToolCall
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.records import Message, ModelRequest, ToolCall
 
 from .inputs import parse_fields
 

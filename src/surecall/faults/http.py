@@ -15,9 +15,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from surecall.errors import Code
-from surecall.limits import MAX_BODY_BYTES
-from surecall.transport.admission import Refusal
+from surecall.base.errors import Code
+from surecall.base.limits import MAX_BODY_BYTES
+from surecall.models.transport.admission import Refusal
 
 from .answers import Answer, Ending, Flood, Pause
 

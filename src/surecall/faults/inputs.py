@@ -6,9 +6,9 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from surecall.config.sources import read_toml
-from surecall.errors import ConfigError, JSONTextError, invalid_config
-from surecall.jsontext import decode
+from surecall.base.errors import ConfigError, JSONTextError, invalid_config
+from surecall.models.config.sources import read_toml
+from surecall.text import decode
 
 T = TypeVar("T")
 

@@ -15,8 +15,8 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.jsontext import encode_text, scan_value_end
-from surecall.records import ModelRequest, ToolSpec
+from surecall.base.records import ModelRequest, ToolSpec
+from surecall.text import encode_text, scan_value_end
 
 from .conversation import (
     Action,

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from surecall.errors import Code, ConfigError
+from surecall.base.errors import Code, ConfigError
 
 from .catalog import CLEAN, Fault, find_fault
 from .inputs import load_table, parse_table

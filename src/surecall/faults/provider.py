@@ -9,10 +9,10 @@ from urllib.parse import unquote
 
 from msgspec.structs import replace
 
-from surecall.errors import Code, ConfigError, RequestError
-from surecall.protocols import WireProtocol, find_protocol
-from surecall.records import ModelRequest, WireRequest
-from surecall.transport.admission import Refusal
+from surecall.base.errors import Code, ConfigError, RequestError
+from surecall.base.records import ModelRequest, WireRequest
+from surecall.models.transport.admission import Refusal
+from surecall.wire import WireProtocol, find_protocol
 
 from .answers import Answer, event_stream, json_answer, provider_headers, refusal_answer
 from .behaviours import ZOO_PREFIX, Behaviour, Situation, find_behaviour

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from surecall.errors import Code, JSONTextError, ProviderStatusError
-from surecall.jsontext import decode, encode_text, render_event
-from surecall.narrow import as_fields, as_list
-from surecall.protocols import ChatCompletions
-from surecall.records import RawCall, Reply, Usage
-from surecall.transport.scripted import render_chunks, render_completion
+from surecall.base.errors import Code, JSONTextError, ProviderStatusError
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.records import RawCall, Reply, Usage
+from surecall.models.transport.scripted import render_chunks, render_completion
+from surecall.text import decode, encode_text, render_event
+from surecall.wire import ChatCompletions
 
 from .replies import Occasion, PlannedReply
 

@@ -7,12 +7,12 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.jsontext import encode_text
-from surecall.narrow import as_fields, as_list
-from surecall.protocols import ChatCompletions, WireProtocol
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.records import ModelRequest, ToolSpec
 from surecall.reading import read_value
-from surecall.records import ModelRequest, ToolSpec
 from surecall.schema import References
+from surecall.text import encode_text
+from surecall.wire import ChatCompletions, WireProtocol
 
 from .conversation import Action, CallTools, PlannedCall, Say
 from .inputs import parse_fields

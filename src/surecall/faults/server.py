@@ -11,11 +11,11 @@ from typing import Any, Final, Self, cast
 
 from msgspec.structs import replace
 
-from surecall.errors import Code, JSONTextError
-from surecall.jsontext import decode
-from surecall.protocols import ChatCompletions, WireProtocol, find_protocol
-from surecall.records import WireRequest
-from surecall.transport.admission import LOOPBACK_NAMES, Refusal, check_admission, list_hosts
+from surecall.base.errors import Code, JSONTextError
+from surecall.base.records import WireRequest
+from surecall.models.transport.admission import LOOPBACK_NAMES, Refusal, check_admission, list_hosts
+from surecall.text import decode
+from surecall.wire import ChatCompletions, WireProtocol, find_protocol
 
 from .answers import Answer, json_answer, refusal_answer
 from .behaviours import ZOO_PREFIX, zoo

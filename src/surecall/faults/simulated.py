@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from surecall.errors import (
+from surecall.base.errors import (
     Code,
     ConfigError,
     ProviderConnectionError,
@@ -20,12 +20,12 @@ from surecall.errors import (
     ProviderReplyError,
     ProviderTimeoutError,
 )
-from surecall.protocols.errors import check_body
-from surecall.records import WireReply, WireRequest
-from surecall.transport import RetryPolicy, WireLimits, parse_retry_after
-from surecall.transport.base import Closing
-from surecall.transport.bodies import open_decoder
-from surecall.transport.retry import run_attempts
+from surecall.base.records import WireReply, WireRequest
+from surecall.models.transport import RetryPolicy, WireLimits, parse_retry_after
+from surecall.models.transport.base import Closing
+from surecall.models.transport.bodies import open_decoder
+from surecall.models.transport.retry import run_attempts
+from surecall.wire.errors import check_body
 
 from .answers import Answer, Flood, Pause
 from .behaviours import Behaviour, find_behaviour

@@ -5,11 +5,11 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from surecall.formats.teach import ANSWER_KEY, MUST_CALL, REPLY_KEY, RESULT_OF, TOOLS_FOLLOW
-from surecall.jsontext import encode_text
-from surecall.narrow import as_fields
+from surecall.base.json_values import as_fields
+from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec
+from surecall.calls.teach import ANSWER_KEY, MUST_CALL, REPLY_KEY, RESULT_OF, TOOLS_FOLLOW
 from surecall.reading.truncation import cut_cause
-from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
+from surecall.text import encode_text
 
 from .inputs import parse_fields
 from .replies import PlannedReply

@@ -6,9 +6,9 @@ It recognises them by their two tools. The system text names the scenario as
 
 from typing import Any, Final
 
-from surecall.errors import Code
-from surecall.narrow import as_fields, as_list
-from surecall.records import ModelRequest
+from surecall.base.errors import Code
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.records import ModelRequest
 
 from .conversation import Action, Answered, CallTools, PlannedCall, Say, answered_calls, system_text
 from .oracles import FINAL_TEXT

@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
-from surecall.errors import Code, ProviderStatusError, SurecallError
-from surecall.jsontext import encode
-from surecall.protocols import WireProtocol
-from surecall.transport.admission import Refusal
+from surecall.base.errors import Code, ProviderStatusError, SurecallError
+from surecall.models.transport.admission import Refusal
+from surecall.text import encode
+from surecall.wire import WireProtocol
 
 RawHeaders = list[tuple[bytes, bytes]]
 _NO_RETRY: Final = (b"x-should-retry", b"false")

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
 
-from surecall.errors import ProviderStatusError, StoreError, SurecallError
+from surecall.base.errors import ProviderStatusError, StoreError, SurecallError
+from surecall.base.redaction import open_log
 from surecall.exchange import EchoCache
-from surecall.jsontext import encode
-from surecall.protocols import WireProtocol
-from surecall.redaction import open_log
-from surecall.telemetry import CONTENT_TYPE
+from surecall.gateway.telemetry import CONTENT_TYPE
+from surecall.text import encode
+from surecall.wire import WireProtocol
 
 from .answers import render_error, respond, retry_headers, status_of_refusal
 from .budgets import Budgets

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from surecall.errors import StoreError
-from surecall.redaction import open_log
+from surecall.base.errors import StoreError
+from surecall.base.redaction import open_log
 
 from .gates import overloaded
 from .records import Ledger, MemoryLedger, Window

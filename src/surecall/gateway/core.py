@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from surecall.errors import ProviderStatusError
+from surecall.base.errors import ProviderStatusError
 from surecall.exchange import EXCHANGE_RULES, EchoCache, Policy
 from surecall.exchange.streams import PULSE_S
+from surecall.gateway.telemetry import RESULTS, Metrics, RequestMetrics, SeriesSnapshot
 from surecall.reading import ReadingLimits
-from surecall.telemetry import RESULTS, Metrics, RequestMetrics, SeriesSnapshot
 
 from .budgets import Budgets
 from .gates import Gate, RetryBudget, overloaded
@@ -112,7 +112,7 @@ class Core:
         self.request_metrics.receipts.allow("rule", EXCHANGE_RULES)
         self._spans: Any = None
         if settings.telemetry.otel:
-            from surecall.telemetry import RequestSpans
+            from surecall.gateway.telemetry import RequestSpans
 
             self._spans = RequestSpans(content=settings.telemetry.otel_content)
 

@@ -7,8 +7,8 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from surecall.errors import Code, ProviderStatusError
-from surecall.protocols import WireProtocol, find_protocol
+from surecall.base.errors import Code, ProviderStatusError
+from surecall.wire import WireProtocol, find_protocol
 
 from .heads import Head
 from .settings import RELAYED_PATHS, Role

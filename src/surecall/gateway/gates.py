@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 
-from surecall.errors import Code, ProviderStatusError
+from surecall.base.errors import Code, ProviderStatusError
 
 
 class Gate:

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from surecall.errors import Code, ProviderStatusError, RequestError
+from surecall.base.errors import Code, ProviderStatusError, RequestError
+from surecall.base.redaction import Secret, excerpt
 from surecall.exchange import STEPS, StepName
-from surecall.redaction import Secret, excerpt
-from surecall.transport.admission import LOOPBACK_NAMES, Refusal, check_admission, list_hosts
+from surecall.models.transport.admission import LOOPBACK_NAMES, Refusal, check_admission, list_hosts
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
 

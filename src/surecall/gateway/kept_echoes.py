@@ -6,10 +6,10 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
-from surecall.database import write_ahead
-from surecall.errors import StoreError
-from surecall.files import make_private
-from surecall.redaction import open_log
+from surecall.base.database import write_ahead
+from surecall.base.errors import StoreError
+from surecall.base.files import make_private
+from surecall.base.redaction import open_log
 
 ECHOES_FILE: Final = "echoes.sqlite3"
 _BUSY_S: Final = 0.5

@@ -10,11 +10,11 @@ from hashlib import blake2b, sha256
 from hmac import compare_digest
 from typing import Any, Final, cast
 
-from surecall.errors import Code, JSONTextError, ProviderStatusError
-from surecall.jsontext import decode_noting
-from surecall.narrow import as_list
-from surecall.profiles import matches_glob
-from surecall.redaction import excerpt
+from surecall.base.errors import Code, JSONTextError, ProviderStatusError
+from surecall.base.json_values import as_list
+from surecall.base.redaction import excerpt
+from surecall.models.profiles import matches_glob
+from surecall.text import decode_noting
 
 from .budgets import Budgets
 from .gates import overloaded

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from surecall.jsontext import encode
+from surecall.text import encode
 
 from .heads import Head, Hosts
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
 
-from surecall.errors import invalid_config
-from surecall.redaction import open_log
+from surecall.base.errors import invalid_config
+from surecall.base.redaction import open_log
 
 from .connection import make_protocol
 from .heads import Hosts

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from surecall.config import load_config
-from surecall.errors import ConfigError
+from surecall.base.errors import ConfigError
+from surecall.base.limits import MAX_EMBEDDED_TOKENS
+from surecall.base.redaction import open_log
 from surecall.exchange import Route
-from surecall.limits import MAX_EMBEDDED_TOKENS
-from surecall.profiles import merge_presets, presets_for, resolve_capabilities
-from surecall.redaction import open_log
+from surecall.models.config import load_config
+from surecall.models.profiles import merge_presets, presets_for, resolve_capabilities
 
 from .settings import GatewaySettings, ModelSettings
 from .upstreams import Known, Target, Upstream
 
 if TYPE_CHECKING:
-    from surecall.probe import FactKey, ProbedFact, ProbeNote, ProbeReport
-    from surecall.transport import Transport
+    from surecall.models.probe import FactKey, ProbedFact, ProbeNote, ProbeReport
+    from surecall.models.transport import Transport
 
 FACTS_FILE: Final = "facts.sqlite3"
 _MAX_KNOWN: Final = 1024
@@ -129,7 +129,7 @@ class Strategies:
         forever = self._clock() + _RECHECK_S
         if not self._facts.exists():
             return {}, {}, forever
-        from surecall.probe import FactKey, FactStore, date_text
+        from surecall.models.probe import FactKey, FactStore, date_text
 
         upstream = target.upstream
         key = FactKey.of(upstream.fact_address, upstream.entry.protocol, target.model)
@@ -159,7 +159,7 @@ class Strategies:
 
     async def probe(self, target: Target) -> "ProbeNote | None":
         """Ask an upstream what a model can do; `None` when that is not allowed."""
-        from surecall.probe import FactStore, ensure_probed
+        from surecall.models.probe import FactStore, ensure_probed
 
         upstream = target.upstream
         if not upstream.entry.may_be_probed:
@@ -185,13 +185,19 @@ class Strategies:
 
     def list_facts(self) -> "tuple[tuple[FactKey, ProbedFact], ...]":
         """Return everything that probes have found out, also what is not believed any more."""
-        from surecall.probe import FactStore
+        from surecall.models.probe import FactStore
 
         return FactStore(self._facts, max_age_s=self._max_age_s, clock=self._clock).all()
 
     async def probe_again(self, target: Target) -> "ProbeReport | None":
         """Ask an upstream anew what is known about a model; `None` when that is not allowed."""
-        from surecall.probe import ESSENTIAL, FactKey, FactStore, probe_model, select_questions
+        from surecall.models.probe import (
+            ESSENTIAL,
+            FactKey,
+            FactStore,
+            probe_model,
+            select_questions,
+        )
 
         upstream = target.upstream
         if not upstream.entry.may_be_probed:
@@ -233,8 +239,8 @@ def _embedded_defaults(name: str) -> dict[str, Any]:
 
 
 async def _open_transport(upstream: Upstream) -> "Transport":
-    from surecall.profiles import find_weights, is_weights_path
-    from surecall.transport import EmbeddedTransport, HttpTransport
+    from surecall.models.profiles import find_weights, is_weights_path
+    from surecall.models.transport import EmbeddedTransport, HttpTransport
 
     entry = upstream.entry
     if entry.embedded:

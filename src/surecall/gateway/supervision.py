@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from surecall.redaction import open_log
+from surecall.base.redaction import open_log
 
 _AGAIN_S: Final = 1.0
 

@@ -13,8 +13,7 @@ from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
-from surecall.config import load_config
-from surecall.errors import (
+from surecall.base.errors import (
     Code,
     ProviderConnectionError,
     ProviderError,
@@ -22,17 +21,18 @@ from surecall.errors import (
     ProviderTimeoutError,
     SurecallError,
 )
+from surecall.base.redaction import Secret, excerpt
 from surecall.exchange import Route
-from surecall.profiles import embedded_name, find_weights, is_weights_path, matches_glob
-from surecall.protocols import WireProtocol, find_protocol
-from surecall.redaction import Secret, excerpt
-from surecall.transport.urls import join_url
+from surecall.models.config import load_config
+from surecall.models.profiles import embedded_name, find_weights, is_weights_path, matches_glob
+from surecall.models.transport.urls import join_url
+from surecall.wire import WireProtocol, find_protocol
 
 from .gates import Gate
 from .settings import GatewaySettings, LimitSettings, TargetSettings, UpstreamEntry
 
 if TYPE_CHECKING:
-    from surecall.transport import Engine
+    from surecall.models.transport import Engine
 
     from .client import Answer, Origin, RequestHead
 
@@ -190,7 +190,7 @@ class Upstream:
                 self._connect(join_url(engine.address, None, ""))
 
     def _load_engine(self) -> "Engine":
-        from surecall.transport import load_embedded
+        from surecall.models.transport import load_embedded
 
         config = load_config(search=False)
         name = self.entry.embedded

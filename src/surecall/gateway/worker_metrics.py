@@ -9,9 +9,9 @@ from typing import Final
 import msgspec
 from msgspec import msgpack
 
-from surecall.files import make_private
-from surecall.redaction import open_log
-from surecall.telemetry import Metrics, SeriesSnapshot
+from surecall.base.files import make_private
+from surecall.base.redaction import open_log
+from surecall.gateway.telemetry import Metrics, SeriesSnapshot
 
 _log = open_log("surecall.gateway")
 _EVERY_S: Final = 1.0

@@ -3,16 +3,16 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, Literal, cast
 
-from surecall.config import Config
-from surecall.errors import Code, ConfigError, did_you_mean
-from surecall.profiles import Catalog
-from surecall.profiles.merge import REQUEST_FIELDS
-from surecall.protocols import WireProtocol
-from surecall.records import Message
-from surecall.redaction import Secret
+from surecall.base.errors import Code, ConfigError, did_you_mean
+from surecall.base.records import Message
+from surecall.base.redaction import Secret
+from surecall.models.config import Config
+from surecall.models.profiles import Catalog
+from surecall.models.profiles.merge import REQUEST_FIELDS
+from surecall.models.transport import Transport
+from surecall.reading.transforms import TransformRegistry
 from surecall.tools import ApprovalStore, Approver
-from surecall.transforms import TransformRegistry
-from surecall.transport import Transport
+from surecall.wire import WireProtocol
 
 from .events import Listener, combine_listeners
 from .history import parse_history

@@ -7,10 +7,20 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from surecall.apart import is_long, read_aside
-from surecall.errors import Code
-from surecall.formats import ToolNames
-from surecall.jsontext import encode_text
+from surecall.base.background import is_long, read_aside
+from surecall.base.errors import Code
+from surecall.base.records import (
+    Defect,
+    Message,
+    ModelRequest,
+    Reading,
+    Receipt,
+    Reply,
+    ToolCall,
+    clip,
+)
+from surecall.base.redaction import MASK
+from surecall.calls import ToolNames
 from surecall.reading import (
     ReplyReader,
     find_broken_attempt,
@@ -23,17 +33,7 @@ from surecall.reading.reply import Accept
 from surecall.reading.rules import JUDGE_IN_TEXT
 from surecall.reading.truncation import says_malformed
 from surecall.reading.wording import note_unread
-from surecall.records import (
-    Defect,
-    Message,
-    ModelRequest,
-    Reading,
-    Receipt,
-    Reply,
-    ToolCall,
-    clip,
-)
-from surecall.redaction import MASK
+from surecall.text import encode_text
 
 from .guidance import find_lesson, guide_request, is_guided, must_call
 from .history import find_own_ids, fit_history

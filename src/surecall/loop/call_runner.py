@@ -1,7 +1,7 @@
 """Running the calls of one turn: each is reported, journaled and run at most once."""
 
-from surecall.errors import Code
-from surecall.records import (
+from surecall.base.errors import Code
+from surecall.base.records import (
     ApprovalFailed,
     Effect,
     ToolCall,

@@ -2,9 +2,9 @@
 
 from msgspec import Struct
 
-from surecall.errors import Code
-from surecall.jsontext import canonical_hash
-from surecall.records import CallRepeated, ToolCall
+from surecall.base.errors import Code
+from surecall.base.records import CallRepeated, ToolCall
+from surecall.text import canonical_hash
 
 from .guidance import find_missing
 from .options import Options

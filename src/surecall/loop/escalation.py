@@ -9,9 +9,9 @@ next step follows at once. One budget covers all steps.
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from surecall.errors import Code
-from surecall.profiles import Capabilities
-from surecall.records import ToolResult
+from surecall.base.errors import Code
+from surecall.base.records import ToolResult
+from surecall.models.profiles import Capabilities
 
 from .prompting import PromptMode
 

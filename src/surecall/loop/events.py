@@ -7,8 +7,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from surecall.limits import MAX_INLINE_CHARACTERS
-from surecall.protocols import StreamDelta
+from surecall.base.limits import MAX_INLINE_CHARACTERS
+from surecall.base.records import Event, Reading, ReasoningDelta, TextDelta, TextRetracted
+from surecall.base.redaction import open_log
 from surecall.reading import (
     CallRead,
     ReadEvent,
@@ -16,8 +17,7 @@ from surecall.reading import (
     ReplyReader,
     TextWasReasoning,
 )
-from surecall.records import Event, Reading, ReasoningDelta, TextDelta, TextRetracted
-from surecall.redaction import open_log
+from surecall.wire import StreamDelta
 
 Listener = Callable[[Event], object]
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import ProviderError
-from surecall.protocols import WireProtocol
-from surecall.records import FitJudged, ToolCall, ToolSpec, Usage
-from surecall.redaction import open_log
+from surecall.base.errors import ProviderError
+from surecall.base.records import FitJudged, ToolCall, ToolSpec, Usage
+from surecall.base.redaction import open_log
+from surecall.models.transport import Transport
 from surecall.tools import Dispatcher
-from surecall.transport import Transport
+from surecall.wire import WireProtocol
 
 from .events import EventEmitter
 from .guidance import list_optional
@@ -20,7 +20,7 @@ from .steps import RunCalls
 from .wording import DOES_NOT_FIT
 
 if TYPE_CHECKING:
-    from surecall.probe.fit import FitAsker
+    from surecall.models.probe.fit import FitAsker
 
 _log = open_log("surecall.loop")
 
@@ -120,7 +120,7 @@ class FitGate:
 
     def _open(self) -> "FitAsker":
         if self._asker is None:
-            from surecall.probe.fit import FitAsker
+            from surecall.models.probe.fit import FitAsker
 
             self._asker = FitAsker(self._transport, self._protocol, self._plan.model)
         return self._asker

@@ -11,8 +11,8 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code
-from surecall.records import ErrorDetail, ModelRequest, ToolCall, ToolResult, ToolSpec
+from surecall.base.errors import Code
+from surecall.base.records import ErrorDetail, ModelRequest, ToolCall, ToolResult, ToolSpec
 
 from .plan import Plan
 from .prompting import PromptMode, name_choice

@@ -10,13 +10,13 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from surecall.errors import Code, RequestError
-from surecall.jsontext import encode_text
-from surecall.protocols.call_ids import find_id_shape, pair_calls
-from surecall.protocols.chat_completions import parse_history_message
+from surecall.base.errors import Code, RequestError
+from surecall.base.records import Message, ToolResult, as_run
 from surecall.reading import IDENTITY_RULES
-from surecall.records import Message, ToolResult, as_run
+from surecall.text import encode_text
 from surecall.tools.feedback import CHECK_STATE
+from surecall.wire.call_ids import find_id_shape, pair_calls
+from surecall.wire.chat_completions import parse_history_message
 
 from .wording import FROM_SYSTEM, NO_RESULT
 

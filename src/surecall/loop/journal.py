@@ -16,11 +16,11 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 from msgspec import Struct
 
-from surecall.errors import Code, JournalError, JSONTextError
-from surecall.files import is_disk_full, lock_file, open_private
-from surecall.jsontext import decode_own
-from surecall.protocols import RawReply
-from surecall.records import Effect, ToolResult
+from surecall.base.errors import Code, JournalError, JSONTextError
+from surecall.base.files import is_disk_full, lock_file, open_private
+from surecall.base.records import Effect, ToolResult
+from surecall.text import decode_own
+from surecall.wire import RawReply
 
 from .stored import checksum, encode_stored, seal_line, split_sealed
 

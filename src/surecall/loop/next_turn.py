@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from surecall.errors import Code
-from surecall.records import Message, StepNudged, ToolCall, ToolResult
+from surecall.base.errors import Code
+from surecall.base.records import Message, StepNudged, ToolCall, ToolResult
 
 from .checks import call_key, check_tokens
 from .guidance import Nudge, find_missing, find_nudge, find_steps, refuse_not_ready

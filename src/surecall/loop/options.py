@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from surecall.errors import Code, ConfigError, did_you_mean
-from surecall.limits import (
+from surecall.base.errors import Code, ConfigError, did_you_mean
+from surecall.base.limits import (
     APPROVAL_LIFETIME_S,
     MAX_ARGUMENTS_BYTES,
     MAX_OUTPUT_BYTES,

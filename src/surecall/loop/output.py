@@ -6,19 +6,19 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeVar, cast, get_ar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code, JSONTextError, RequestError
-from surecall.formats.teach import MAX_GRAMMAR_CHARS, MAX_GRAMMAR_ITEMS
-from surecall.jsontext import resolve_pointer
-from surecall.limits import MAX_OUTPUT_BYTES
-from surecall.narrow import as_fields
-from surecall.profiles import Capabilities
+from surecall.base.errors import Code, JSONTextError, RequestError
+from surecall.base.json_values import as_fields
+from surecall.base.limits import MAX_OUTPUT_BYTES
+from surecall.base.records import Certainty, ErrorDetail, Receipt, Reply, clip
+from surecall.calls.teach import MAX_GRAMMAR_CHARS, MAX_GRAMMAR_ITEMS
+from surecall.models.profiles import Capabilities
 from surecall.reading import FIXED_RULES, read_value
 from surecall.reading.rules import is_off
 from surecall.reading.taught import reaches_bound
 from surecall.reading.truncation import is_missing_closer
 from surecall.reading.values import ValueReading
-from surecall.records import Certainty, ErrorDetail, Receipt, Reply, clip
 from surecall.schema import References, SchemaChecker, ValueBinder, infer_schema, rewrite_schema
+from surecall.text import resolve_pointer
 
 from . import wording
 

@@ -8,11 +8,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from surecall.errors import Code, ProviderError, ProviderStatusError
-from surecall.formats.teach import retell_history
-from surecall.profiles import deep_merge
-from surecall.records import Final as Ended
-from surecall.records import Message, ModelRequest
+from surecall.base.errors import Code, ProviderError, ProviderStatusError
+from surecall.base.records import Final as Ended
+from surecall.base.records import Message, ModelRequest
+from surecall.calls.teach import retell_history
+from surecall.models.profiles import deep_merge
 
 from .history import fit_history
 from .output import OutputMode, OutputReading, render_format

@@ -24,12 +24,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import ApprovalError, Code, JournalError, JSONTextError
-from surecall.jsontext import canonical_hash, decode_own
-from surecall.narrow import as_fields
-from surecall.records import ToolCall, ToolResult, ToolSpec
-from surecall.redaction import open_log
+from surecall.base.errors import ApprovalError, Code, JournalError, JSONTextError
+from surecall.base.json_values import as_fields
+from surecall.base.records import ToolCall, ToolResult, ToolSpec
+from surecall.base.redaction import open_log
 from surecall.schema import SchemaChecker
+from surecall.text import canonical_hash, decode_own
 from surecall.tools.approvals import Approval, ApprovalStore, Decision, PausedRun
 
 from .journal import JournalRecord, RecordedResult

@@ -7,9 +7,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code, ConfigError, RequestError, did_you_mean
-from surecall.jsontext import canonical_hash
-from surecall.profiles import (
+from surecall.base.errors import Code, ConfigError, RequestError, did_you_mean
+from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec
+from surecall.models.profiles import (
     OBJECT_FIELDS,
     RESERVED_REQUEST_KEYS,
     Capabilities,
@@ -17,11 +17,11 @@ from surecall.profiles import (
     deep_merge,
     join_capabilities,
 )
-from surecall.protocols import DEFAULT_PROTOCOL
-from surecall.protocols.call_ids import find_id_shape
 from surecall.reading import ReadingLimits, was_judged
-from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
+from surecall.text import canonical_hash
 from surecall.tools import check_required
+from surecall.wire import DEFAULT_PROTOCOL
+from surecall.wire.call_ids import find_id_shape
 
 from .history import HistoryRules, complete_history
 from .options import TEXT_FORMATS_WORDS, Options

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from surecall.config import Config
-from surecall.errors import ConfigError, ProviderError
-from surecall.profiles import embedded_name
-from surecall.protocols import WireProtocol
-from surecall.redaction import open_log
-from surecall.transport import Transport, join_url
+from surecall.base.errors import ConfigError, ProviderError
+from surecall.base.redaction import open_log
+from surecall.models.config import Config
+from surecall.models.profiles import embedded_name
+from surecall.models.transport import Transport, join_url
+from surecall.wire import WireProtocol
 
 from .plan import Plan
 
 if TYPE_CHECKING:
-    from surecall.probe import FactStore, ProbedFact, ProbeNote
+    from surecall.models.probe import FactStore, ProbedFact, ProbeNote
 
 FACTS_FILE: Final = "facts.sqlite3"
 """Name of the file in `cache_dir`."""
@@ -90,7 +90,7 @@ class ProbedModel:
             self._stored = self._load()
         if not self._stored and not self._asked:
             return {}, {}
-        from surecall.probe import date_text
+        from surecall.models.probe import date_text
 
         fresh = [fact for fact in (*self._stored, *self._asked) if now < fact.expires_at]
         fields = {fact.field: fact.value for fact in fresh}
@@ -119,7 +119,7 @@ class ProbedModel:
 
     async def ask_form(self, transport: Transport) -> None:
         """Ask the provider which forms it holds replies to; a failure is as if it held none."""
-        from surecall.probe import STRUCTURED, ProbedFact, ensure_probed
+        from surecall.models.probe import STRUCTURED, ProbedFact, ensure_probed
 
         self._asked_for_form = True
         note = await ensure_probed(
@@ -143,7 +143,7 @@ class ProbedModel:
 
     async def ask(self, transport: Transport) -> None:
         """Ask the provider the essential questions; a failure is noted and not raised."""
-        from surecall.probe import ProbedFact, ensure_probed
+        from surecall.models.probe import ProbedFact, ensure_probed
 
         note = await ensure_probed(
             transport,
@@ -165,7 +165,7 @@ class ProbedModel:
 
     async def remember_refused(self, fields: Sequence[str], error: ProviderError) -> None:
         """Keep the names of fields that the provider refuses, so that no later run sends them."""
-        from surecall.probe import FactKey, Finding, ProbedFact
+        from surecall.models.probe import FactKey, Finding, ProbedFact
 
         known: Sequence[str] = self.known()[0].get(_REFUSED_FIELDS, ())
         value = [*known, *(field for field in fields if field not in known)]
@@ -193,7 +193,7 @@ class ProbedModel:
             _log.warning("that %s is refused could not be kept: %s", fields, found.message)
 
     def _store(self) -> "FactStore":
-        from surecall.probe import FactStore
+        from surecall.models.probe import FactStore
 
         config = self._config
         path = config.cache_dir / FACTS_FILE
@@ -203,7 +203,7 @@ class ProbedModel:
         # Most sessions have no facts; they should not pay for a database.
         if not self._address or not (self._config.cache_dir / FACTS_FILE).exists():
             return ()
-        from surecall.probe import FactKey
+        from surecall.models.probe import FactKey
 
         key = FactKey.of(self._address, self._protocol.name, self._config.model or "")
         try:

@@ -13,21 +13,21 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.apart import is_long, read_aside
-from surecall.errors import Code, ProviderError, RequestError
-from surecall.formats.marks import REASONING_CLOSERS
-from surecall.limits import MAX_INLINE_CHARACTERS
-from surecall.narrow import as_fields, as_list
-from surecall.profiles import RESERVED_REQUEST_KEYS, Capabilities
-from surecall.protocols import ChatCompletions, RawReply, StreamDelta, WireProtocol
-from surecall.protocols.replies import DeltaMask, mask_reply
-from surecall.protocols.substitutes import name_limit
+from surecall.base.background import is_long, read_aside
+from surecall.base.errors import Code, ProviderError, RequestError
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.limits import MAX_INLINE_CHARACTERS
+from surecall.base.records import Message, ModelRequest, Receipt, Reply, ToolSpec, WireRequest
+from surecall.base.redaction import cut_secret_causes, mask_known, open_log
+from surecall.calls.marks import REASONING_CLOSERS
+from surecall.models.profiles import RESERVED_REQUEST_KEYS, Capabilities
+from surecall.models.transport import Transport, ask_transport, fold_stream
+from surecall.models.transport.retry import find_refused_field
 from surecall.reading import rescue_receipts
-from surecall.records import Message, ModelRequest, Receipt, Reply, ToolSpec, WireRequest
-from surecall.redaction import cut_secret_causes, mask_known, open_log
-from surecall.transforms import TransformChain
-from surecall.transport import Transport, ask_transport, fold_stream
-from surecall.transport.retry import find_refused_field
+from surecall.reading.transforms import TransformChain
+from surecall.wire import ChatCompletions, RawReply, StreamDelta, WireProtocol
+from surecall.wire.replies import DeltaMask, mask_reply
+from surecall.wire.substitutes import name_limit
 
 from .history import parse_history
 

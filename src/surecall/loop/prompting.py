@@ -6,15 +6,15 @@ from typing import Any, Final, Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from surecall.formats.teach import (
+from surecall.base.records import Message, ModelRequest, ToolSpec
+from surecall.calls.teach import (
     ASK_FOR_ANSWER,
     TaughtWay,
     reply_schema,
     retell_history,
     teach_tools,
 )
-from surecall.profiles import Capabilities
-from surecall.records import Message, ModelRequest, ToolSpec
+from surecall.models.profiles import Capabilities
 from surecall.schema import Loss, LossKind, Rewritten, clean_parameters, rewrite_schema
 
 from .options import Options

@@ -5,9 +5,9 @@ from collections import defaultdict, deque
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from surecall.errors import Code, JournalError
-from surecall.protocols import RawReply
-from surecall.records import Effect, ToolCall, ToolResult
+from surecall.base.errors import Code, JournalError
+from surecall.base.records import Effect, ToolCall, ToolResult
+from surecall.wire import RawReply
 
 from .journal import (
     JOURNAL_VERSION,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import (
+from surecall.base.errors import (
     Code,
     ConfigError,
     JSONTextError,
@@ -19,15 +19,15 @@ from surecall.errors import (
     ProviderStatusError,
     SurecallError,
 )
-from surecall.formats import ToolNames
-from surecall.jsontext import decode_own
-from surecall.profiles import split_capabilities
-from surecall.protocols import WireProtocol, find_protocol
+from surecall.base.records import ModelRequest, Reading, ToolCall, ToolResult, as_run
+from surecall.calls import ToolNames
+from surecall.models.profiles import split_capabilities
+from surecall.models.transport import ScriptedTransport, Transport
 from surecall.reading import TRANSFORM_RULES
-from surecall.records import ModelRequest, Reading, ToolCall, ToolResult, as_run
+from surecall.reading.transforms import TransformChain, TransformRegistry
+from surecall.text import decode_own
 from surecall.tools import render_envelope
-from surecall.transforms import TransformChain, TransformRegistry
-from surecall.transport import ScriptedTransport, Transport
+from surecall.wire import WireProtocol, find_protocol
 
 from .asking import build_request, read_answer
 from .fit import add_usage

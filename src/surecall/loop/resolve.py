@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from surecall.config import Config
-from surecall.errors import Code, ConfigError, RequestError
-from surecall.profiles import (
+from surecall.base.errors import Code, ConfigError, RequestError
+from surecall.models.config import Config
+from surecall.models.profiles import (
     Catalog,
     ResolvedCapabilities,
     SamplingProfile,
@@ -23,17 +23,17 @@ from surecall.profiles import (
     resolve_capabilities,
     select_profiles,
 )
-from surecall.protocols import DEFAULT_PROTOCOL, WireProtocol, find_protocol
-from surecall.reading import TRANSFORM_RULES
-from surecall.tools import Tool, ToolProvider, ToolRegistry
-from surecall.transforms import TransformChain, TransformRegistry, canonical_transform_name
-from surecall.transport import (
+from surecall.models.transport import (
     EMBEDDED_DEADLINES,
     Deadlines,
     EmbeddedTransport,
     HttpTransport,
     RetryPolicy,
 )
+from surecall.reading import TRANSFORM_RULES
+from surecall.reading.transforms import TransformChain, TransformRegistry, canonical_transform_name
+from surecall.tools import Tool, ToolProvider, ToolRegistry
+from surecall.wire import DEFAULT_PROTOCOL, WireProtocol, find_protocol
 
 from .options import Options, ResolvedOptions, fold_parameters, resolve_options
 

@@ -18,10 +18,9 @@ from typing import Any, Final, Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from surecall.errors import ApprovalError, Code, JSONTextError
-from surecall.jsontext import decode
-from surecall.narrow import as_fields
-from surecall.records import (
+from surecall.base.errors import ApprovalError, Code, JSONTextError
+from surecall.base.json_values import as_fields
+from surecall.base.records import (
     Certainty,
     ErrorDetail,
     Event,
@@ -34,6 +33,7 @@ from surecall.records import (
     Usage,
     clip,
 )
+from surecall.text import decode
 from surecall.tools.approvals import Approval
 
 from .output import OutputMode, OutputReading

@@ -6,13 +6,15 @@ from contextlib import suppress
 from typing import Any, Literal, TypeVar, Unpack, overload
 from uuid import uuid4
 
-from surecall.config import Config, load_config
-from surecall.errors import Code, ConfigError
-from surecall.formats import ToolNames
-from surecall.profiles import Catalog
-from surecall.protocols import WireProtocol
-from surecall.records import Message
-from surecall.redaction import Secret
+from surecall.base.errors import Code, ConfigError
+from surecall.base.records import Message
+from surecall.base.redaction import Secret
+from surecall.calls import ToolNames
+from surecall.models.config import Config, load_config
+from surecall.models.profiles import Catalog
+from surecall.models.transport import Transport
+from surecall.models.transport.base import Closing
+from surecall.reading.transforms import TransformRegistry
 from surecall.tools import (
     ApprovalStore,
     Approver,
@@ -23,9 +25,7 @@ from surecall.tools import (
     Permission,
     ToolProvider,
 )
-from surecall.transforms import TransformRegistry
-from surecall.transport import Transport
-from surecall.transport.base import Closing
+from surecall.wire import WireProtocol
 
 from .arguments import (
     Prompt,

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from surecall.errors import ProviderError
-from surecall.records import (
+from surecall.base.errors import ProviderError
+from surecall.base.records import (
     Defect,
     ErrorDetail,
     Event,

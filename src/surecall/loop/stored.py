@@ -6,9 +6,9 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from surecall.errors import Code, JSONTextError
-from surecall.jsontext import encode, mend_surrogates
-from surecall.redaction import mask_known
+from surecall.base.errors import Code, JSONTextError
+from surecall.base.redaction import mask_known
+from surecall.text import encode, mend_surrogates
 from surecall.tools.outputs import plain_data
 
 _MARK: Final = b',"check":"'

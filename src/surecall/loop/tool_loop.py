@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from surecall.apart import is_long, read_aside
-from surecall.errors import (
+from surecall.base.background import is_long, read_aside
+from surecall.base.errors import (
     Code,
     OutputError,
     ProviderError,
@@ -21,10 +21,7 @@ from surecall.errors import (
     SurecallError,
     ToolUseError,
 )
-from surecall.formats import ToolNames
-from surecall.protocols import StreamDelta
-from surecall.reading import ReplyReader, may_be_rescued, rescue_reply
-from surecall.records import (
+from surecall.base.records import (
     ApprovalRequested,
     ErrorDetail,
     ModelRequest,
@@ -38,8 +35,11 @@ from surecall.records import (
     TextDelta,
     ToolResult,
 )
-from surecall.redaction import open_log, redact
+from surecall.base.redaction import open_log, redact
+from surecall.calls import ToolNames
+from surecall.reading import ReplyReader, may_be_rescued, rescue_reply
 from surecall.tools import ApprovalStore, Dispatcher, Guard, RunProgress, find_closed
+from surecall.wire import StreamDelta
 
 from .asking import build_request, read_answer_aside
 from .call_runner import CallRunner

@@ -7,12 +7,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code, ConfigError, JSONTextError
-from surecall.files import PRIVATE, explain_write_errors, write_whole
-from surecall.jsontext import decode_own
-from surecall.profiles import join_capabilities
-from surecall.protocols import DEFAULT_PROTOCOL, RawReply
-from surecall.records import (
+from surecall.base.errors import Code, ConfigError, JSONTextError
+from surecall.base.files import PRIVATE, explain_write_errors, write_whole
+from surecall.base.records import (
     CallSummary,
     Defect,
     ErrorDetail,
@@ -25,7 +22,10 @@ from surecall.records import (
     Usage,
     as_run,
 )
-from surecall.redaction import mask_known
+from surecall.base.redaction import mask_known
+from surecall.models.profiles import join_capabilities
+from surecall.text import decode_own
+from surecall.wire import DEFAULT_PROTOCOL, RawReply
 
 from .fit import FitCheck
 from .guidance import find_hidden, offer_tools

@@ -6,11 +6,8 @@ to perform. The driver in `tool_loop.py` performs them; replaying a run is calli
 
 from msgspec.structs import replace
 
-from surecall.errors import Code, ProviderError, ProviderStatusError
-from surecall.formats.teach import tell_not_executed
-from surecall.reading import was_text
-from surecall.reading.truncation import cut_cause, says_malformed, says_paused
-from surecall.records import (
+from surecall.base.errors import Code, ProviderError, ProviderStatusError
+from surecall.base.records import (
     Defect,
     Escalated,
     Final,
@@ -24,6 +21,9 @@ from surecall.records import (
     ToolResult,
     clip,
 )
+from surecall.calls.teach import tell_not_executed
+from surecall.reading import was_text
+from surecall.reading.truncation import cut_cause, says_malformed, says_paused
 
 from .checks import (
     call_key,

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from surecall.errors import Code
-from surecall.jsontext import encode_text
-from surecall.records import ErrorDetail, Message, ToolCall, clip
+from surecall.base.errors import Code
+from surecall.base.records import ErrorDetail, Message, ToolCall, clip
+from surecall.text import encode_text
 from surecall.tools.feedback import CHECK_STATE, INTERRUPTED
 
 EMPTY_FINAL_TEXT: Final = "Please give your final answer to the user now, as plain text."

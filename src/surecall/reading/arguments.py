@@ -5,8 +5,12 @@ from typing import Any, Final, NamedTuple, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code, JSONTextError
-from surecall.jsontext import (
+from surecall.base.errors import Code, JSONTextError
+from surecall.base.limits import MAX_ARGUMENTS_BYTES, MAX_JSON_DEPTH
+from surecall.base.records import CallState, Certainty, ErrorDetail, Receipt, clip
+from surecall.base.redaction import excerpt
+from surecall.schema import Coerced, SchemaChecker, coerce_arguments
+from surecall.text import (
     MAX_ARGUMENT_STEPS,
     apply_patch,
     decode,
@@ -16,11 +20,7 @@ from surecall.jsontext import (
     number_spellings,
     repair_json,
 )
-from surecall.limits import MAX_ARGUMENTS_BYTES, MAX_JSON_DEPTH
-from surecall.protocols.substitutes import UNREADABLE_KEY
-from surecall.records import CallState, Certainty, ErrorDetail, Receipt, clip
-from surecall.redaction import excerpt
-from surecall.schema import Coerced, SchemaChecker, coerce_arguments
+from surecall.wire.substitutes import UNREADABLE_KEY
 
 from .rules import BLANK_TO_EMPTY_OBJECT
 from .truncation import (

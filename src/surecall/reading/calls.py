@@ -6,12 +6,10 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code
-from surecall.formats import CallPiece, TextCall, ToolNames
-from surecall.jsontext import decode_plain
-from surecall.limits import MAX_ARGUMENTS_BYTES, MAX_TURN_ARGUMENTS_BYTES
-from surecall.narrow import as_fields
-from surecall.records import (
+from surecall.base.errors import Code
+from surecall.base.json_values import as_fields
+from surecall.base.limits import MAX_ARGUMENTS_BYTES, MAX_TURN_ARGUMENTS_BYTES
+from surecall.base.records import (
     CallState,
     Defect,
     ErrorDetail,
@@ -21,6 +19,8 @@ from surecall.records import (
     ToolSpec,
     clip,
 )
+from surecall.calls import CallPiece, TextCall, ToolNames
+from surecall.text import decode_plain
 
 from .arguments import (
     ArgumentsReading,

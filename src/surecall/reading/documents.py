@@ -8,9 +8,9 @@ written by a model, and is taken for what it is most like.
 import re
 from typing import Any, Final, Literal, NamedTuple
 
-from surecall.narrow import as_fields, as_list
-from surecall.patterns import lazy_pattern
-from surecall.protocols import DEFAULT_PROTOCOL
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.patterns import lazy_pattern
+from surecall.wire import DEFAULT_PROTOCOL
 
 DocumentKind = Literal["message", "choice", "body", "stream"]
 

@@ -8,13 +8,13 @@ from typing import Any, Final, Literal, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code, ConfigError, JSONTextError
-from surecall.jsontext import SSEEvent, SSEReader, decode, decode_noting, encode, mend_surrogates
-from surecall.limits import MAX_JSON_DEPTH
-from surecall.narrow import as_fields, as_list
-from surecall.protocols import DEFAULT_PROTOCOL, ChatCompletions, RawReply, find_protocol
-from surecall.protocols.replies import finish_word
-from surecall.records import Defect, Reply, clip
+from surecall.base.errors import Code, ConfigError, JSONTextError
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.limits import MAX_JSON_DEPTH
+from surecall.base.records import Defect, Reply, clip
+from surecall.text import SSEEvent, SSEReader, decode, decode_noting, encode, mend_surrogates
+from surecall.wire import DEFAULT_PROTOCOL, ChatCompletions, RawReply, find_protocol
+from surecall.wire.replies import finish_word
 
 from .documents import (
     Document,

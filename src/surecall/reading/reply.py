@@ -8,8 +8,9 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code
-from surecall.formats import (
+from surecall.base.errors import Code
+from surecall.base.records import Defect, ErrorDetail, Reading, Reply, ToolCall
+from surecall.calls import (
     FORMATS,
     TAUGHT_FORMATS,
     CallFormat,
@@ -19,9 +20,8 @@ from surecall.formats import (
     ToolNames,
     may_hold_call,
 )
-from surecall.formats.likely import find_likely_calls, mend_call, names_a_tool
-from surecall.jsontext import TextBuffer, mend_surrogates
-from surecall.records import Defect, ErrorDetail, Reading, Reply, ToolCall
+from surecall.calls.likely import find_likely_calls, mend_call, names_a_tool
+from surecall.text import TextBuffer, mend_surrogates
 
 from .calls import OWN_ID_PREFIX, CallReader, ReadingLimits, ReplyShape, read_clean_calls
 from .inputs import parse_input, tell_input

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
-from surecall.errors import Code, JSONTextError
-from surecall.formats import ToolNames
-from surecall.jsontext import decode
-from surecall.protocols import RawReply
-from surecall.records import Defect, Reading, Receipt, clip
-from surecall.redaction import MASK
+from surecall.base.errors import Code, JSONTextError
+from surecall.base.records import Defect, Reading, Receipt, clip
+from surecall.base.redaction import MASK
+from surecall.calls import ToolNames
+from surecall.text import decode
+from surecall.wire import RawReply
 
 _OWN_FIELD: Final = "failed_generation"
 _RAW: Final = ("error parsing tool call: raw='", "', err=")

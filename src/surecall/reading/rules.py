@@ -7,10 +7,10 @@ from typing import Any, Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from surecall.errors import Code, JSONTextError
-from surecall.formats import ToolNames
-from surecall.jsontext import decode
-from surecall.records import ErrorDetail, Reading, Receipt, Reply, ToolCall
+from surecall.base.errors import Code, JSONTextError
+from surecall.base.records import ErrorDetail, Reading, Receipt, Reply, ToolCall
+from surecall.calls import ToolNames
+from surecall.text import decode
 
 from .wording import MISSHAPEN, refuse_bad_json, refuse_json, refuse_kind
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from surecall.formats import FORMATS, CallFormat, Found, Source
+from surecall.calls import FORMATS, CallFormat, Found, Source
 
 TAG_OPENER: Final = "<tool_call>"
 _CLOSER: Final = "</tool_call>"

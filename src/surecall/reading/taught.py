@@ -6,17 +6,17 @@ from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
-from surecall.errors import Code
-from surecall.formats import ToolNames
-from surecall.formats.teach import (
+from surecall.base.errors import Code
+from surecall.base.patterns import lazy_pattern
+from surecall.base.records import Defect, RawCall, Receipt, Reply, clip
+from surecall.calls import ToolNames
+from surecall.calls.teach import (
     ANSWER_KEY,
     MAX_GRAMMAR_CHARS,
     MAX_GRAMMAR_ITEMS,
     REPLY_KEY,
 )
-from surecall.jsontext import Repaired, repair_json
-from surecall.patterns import lazy_pattern
-from surecall.records import Defect, RawCall, Receipt, Reply, clip
+from surecall.text import Repaired, repair_json
 
 from .reply import ReplyReader
 from .truncation import came_to_its_end

@@ -7,10 +7,10 @@ from weakref import ref
 
 import msgspec
 
-from surecall.errors import Code, RequestError, ToolDefinitionError
-from surecall.formats import ToolNames
-from surecall.narrow import as_fields
-from surecall.records import ToolSpec
+from surecall.base.errors import Code, RequestError, ToolDefinitionError
+from surecall.base.json_values import as_fields
+from surecall.base.records import ToolSpec
+from surecall.calls import ToolNames
 from surecall.schema import bind_method, describe_function, infer_parameters, name_function
 
 from .inputs import to_plain
@@ -164,7 +164,7 @@ def _parse_function(function: Callable[..., Any]) -> ToolSpec:
 
 def _parse_declarations(fields: dict[str, Any]) -> tuple[ToolSpec, ...]:
     # Loaded when first used: most programs speak one wire format only.
-    from surecall.protocols.gemini.server import parse_tools as parse_declared
+    from surecall.wire.gemini.server import parse_tools as parse_declared
 
     try:
         return parse_declared([fields])

@@ -12,8 +12,8 @@ from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
-from surecall.errors import Code
-from surecall.records import Defect, Receipt
+from surecall.base.errors import Code
+from surecall.base.records import Defect, Receipt
 
 from .wording import DAMAGED, NO_ARGUMENTS, doubt_end, doubt_missing_closer
 

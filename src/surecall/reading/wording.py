@@ -6,11 +6,11 @@ from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
-from surecall.errors import Code, JSONTextError
-from surecall.jsontext import encode
-from surecall.limits import MAX_JSON_DEPTH
-from surecall.records import Defect, ErrorDetail, Receipt, ToolCall, clip
+from surecall.base.errors import Code, JSONTextError
+from surecall.base.limits import MAX_JSON_DEPTH
+from surecall.base.records import Defect, ErrorDetail, Receipt, ToolCall, clip
 from surecall.schema.explain import show_json
+from surecall.text import encode
 
 _ONE_OBJECT: Final = "Send one JSON object, with keys in double quotes and nothing around it."
 _SMALLER: Final = "Send shorter values, or split the work into several calls."

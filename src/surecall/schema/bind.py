@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
-from surecall.records import clip
+from surecall.base.records import clip
 
 from .annotations import (
     CONVERTED_LEAVES,

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import msgspec
 
-from surecall.errors import Code, JSONTextError, ToolDefinitionError
-from surecall.jsontext import encode, render_pointer
-from surecall.limits import MAX_SCHEMA_DEPTH
-from surecall.narrow import as_fields, as_list
-from surecall.records import ErrorDetail, clip
+from surecall.base.errors import Code, JSONTextError, ToolDefinitionError
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.limits import MAX_SCHEMA_DEPTH
+from surecall.base.records import ErrorDetail, clip
+from surecall.text import encode, render_pointer
 
 from . import explain
 from .narrow import MAX_ERRORS, has_few_nodes, narrow, nests_deeper, shallow_schema

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from surecall.errors import Code, JSONTextError
-from surecall.jsontext import encode_text, render_pointer
-from surecall.limits import MAX_JSON_DEPTH
-from surecall.records import ErrorDetail, clip
+from surecall.base.errors import Code, JSONTextError
+from surecall.base.limits import MAX_JSON_DEPTH
+from surecall.base.records import ErrorDetail, clip
+from surecall.text import encode_text, render_pointer
 
 from .narrow import MAX_ERRORS
 from .structure import members_of

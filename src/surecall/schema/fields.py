@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from surecall.errors import Code, ToolDefinitionError
+from surecall.base.errors import Code, ToolDefinitionError
 
 from .docstrings import parse_docstring
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any, cast
 
-from surecall.errors import Code, ToolDefinitionError
+from surecall.base.errors import Code, ToolDefinitionError
 
 from .annotations import (
     LEAVES,

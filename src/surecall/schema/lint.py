@@ -5,11 +5,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from surecall.errors import ToolDefinitionError
-from surecall.jsontext import encode, render_pointer
-from surecall.limits import MAX_SCHEMA_DEPTH
-from surecall.narrow import as_list
-from surecall.records import clip
+from surecall.base.errors import ToolDefinitionError
+from surecall.base.json_values import as_list
+from surecall.base.limits import MAX_SCHEMA_DEPTH
+from surecall.base.records import clip
+from surecall.text import encode, render_pointer
 
 from .check import SchemaChecker
 from .structure import (

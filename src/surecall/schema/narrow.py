@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from typing import Any, Final, Literal, NamedTuple, cast
 
-from surecall.jsontext import render_pointer
-from surecall.narrow import as_fields, as_list
+from surecall.base.json_values import as_fields, as_list
+from surecall.text import render_pointer
 
 from .structure import References, SchemaPath, json_types, members_of
 

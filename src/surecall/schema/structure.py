@@ -10,9 +10,9 @@ from urllib.parse import unquote
 
 import msgspec
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import parse_pointer, resolve_pointer
-from surecall.narrow import as_fields, as_list
+from surecall.base.errors import JSONTextError
+from surecall.base.json_values import as_fields, as_list
+from surecall.text import parse_pointer, resolve_pointer
 
 SchemaPath = tuple[str | int, ...]
 

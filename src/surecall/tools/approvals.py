@@ -12,8 +12,8 @@ from typing import Any, Final, Literal, Protocol
 import msgspec
 from msgspec import Struct
 
-from surecall.errors import ApprovalError, Code
-from surecall.limits import APPROVAL_LIFETIME_S
+from surecall.base.errors import ApprovalError, Code
+from surecall.base.limits import APPROVAL_LIFETIME_S
 
 ApprovalStatus = Literal["pending", "approved", "denied", "used", "expired"]
 ApprovalSubject = Literal["call", "facts"]

@@ -6,9 +6,9 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from surecall.errors import Code, ConfigError, ToolDefinitionError, did_you_mean
-from surecall.records import ToolResult, ToolSpec
-from surecall.redaction import open_log
+from surecall.base.errors import Code, ConfigError, ToolDefinitionError, did_you_mean
+from surecall.base.records import ToolResult, ToolSpec
+from surecall.base.redaction import open_log
 
 _log = open_log("surecall.tools")
 

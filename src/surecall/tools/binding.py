@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from surecall.errors import Code, ToolDefinitionError, did_you_mean
+from surecall.base.errors import Code, ToolDefinitionError, did_you_mean
 from surecall.schema import (
     ArgumentBinder,
     References,

@@ -23,10 +23,9 @@ from typing import (
 import msgspec
 from msgspec import Struct
 
-from surecall.errors import Code, ToolDefinitionError, did_you_mean
-from surecall.jsontext import canonical_hash
-from surecall.records import CoerceMode, Effect, Receipt, ToolSpec
-from surecall.redaction import open_log
+from surecall.base.errors import Code, ToolDefinitionError, did_you_mean
+from surecall.base.records import CoerceMode, Effect, Receipt, ToolSpec
+from surecall.base.redaction import open_log
 from surecall.schema import (
     SchemaChecker,
     below_partials,
@@ -36,6 +35,7 @@ from surecall.schema import (
     is_unbound_method,
     name_function,
 )
+from surecall.text import canonical_hash
 
 from .availability import Guard, RunProgress, make_guard
 from .binding import Binder, invalid_tool, make_binder, render_parameters

@@ -14,11 +14,11 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from surecall.errors import Code, JSONTextError
-from surecall.jsontext import encode
-from surecall.limits import MAX_ARGUMENTS_BYTES
-from surecall.records import Effect, Envelope, ToolCall, ToolResult, ToolSpec, clip
-from surecall.redaction import open_log
+from surecall.base.errors import Code, JSONTextError
+from surecall.base.limits import MAX_ARGUMENTS_BYTES
+from surecall.base.records import Effect, Envelope, ToolCall, ToolResult, ToolSpec, clip
+from surecall.base.redaction import open_log
+from surecall.text import encode
 
 from . import feedback
 from .define import Tool, ToolContext

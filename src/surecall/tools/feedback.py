@@ -7,11 +7,11 @@ not repeat what is already done.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from surecall.errors import Code, JSONTextError, SurecallError
-from surecall.jsontext import encode_text
+from surecall.base.errors import Code, JSONTextError, SurecallError
+from surecall.base.records import Envelope, ErrorDetail, ToolCall, ToolSpec, clip
+from surecall.base.redaction import redact
 from surecall.reading import was_judged
-from surecall.records import Envelope, ErrorDetail, ToolCall, ToolSpec, clip
-from surecall.redaction import redact
+from surecall.text import encode_text
 
 from .outputs import OutputRejection
 

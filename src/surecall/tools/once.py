@@ -5,9 +5,9 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from surecall.errors import Code
-from surecall.jsontext import canonical_hash
-from surecall.records import ToolResult
+from surecall.base.errors import Code
+from surecall.base.records import ToolResult
+from surecall.text import canonical_hash
 
 from .define import Tool, ToolContext
 

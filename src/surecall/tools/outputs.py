@@ -13,9 +13,9 @@ from typing import Any, Final, Literal, cast
 import msgspec
 from msgspec import Struct
 
-from surecall.errors import Code, ConfigError
-from surecall.limits import MAX_OUTPUT_BYTES
-from surecall.records import Envelope, ErrorDetail
+from surecall.base.errors import Code, ConfigError
+from surecall.base.limits import MAX_OUTPUT_BYTES
+from surecall.base.records import Envelope, ErrorDetail
 
 _ENVELOPE_KEYS: Final = frozenset({"ok", "tool_name", "data", "warnings", "errors"})
 

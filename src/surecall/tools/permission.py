@@ -16,12 +16,12 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 from msgspec import Struct
 
-from surecall.errors import ApprovalError, Code
-from surecall.jsontext import canonical_hash
-from surecall.limits import APPROVAL_LIFETIME_S
-from surecall.narrow import as_fields
-from surecall.records import CHANGED, Envelope, ErrorDetail, Receipt, ToolCall, ToolSpec
-from surecall.redaction import open_log
+from surecall.base.errors import ApprovalError, Code
+from surecall.base.json_values import as_fields
+from surecall.base.limits import APPROVAL_LIFETIME_S
+from surecall.base.records import CHANGED, Envelope, ErrorDetail, Receipt, ToolCall, ToolSpec
+from surecall.base.redaction import open_log
+from surecall.text import canonical_hash
 
 from . import feedback
 from .approvals import Approval, ApprovalStore, Decision

@@ -5,8 +5,8 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
-from surecall.errors import Code, ConfigError, ToolDefinitionError, did_you_mean
-from surecall.records import ToolSpec
+from surecall.base.errors import Code, ConfigError, ToolDefinitionError, did_you_mean
+from surecall.base.records import ToolSpec
 
 from .define import Tool, ToolContext, as_tool, tool
 

@@ -20,10 +20,10 @@ from queue import SimpleQueue
 from traceback import format_exception
 from typing import Any, Final, Literal, NamedTuple
 
-from surecall.apart import Outcome, run_apart
-from surecall.errors import Code, ConfigError
-from surecall.records import Effect, Envelope, ToolCall, ToolResult
-from surecall.redaction import open_log, redact
+from surecall.base.background import Outcome, run_apart
+from surecall.base.errors import Code, ConfigError
+from surecall.base.records import Effect, Envelope, ToolCall, ToolResult
+from surecall.base.redaction import open_log, redact
 
 from . import feedback
 from .define import Tool, ToolContext, ToolFailed

@@ -5,10 +5,10 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import canonical_bytes, canonical_hash
-from surecall.limits import MAX_ID_CHARACTERS, MAX_PATCH_BYTES, MAX_PATCH_OPERATIONS
-from surecall.records import Receipt
+from surecall.base.errors import JSONTextError
+from surecall.base.limits import MAX_ID_CHARACTERS, MAX_PATCH_BYTES, MAX_PATCH_OPERATIONS
+from surecall.base.records import Receipt
+from surecall.text import canonical_bytes, canonical_hash
 
 from . import wording
 

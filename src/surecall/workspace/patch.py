@@ -5,9 +5,9 @@ from typing import Any, Final, cast
 
 from msgspec import UNSET, UnsetType
 
-from surecall.errors import JSONTextError, WorkspaceError
-from surecall.jsontext import apply_patch, parse_pointer
-from surecall.jsontext.pointer import json_type
+from surecall.base.errors import JSONTextError, WorkspaceError
+from surecall.text import apply_patch, parse_pointer
+from surecall.text.pointer import json_type
 
 from . import wording
 

@@ -12,8 +12,8 @@ from typing import Any, Final, Literal, cast
 import msgspec
 from msgspec import UNSET, Struct
 
-from surecall.errors import Code, StoreError
-from surecall.jsontext import canonical_bytes, canonical_hash, decode, encode
+from surecall.base.errors import Code, StoreError
+from surecall.text import canonical_bytes, canonical_hash, decode, encode
 from surecall.tools.approvals import Approval, Decision
 
 from . import wording

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from surecall.records import ToolSpec
+from surecall.base.records import ToolSpec
 
 
 def _text(description: str) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from uuid import uuid4
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from surecall.errors import JSONTextError, WorkspaceError
-from surecall.jsontext import canonical_bytes, decode, encode
-from surecall.limits import MAX_LOCKS, MAX_WORKSPACE_PART_BYTES
-from surecall.narrow import as_fields
+from surecall.base.errors import JSONTextError, WorkspaceError
+from surecall.base.json_values import as_fields
+from surecall.base.limits import MAX_LOCKS, MAX_WORKSPACE_PART_BYTES
+from surecall.text import canonical_bytes, decode, encode
 
 from . import wording
 from .patch import (

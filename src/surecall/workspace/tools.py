@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple, cast
 
 from msgspec.structs import replace
 
-from surecall.errors import ApprovalError, Code, WorkspaceError
-from surecall.records import ToolSpec
+from surecall.base.errors import ApprovalError, Code, WorkspaceError
+from surecall.base.records import ToolSpec
 from surecall.schema import SchemaChecker
 from surecall.tools import Tool, ToolContext, ToolFailed, ToolRegistry
 

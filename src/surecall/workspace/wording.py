@@ -3,10 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from surecall.errors import Code, JSONTextError, WorkspaceError, did_you_mean
-from surecall.jsontext import render_pointer
-from surecall.jsontext.pointer import json_type, quote_text
-from surecall.limits import (
+from surecall.base.errors import Code, JSONTextError, WorkspaceError, did_you_mean
+from surecall.base.limits import (
     MAX_ID_CHARACTERS,
     MAX_LOCKS,
     MAX_OPEN_PROPOSALS,
@@ -14,6 +12,8 @@ from surecall.limits import (
     MAX_PATCH_OPERATIONS,
     MAX_WORKSPACE_PART_BYTES,
 )
+from surecall.text import render_pointer
+from surecall.text.pointer import json_type, quote_text
 
 _READ_AGAIN = "Read the workspace again."
 

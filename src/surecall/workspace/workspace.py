@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple, Self
 
-from surecall.limits import MAX_OPEN_PROPOSALS
-from surecall.narrow import as_fields
+from surecall.base.json_values import as_fields
+from surecall.base.limits import MAX_OPEN_PROPOSALS
 from surecall.tools.approvals import DEFAULT_LIFETIME, Approval, Decision, not_found, use
 
 from . import wording

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from surecall.transport import assistant
+from surecall.models.transport import assistant
 
 from .replies import (
     BAR,

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from evals.scenarios.playing import cut
-from surecall.transport import assistant, tool_call
+from surecall.models.transport import assistant, tool_call
 
 from .replies import (
     BAR,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from surecall.evals.suites.agents.questions import load_questions
-from surecall.transport import assistant, tool_call
+from surecall.models.transport import assistant, tool_call
 
 from .replies import (
     Model,

@@ -18,7 +18,7 @@ from surecall.evals.suites.custom import CustomSuite
 from surecall.evals.suites.directives import DirectivesSuite
 from surecall.evals.suites.errands import ERRANDS, Errand, ErrandsSuite
 from surecall.evals.suites.one_tool import OneToolSuite
-from surecall.transport import assistant, tool_call
+from surecall.models.transport import assistant, tool_call
 
 __all__ = ["both", "call", "patch", "read"]
 

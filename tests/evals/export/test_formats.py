@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from evals.trial_rows import call, row
 from support.eval_rows import make_rows
-from surecall.errors import ConfigError, StoreError
+from surecall.base.errors import ConfigError, StoreError
 from surecall.evals.export import (
     FORMATS,
     export_run,

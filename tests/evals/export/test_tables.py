@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from evals.trial_rows import call, row
 from support.eval_rows import make_rows
-from surecall.cells import disarm_text
-from surecall.errors import ConfigError
+from surecall.base.errors import ConfigError
+from surecall.base.spreadsheets import disarm_text
 from surecall.evals.export import (
     CALL_COLUMNS,
     TRIAL_COLUMNS,

@@ -9,7 +9,7 @@ import pytest
 
 from support.eval_rows import MODELS, make_body, make_rows, seed_sized_rows
 from support.reports import embedded, make_info, with_bodies
-from surecall.errors import ConfigError
+from surecall.base.errors import ConfigError
 from surecall.evals.records import Manifest
 from surecall.evals.report import MAX_FILE_BYTES, render_html, write_html
 from surecall.evals.store import RunStore

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from surecall.config import Config
-from surecall.errors import SurecallError
+from surecall.base.errors import SurecallError
+from surecall.base.records import WireRequest
 from surecall.evals.cases import Attempt, Grades, Ideal, Prepared
 from surecall.evals.scenarios import Scenario
 from surecall.loop import Session
-from surecall.protocols import ChatCompletions
-from surecall.records import WireRequest
-from surecall.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
+from surecall.models.config import Config
+from surecall.models.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
+from surecall.wire import ChatCompletions
 
 __all__ = ["Played", "cut", "patch", "perfect", "play", "read", "rendered"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from surecall.errors import Code, ConfigError
+from surecall.base.errors import Code, ConfigError
 from surecall.evals.scenarios import (
     PRESETS,
     REASON_MEANINGS,

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from surecall.base.records import Message, ModelRequest, ToolCall
 from surecall.evals.cases import Ideal, IdealCall
 from surecall.evals.scenarios import SCENARIOS, Scenario, find_scenario
 from surecall.faults import Action, CallTools, PlannedCall, Say, SimulatedTransport
-from surecall.jsontext import encode_text
-from surecall.protocols import ChatCompletions
-from surecall.records import Message, ModelRequest, ToolCall
+from surecall.text import encode_text
+from surecall.wire import ChatCompletions
 
 from .playing import perfect, play
 

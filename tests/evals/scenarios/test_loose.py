@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from surecall.errors import Code, ProviderTimeoutError, ToolUseError
+from surecall.base.errors import Code, ProviderTimeoutError, ToolUseError
 from surecall.evals.answers import is_done, shows_call
 from surecall.evals.cases import Attempt
 from surecall.evals.scenarios import SCENARIOS, find_scenario

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from surecall.base.records import Message
 from surecall.evals.scenarios import ReasonCode, find_scenario
-from surecall.records import Message
-from surecall.transport import assistant, tool_call
+from surecall.models.transport import assistant, tool_call
 
 from .playing import cut, patch, perfect, play, read
 

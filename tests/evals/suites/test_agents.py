@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from evals.scenarios.playing import Played, perfect, play
-from surecall.config import Config
-from surecall.errors import ConfigError
+from surecall.base.errors import ConfigError
+from surecall.base.records import ModelRequest, ToolSpec
 from surecall.evals.cases import Case, Ideal, IdealCall, Suite
 from surecall.evals.facts import collect_facts
 from surecall.evals.models import find_contenders, open_transport
@@ -16,9 +16,9 @@ from surecall.evals.records import Cell, Unit
 from surecall.evals.strategies import settle
 from surecall.evals.suites.agents import AGENT_REASONS, AgentCase, AgentReason, AgentsSuite
 from surecall.evals.trial import run_trial
-from surecall.profiles import Catalog
-from surecall.records import ModelRequest, ToolSpec
-from surecall.transport import assistant, tool_call
+from surecall.models.config import Config
+from surecall.models.profiles import Catalog
+from surecall.models.transport import assistant, tool_call
 
 PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "agents-suite.md"
 SCENARIOS = ("intent", "table", "column_prune", "sql_generation", "pipeline")

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from surecall.errors import ConfigError, RunError
+from surecall.base.errors import ConfigError, RunError
+from surecall.base.records import Message, ModelRequest, WireReply, WireRequest
 from surecall.evals.cases import Attempt, Case, Grades, Ideal, IdealCall, Suite
 from surecall.evals.suites.bfcl import BFCL_CATEGORIES, BfclSuite
 from surecall.evals.suites.single_turn import SingleTurnCase
 from surecall.loop import Session
 from surecall.loop.fit import FitCheck
-from surecall.records import Message, ModelRequest, WireReply, WireRequest
-from surecall.transport import WireStream
+from surecall.models.transport import WireStream
 
 from .bfcl_wheel import AREA, write_wheel
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from surecall.errors import ConfigError, SetupError
+from surecall.base.errors import ConfigError, SetupError
+from surecall.base.records import Message
 from surecall.evals.suites.bfcl.data import (
     find_bfcl,
     json_schema_of,
@@ -15,7 +16,6 @@ from surecall.evals.suites.bfcl.data import (
     tool_names,
     tools_of,
 )
-from surecall.records import Message
 
 from .bfcl_wheel import AREA, write_wheel
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from evals.desk import contender, script
+from surecall.base.records import Message
 from surecall.evals.cases import IdealCall
 from surecall.evals.records import Cell, Unit
 from surecall.evals.strategies import settle
@@ -15,8 +16,7 @@ from surecall.evals.suites.bfcl.data import BfclEntry
 from surecall.evals.suites.bfcl.rules import check_call, check_calls
 from surecall.evals.suites.single_turn import check_call as check_strictly
 from surecall.evals.trial import run_trial
-from surecall.records import Message
-from surecall.transport import assistant
+from surecall.models.transport import assistant
 
 HERE = Path(__file__).parent
 ENTRIES: dict[str, Any] = {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evals.desk import contender, script, unit
-from surecall.errors import ConfigError
+from surecall.base.errors import ConfigError
 from surecall.evals import evaluate_sync, plan, regrade_sync
 from surecall.evals.cases import IdealCall
 from surecall.evals.records import TrialBody, TrialRow
@@ -22,7 +22,7 @@ from surecall.evals.suites.bfcl.turns import (
     play_turns,
 )
 from surecall.evals.trial import run_trial
-from surecall.transport import ScriptedReply, assistant, tool_call
+from surecall.models.transport import ScriptedReply, assistant, tool_call
 
 from .bfcl_wheel import CONVERSATIONS, write_wheel
 

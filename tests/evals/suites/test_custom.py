@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from evals.scenarios.playing import Played, perfect, play
-from surecall.config import Config
-from surecall.errors import ConfigError
+from surecall.base.errors import ConfigError
 from surecall.evals.cases import Case, Suite
 from surecall.evals.models import find_contenders, open_transport
 from surecall.evals.records import Cell, Unit
@@ -17,8 +16,9 @@ from surecall.evals.strategies import settle
 from surecall.evals.suites import load_suite
 from surecall.evals.suites.custom import CustomCase, CustomSuite
 from surecall.evals.trial import run_trial
-from surecall.profiles import Catalog
-from surecall.transport import assistant, tool_call
+from surecall.models.config import Config
+from surecall.models.profiles import Catalog
+from surecall.models.transport import assistant, tool_call
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "eval_cases.toml"
 

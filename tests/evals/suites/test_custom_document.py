@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 from msgspec import Struct
 
-from surecall.errors import ConfigError
+from surecall.base.errors import ConfigError
 from surecall.evals.suites.custom import CustomSuite
 from surecall.evals.suites.custom.document import (
     CallDoc,

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec
 from surecall.evals.suites.custom import next_step
 from surecall.evals.suites.custom.document import CaseDoc, ChecksDoc
 from surecall.evals.suites.custom.matching import (
@@ -15,7 +16,6 @@ from surecall.evals.suites.custom.matching import (
     is_expected,
     same_value,
 )
-from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
 
 A = {"tool": "a", "arguments": {"x": 1}}
 B = {"tool": "b", "arguments": {}}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surecall.errors import ConfigError
+from surecall.base.errors import ConfigError
 from surecall.evals.suites.custom import CustomSuite
 from surecall.evals.suites.custom.document import CallDoc, ChecksDoc
 from surecall.evals.suites.custom.rows import read_rows

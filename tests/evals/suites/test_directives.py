@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from surecall.directives import Envelope, EnvelopeForm
+from surecall.base.records import ModelRequest
 from surecall.evals.cases import Attempt, Case
 from surecall.evals.suites import load_suite
 from surecall.evals.suites.directives import TASKS, DirectiveCase, DirectivesSuite, make_registry
-from surecall.jsontext import encode_text
 from surecall.loop import Session
-from surecall.records import ModelRequest
-from surecall.transport import ScriptedTransport
+from surecall.loop.directives import Envelope, EnvelopeForm
+from surecall.models.transport import ScriptedTransport
+from surecall.text import encode_text
 
 SUITE = DirectivesSuite()
 

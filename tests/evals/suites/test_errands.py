@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
+from surecall.base.records import ToolSpec, WireRequest
 from surecall.evals.contenders import Contender
 from surecall.evals.records import Cell, TrialBody, TrialRow, Unit
 from surecall.evals.strategies import settle
 from surecall.evals.suites import load_suite
 from surecall.evals.suites.errands import ERRANDS, Errand
 from surecall.evals.trial import run_trial
-from surecall.protocols import find_protocol
-from surecall.records import ToolSpec, WireRequest
-from surecall.transport import ScriptedTransport, assistant, tool_call
+from surecall.models.transport import ScriptedTransport, assistant, tool_call
+from surecall.wire import find_protocol
 
 CHAT = find_protocol("chat_completions")
 CONTENDER = Contender(label="m", model="m", kind="live")

@@ -3,12 +3,12 @@
 import pytest
 
 from evals.scenarios.playing import play
+from surecall.base.records import ModelRequest
 from surecall.evals.cases import IdealCall, Suite
 from surecall.evals.suites.one_tool import OneToolSuite, fold_case
 from surecall.evals.suites.single_turn import SingleTurnCase, check_calls
-from surecall.records import ModelRequest
+from surecall.models.transport import assistant, tool_call
 from surecall.schema import SchemaChecker
-from surecall.transport import assistant, tool_call
 
 FIRST, FRESH = (OneToolSuite().cases(name) for name in ("one_tool", "one_tool_fresh"))
 CASES = (*FIRST, *FRESH)

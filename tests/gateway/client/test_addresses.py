@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from support.upstream import FaultyUpstream, http_response, unused_port
-from surecall.errors import Code, ConfigError, ProviderError
+from surecall.base.errors import Code, ConfigError, ProviderError
 from surecall.gateway import ClientLimits, Origin
-from surecall.transport import Deadlines
+from surecall.models.transport import Deadlines
 
 OK = http_response(b"{}")
 SHORT = Deadlines(connect_s=0.15)

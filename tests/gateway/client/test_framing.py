@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.upstream import chunked
-from surecall.errors import Code, ProviderError
+from surecall.base.errors import Code, ProviderError
 from surecall.gateway.client.framing import ReplyFrame
 from surecall.gateway.client.limits import ClientLimits
 

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from support.upstream import CLOSE, HANG, RESET, FaultyUpstream, Pause, Script, http_response
-from surecall.errors import Code, ConfigError, ProviderError, SurecallError
+from surecall.base.errors import Code, ConfigError, ProviderError, SurecallError
 from surecall.gateway import ClientLimits, Origin
 from surecall.gateway.client import pool
-from surecall.transport import Deadlines
+from surecall.models.transport import Deadlines
 
 OK = http_response(b"{}")
 SHORT = Deadlines(connect_s=2, first_byte_s=0.2, idle_s=0.2, total_s=2)

@@ -21,9 +21,9 @@ from support.upstream import (
     gzipped,
     http_response,
 )
-from surecall.errors import Code, ProviderError
+from surecall.base.errors import Code, ProviderError
 from surecall.gateway import Answer, ClientLimits, Origin
-from surecall.transport import Deadlines
+from surecall.models.transport import Deadlines
 
 Reader = Callable[[Answer], Awaitable[bytes]]
 

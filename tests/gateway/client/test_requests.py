@@ -10,10 +10,10 @@ from contextlib import closing, contextmanager
 import pytest
 
 from support.upstream import FaultyUpstream, Pause, http_response
-from surecall.errors import Code, ProviderError, RequestError
+from surecall.base.errors import Code, ProviderError, RequestError
 from surecall.gateway import Origin
 from surecall.gateway.client.requests import render_head
-from surecall.transport import Deadlines
+from surecall.models.transport import Deadlines
 
 OK = http_response(b"{}")
 

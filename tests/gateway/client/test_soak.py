@@ -17,9 +17,9 @@ from support.upstream import (
     gzipped,
     http_response,
 )
-from surecall.errors import ProviderError
+from surecall.base.errors import ProviderError
 from surecall.gateway import ClientLimits, Origin
-from surecall.transport import Deadlines
+from surecall.models.transport import Deadlines
 
 REQUESTS = int(os.environ.get("SURECALL_SOAK_REQUESTS", "300"))
 LIMITS = ClientLimits(

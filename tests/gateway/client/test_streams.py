@@ -17,9 +17,9 @@ from support.upstream import (
     gzipped,
     http_response,
 )
-from surecall.errors import Code, ProviderError
+from surecall.base.errors import Code, ProviderError
 from surecall.gateway import Answer, ClientLimits, Origin
-from surecall.transport import Deadlines
+from surecall.models.transport import Deadlines
 
 HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 GZIP_HEAD = HEAD[:-2] + b"Content-Encoding: gzip\r\n\r\n"

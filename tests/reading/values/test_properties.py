@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surecall
-from surecall.jsontext import encode_text
 from surecall.reading import RULES, ValueReading
 from surecall.schema import SchemaChecker
+from surecall.text import encode_text
 
 from .test_cases import MOOD, PEOPLE, PERSON, SHAPE, TAGS, nullable, obj
 

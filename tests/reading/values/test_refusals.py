@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import surecall
-from surecall.errors import Code, ToolDefinitionError
+from surecall.base.errors import Code, ToolDefinitionError
 from surecall.reading import ValueCandidate
 from surecall.schema import SchemaChecker
 

@@ -11,7 +11,7 @@ from itertools import count
 from string import Template
 from typing import Any, Final, NamedTuple
 
-from surecall.records import ToolSpec
+from surecall.base.records import ToolSpec
 
 from . import languages, pages, records, talk
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import click
 
+from surecall.base.errors import did_you_mean
 from surecall.cli.flags import (
     check_options,
     command_text,
@@ -27,8 +28,6 @@ from surecall.cli.suggestions import (
     complete_strategies,
     complete_suites,
 )
-from surecall.config import load_config
-from surecall.errors import did_you_mean
 from surecall.evals.executors import DEFAULT_CONCURRENCY
 from surecall.evals.experiments import make_executor, open_run_store, run_store_path
 from surecall.evals.export import check_folder, check_formats, parse_formats
@@ -47,7 +46,8 @@ from surecall.evals.resuming import LATEST_MATCH, choose_run, find_latest
 from surecall.evals.store import check_tag
 from surecall.evals.suites import SUITES
 from surecall.loop.options import fold_parameters
-from surecall.profiles import STRATEGIES
+from surecall.models.config import load_config
+from surecall.models.profiles import STRATEGIES
 
 from .vendors import vendors
 from .work import EvalWork

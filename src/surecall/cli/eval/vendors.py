@@ -22,7 +22,6 @@ from surecall.cli.suggestions import (
     complete_suites,
 )
 from surecall.cli.terminal import line_of, make_table, styled
-from surecall.config import load_config
 from surecall.evals.executors import DEFAULT_CONCURRENCY, LocalExecutor
 from surecall.evals.experiments import open_run_store
 from surecall.evals.models import find_contenders
@@ -33,6 +32,7 @@ from surecall.evals.runner import CellFinished, ProgressEvent
 from surecall.evals.stats import F1
 from surecall.evals.vendors import CallFault, Comparison, Endpoint, VendorReport, compare_vendors
 from surecall.evals.wording import describe_points, describe_rate, label_simulated
+from surecall.models.config import load_config
 
 from .progress import EvalDisplay
 from .work import EvalWork, exit_code_of_trials

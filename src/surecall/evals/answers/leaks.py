@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import Final
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import decode
+from surecall.base.errors import JSONTextError
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.records import Message
 from surecall.loop.wording import OWN_NOTICES
-from surecall.narrow import as_fields, as_list
-from surecall.records import Message
+from surecall.text import decode
 
 from .sentences import list_sentences
 

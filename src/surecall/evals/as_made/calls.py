@@ -5,13 +5,13 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from surecall.errors import Code, JSONTextError
-from surecall.formats import ToolNames
-from surecall.jsontext import decode
+from surecall.base.errors import Code, JSONTextError
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.records import ToolCall, ToolResult, ToolSpec
+from surecall.calls import ToolNames
 from surecall.loop import Trace, TurnTrace
-from surecall.narrow import as_fields, as_list
-from surecall.protocols import WireProtocol, find_protocol
-from surecall.records import ToolCall, ToolResult, ToolSpec
+from surecall.text import decode
+from surecall.wire import WireProtocol, find_protocol
 
 from .names import is_same_name, names_passed_on
 from .written import read_text

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, Final
 from unicodedata import normalize
 
-from surecall.narrow import as_fields, as_list
+from surecall.base.json_values import as_fields, as_list
 
 LOOKALIKES: Final = str.maketrans(
     "аеорсухіјѕԁһкмтвнԛԝοαερτυικνχѵɑɡıł",

@@ -6,10 +6,10 @@ from functools import lru_cache
 from typing import Final
 from unicodedata import normalize
 
-from surecall.errors import SurecallError
-from surecall.formats import ToolNames
+from surecall.base.errors import SurecallError
+from surecall.base.records import Reading, ToolCall, ToolSpec
+from surecall.calls import ToolNames
 from surecall.reading import read_reply
-from surecall.records import Reading, ToolCall, ToolSpec
 
 from .names import LOOKALIKES
 

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol, cast
 
 from msgspec import Struct
 
-from surecall.errors import Code, ConfigError
+from surecall.base.errors import Code, ConfigError
 from surecall.evals.records import TrialBody, TrialRow, Unit
 
 DEFAULT_CONCURRENCY: Final = 8

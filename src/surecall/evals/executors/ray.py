@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
-from surecall.errors import Code, ConfigError
+from surecall.base.errors import Code, ConfigError
 from surecall.evals.records import Unit
 from surecall.loop.stored import encode_kept
 

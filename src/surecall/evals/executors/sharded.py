@@ -11,9 +11,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from surecall.errors import Code, ConfigError, SurecallError
+from surecall.base.errors import Code, ConfigError, SurecallError
 from surecall.evals.records import VERDICT_VERSION, TrialBody, TrialRow, Unit
-from surecall.jsontext import decode_own
+from surecall.text import decode_own
 
 from .base import DEFAULT_CONCURRENCY, Deliver, Finished, Job
 

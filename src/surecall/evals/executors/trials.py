@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from surecall.config import load_config
-from surecall.errors import Code, ConfigError
+from surecall.base.errors import Code, ConfigError
+from surecall.base.redaction import Secret
 from surecall.evals.cases import Case, Suite
 from surecall.evals.contenders import Contender, OpenTransport, close_transports
 from surecall.evals.records import Task, TrialRow, Unit
@@ -17,8 +17,8 @@ from surecall.evals.reply_cache import CachedOpener
 from surecall.evals.strategies import Settled, settle
 from surecall.evals.suites import load_suite
 from surecall.evals.trial import run_trial
-from surecall.profiles import Catalog
-from surecall.redaction import Secret
+from surecall.models.config import load_config
+from surecall.models.profiles import Catalog
 
 from .base import Finished, Job, Lane, RunUnit, load_name
 

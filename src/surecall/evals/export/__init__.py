@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.base.errors import Code, ConfigError, did_you_mean
+from surecall.base.files import explain_write_errors
 from surecall.evals.original.summaries import write_json
 from surecall.evals.run_files import check_folder
 from surecall.evals.store import RunStore
-from surecall.files import explain_write_errors
 
 from .columns import CALL_COLUMNS, TRIAL_COLUMNS, Column
 from .junit import write_junit

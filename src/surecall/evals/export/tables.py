@@ -13,16 +13,16 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from surecall.cells import disarm_text
-from surecall.errors import Code, ConfigError
+from surecall.base.errors import Code, ConfigError
+from surecall.base.files import explain_write_errors
+from surecall.base.spreadsheets import disarm_text
 from surecall.evals.original import add_old_names
 from surecall.evals.records import TrialRow
 from surecall.evals.run_files import write_export
 from surecall.evals.run_source import RunSource
 from surecall.evals.store import RunStore
-from surecall.files import explain_write_errors
-from surecall.jsontext import encode_text
 from surecall.loop.stored import encode_kept
+from surecall.text import encode_text
 
 from .columns import CALL_COLUMNS, TRIAL_COLUMNS, Column, ColumnType, list_calls
 

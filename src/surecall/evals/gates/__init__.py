@@ -12,7 +12,7 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code, ConfigError, StoreError, did_you_mean
+from surecall.base.errors import Code, ConfigError, StoreError, did_you_mean
 from surecall.evals.clusters import compare_pairs
 from surecall.evals.metrics import render_group
 from surecall.evals.metrics.records import Group, Simulated, say_simulated
@@ -20,7 +20,7 @@ from surecall.evals.metrics.tally import Tallies, Tally, merge_tallies, pair_tri
 from surecall.evals.records import Cell, TrialRow
 from surecall.evals.stats import Interval, Rate, min_trials_against, wilson
 from surecall.evals.store import RunInfo, RunStore
-from surecall.profiles.filters import matches_glob
+from surecall.models.profiles.filters import matches_glob
 
 from .text import (
     MAX_ERRORS,

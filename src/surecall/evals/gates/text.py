@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple, cast, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.evals.metrics.records import AXES, Group
 from surecall.evals.original import find_current_name
 from surecall.evals.stats import Rate

@@ -4,11 +4,11 @@ from typing import Literal
 
 from msgspec import Struct
 
+from surecall.base.records import Usage
 from surecall.evals.clusters import Difference
 from surecall.evals.records import Cell
 from surecall.evals.stats import Rate
 from surecall.evals.taxonomy import Failure
-from surecall.records import Usage
 
 Axis = Literal["model", "profile", "strategy", "fallback", "suite", "scenario"]
 AXES: tuple[Axis, ...] = ("model", "profile", "strategy", "fallback", "suite", "scenario")

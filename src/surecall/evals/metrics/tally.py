@@ -5,12 +5,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Self
 
+from surecall.base.records import Usage
 from surecall.evals.clusters import CasePairs, clustered_rate
 from surecall.evals.false_calls import has_false_call
 from surecall.evals.records import CallFact, Cell, TrialRow
 from surecall.evals.stats import PairCounts, Rate
 from surecall.evals.taxonomy import Failure, classify
-from surecall.records import Usage
 
 from .records import AXES
 

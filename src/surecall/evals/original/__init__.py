@@ -9,7 +9,7 @@ next to the new ones.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from surecall.errors import (
+from surecall.base.errors import (
     Code,
     OutputError,
     ProviderConnectionError,

@@ -5,12 +5,12 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from surecall.base.json_values import as_fields, text_or_none
 from surecall.evals.records import Manifest, Task, TrialBody, TrialRow
 from surecall.evals.run_files import utc_text
 from surecall.evals.run_source import Layout
 from surecall.evals.store import RunInfo
 from surecall.evals.wording import describe_reasons
-from surecall.narrow import as_fields, text_or_none
 
 NO_LANGUAGE_POLICY: Final = "off"
 """The original could demand a language; nothing here does."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from surecall.base.files import explain_write_errors
 from surecall.evals.metrics import summarize_tallies
 from surecall.evals.metrics.tally import Tallies, Tally, merge_tallies
 from surecall.evals.records import Task, TrialRow
@@ -14,7 +15,6 @@ from surecall.evals.run_files import RawJson, Spool, render_object, write_object
 from surecall.evals.run_source import FileNames, Layout, RunSource
 from surecall.evals.stats import CONFIDENCE, percentile, wilson
 from surecall.evals.store import RunStore
-from surecall.files import explain_write_errors
 from surecall.loop.stored import encode_kept
 
 from .documents import (

@@ -9,9 +9,9 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from surecall.config.load import list_variables
-from surecall.errors import JSONTextError, invalid_config
-from surecall.jsontext import decode
+from surecall.base.errors import JSONTextError, invalid_config
+from surecall.models.config.load import list_variables
+from surecall.text import decode
 
 ORIGINAL_PROFILES: Final = "default,recommended,conversation,creative,tool_calling"
 """The profiles of the original experiment's full matrix."""

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from msgspec.structs import astuple
 
+from surecall.base.records import clip
 from surecall.evals.records import CallFact, Cell, Parts, Reason, TrialRow
 from surecall.evals.taxonomy import Failure, classify
-from surecall.jsontext import mend_surrogates
-from surecall.records import clip
+from surecall.text import mend_surrogates
 
 _MAX_TEXT_CHARS: Final = 200
 """Longer texts are whole in the bodies only."""

@@ -26,7 +26,7 @@ from surecall.evals.standings import (
     name_contenders,
 )
 from surecall.evals.stats import Rate
-from surecall.profiles import STRATEGIES
+from surecall.models.profiles import STRATEGIES
 
 from .markup import Child, Html, code, join, name, table, tag
 

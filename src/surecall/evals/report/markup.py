@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from surecall.evals.recommendation import Words
 from surecall.evals.records import Cell
-from surecall.jsontext import mend_surrogates
+from surecall.text import mend_surrogates
 
 
 class Html(str):

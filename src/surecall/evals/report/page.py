@@ -12,15 +12,15 @@ from typing import Any, Final, TypeAlias, get_args
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.base.errors import Code, ConfigError, did_you_mean
+from surecall.base.files import explain_write_errors, write_whole
+from surecall.base.pages import SHARED_SCRIPTS, SHEET, join_scripts, read_asset
 from surecall.evals.gates import check_stored
 from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.records import TrialBody, TrialRow
 from surecall.evals.store import RunInfo, RunStore
-from surecall.files import explain_write_errors, write_whole
-from surecall.jsontext import mend_surrogates
 from surecall.loop.stored import encode_kept
-from surecall.pages import SHARED_SCRIPTS, SHEET, join_scripts, read_asset
+from surecall.text import mend_surrogates
 
 from .answer import render_answer
 from .bodies import BodyChoice, RowMark, order_bodies, pack_bodies

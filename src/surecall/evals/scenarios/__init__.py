@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.evals.cases import Case
 from surecall.evals.records import drop_defaults
-from surecall.jsontext import canonical_hash
-from surecall.profiles.filters import matches_glob, select
+from surecall.models.profiles.filters import matches_glob, select
+from surecall.text import canonical_hash
 
 from .base import Scenario
 from .plain import DuplicateIds, HappyPath, HappyPathParallel, MultiStepPlan, SingleCall

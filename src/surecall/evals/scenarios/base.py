@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final
 
 from msgspec.structs import replace
 
+from surecall.base.records import Message, ModelRequest, clip
 from surecall.evals.answers import (
     affirms,
     is_done,
@@ -27,7 +28,6 @@ from surecall.evals.cases import (
 )
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.severity import first_of_each
-from surecall.records import Message, ModelRequest, clip
 
 from .checks import (
     check_answered_early,

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable
 from difflib import SequenceMatcher
 from typing import Any, Final
 
-from surecall.errors import Code
+from surecall.base.errors import Code
+from surecall.base.json_values import as_list
+from surecall.base.records import clip
 from surecall.evals.answers import says_done, shows_call
 from surecall.evals.as_made import MadeCall, plain_name, sounds_acting
 from surecall.evals.records import Reason
-from surecall.narrow import as_list
-from surecall.records import clip
 
 from .evidence import Evidence
 from .paths import path_parts, paths_of

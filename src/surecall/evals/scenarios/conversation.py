@@ -3,12 +3,12 @@
 from itertools import groupby
 from typing import Any, Final
 
-from surecall.errors import JSONTextError
+from surecall.base.errors import JSONTextError
+from surecall.base.json_values import as_fields
+from surecall.base.records import Message, ModelRequest, ToolCall
 from surecall.evals.as_made import MadeCall
 from surecall.evals.cases import Ideal, IdealCall
-from surecall.jsontext import decode
-from surecall.narrow import as_fields
-from surecall.records import Message, ModelRequest, ToolCall
+from surecall.text import decode
 
 from .scene import FOO
 

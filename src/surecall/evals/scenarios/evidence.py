@@ -4,6 +4,9 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, Final, cast
 
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.records import ToolSpec
+from surecall.calls import ToolNames
 from surecall.evals.as_made import (
     MadeCall,
     is_same_name,
@@ -13,10 +16,7 @@ from surecall.evals.as_made import (
     split_name,
 )
 from surecall.evals.cases import Attempt
-from surecall.formats import ToolNames
 from surecall.loop import TurnTrace
-from surecall.narrow import as_fields, as_list
-from surecall.records import ToolSpec
 
 from .conversation import Calls
 from .paths import path_parts

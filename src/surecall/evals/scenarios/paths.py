@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
+from surecall.base.json_values import as_fields, as_list
 from surecall.evals.as_made import MadeCall
-from surecall.narrow import as_fields, as_list
 
 _PATH: Final = re.compile(r'"path\\{0,3}"\s{0,8}:\s{0,8}\\{0,3}"([^"\\]{0,200})')
 _AROUND_WORDS: Final = "\"',;:()[]{}"

@@ -7,13 +7,13 @@ from functools import partial
 from random import Random
 from typing import Any, ClassVar, Final
 
-from surecall.errors import Code
+from surecall.base.errors import Code
+from surecall.base.json_values import as_list
+from surecall.base.records import Message, ToolSpec, clip
 from surecall.evals.answers import affirms
 from surecall.evals.as_made import MadeCall
 from surecall.evals.cases import Declarations, Ideal, IdealCall
 from surecall.evals.records import Reason
-from surecall.narrow import as_list
-from surecall.records import Message, ToolSpec, clip
 from surecall.schema import SchemaChecker
 from surecall.tools import RunProgress, Tool, ToolFailed, ToolRegistry
 

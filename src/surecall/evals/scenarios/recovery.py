@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Any, ClassVar
 
-from surecall.errors import Code
+from surecall.base.errors import Code
+from surecall.base.records import ErrorDetail, Message, ToolCall, clip
 from surecall.evals.as_made import MadeCall
 from surecall.evals.cases import Declarations, Ideal
 from surecall.evals.records import Reason
-from surecall.records import ErrorDetail, Message, ToolCall, clip
 
 from .base import ENFORCED, PARALLEL, TOLERATED, Scenario
 from .checks import FOO_PARTS, check_one_by_one, check_recovery

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from random import Random
 from typing import Any, ClassVar, Final
 
+from surecall.base.records import Message, clip
 from surecall.evals.answers import (
     asks_for_meaning,
     claims_work,
@@ -16,7 +17,6 @@ from surecall.evals.answers import (
 )
 from surecall.evals.cases import Ideal
 from surecall.evals.records import Reason
-from surecall.records import Message, clip
 
 from .base import TOLERATED, Scenario
 from .checks import FOO_PARTS, check_one_by_one

@@ -9,8 +9,8 @@ from uuid import UUID
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.jsontext import encode_text
-from surecall.records import Envelope, ErrorDetail, Message, ToolCall
+from surecall.base.records import Envelope, ErrorDetail, Message, ToolCall
+from surecall.text import encode_text
 from surecall.tools import Tool, ToolRegistry, render_envelope
 from surecall.tools.approvals import DEFAULT_LIFETIME, Approval, Decision, decide
 from surecall.workspace import (

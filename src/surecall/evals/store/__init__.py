@@ -13,10 +13,10 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
-from surecall.database import damaged, explain_database_errors, transaction
-from surecall.errors import Code, StoreError
+from surecall.base.database import damaged, explain_database_errors, transaction
+from surecall.base.errors import Code, StoreError
 from surecall.evals.records import Cell, Manifest, TrialBody, TrialRow
-from surecall.jsontext import encode_text
+from surecall.text import encode_text
 
 from .database import open_database
 from .naming import (

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from surecall.database import check_owner, connect, read_version, transaction, write_ahead
+from surecall.base.database import check_owner, connect, read_version, transaction, write_ahead
 
 SCHEMA_VERSION: Final = 1
 

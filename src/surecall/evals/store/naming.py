@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from surecall.errors import Code, ConfigError, StoreError, did_you_mean
-from surecall.files import is_disk_full, lock_file, open_private
+from surecall.base.errors import Code, ConfigError, StoreError, did_you_mean
+from surecall.base.files import is_disk_full, lock_file, open_private
 
 LATEST: Final = "@latest"
 """Names the run that was begun last."""

@@ -10,10 +10,10 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from surecall.errors import JSONTextError
+from surecall.base.errors import JSONTextError
 from surecall.evals.records import Cell, Manifest, TrialBody, TrialRow
-from surecall.jsontext import decode_own, mend_surrogates
 from surecall.loop.stored import checksum, encode_kept, seal_line, split_sealed
+from surecall.text import decode_own, mend_surrogates
 
 _REPEATED: Final[Mapping[str, Callable[[TrialRow], Any]]] = {
     "idx": lambda row: row.index,

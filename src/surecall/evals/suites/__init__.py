@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.evals.cases import Suite
 
 __all__ = ["SUITES", "load_suite", "locate_suite"]

@@ -7,7 +7,7 @@ from hashlib import sha256
 from importlib import resources
 from typing import Any, Final
 
-from surecall.records import Message, ToolSpec
+from surecall.base.records import Message, ToolSpec
 
 from .single_turn import SingleTurnCase
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
+from surecall.base.records import ToolSpec, clip
+from surecall.calls import ToolNames
 from surecall.evals.answers import repeats_notice, says_nothing, shows_call
 from surecall.evals.as_made import MadeCall, find_text_calls, list_turns, sounds_acting
 from surecall.evals.cases import Attempt
 from surecall.evals.records import Reason
-from surecall.formats import ToolNames
-from surecall.records import ToolSpec, clip
 
 _MAX_SHOWN: int = 80
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from surecall.narrow import as_fields
+from surecall.base.json_values import as_fields
 
 __all__ = ["sample_value"]
 

@@ -6,7 +6,9 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code, JSONTextError
+from surecall.base.errors import Code, JSONTextError
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec
 from surecall.evals.cases import (
     Attempt,
     Grades,
@@ -20,12 +22,10 @@ from surecall.evals.cases import (
 )
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.suites.sampling import sample_value
-from surecall.jsontext import decode
 from surecall.loop import Trace, TurnTrace
-from surecall.narrow import as_fields, as_list
 from surecall.reading import ALL_RULES
-from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
 from surecall.schema import SchemaChecker
+from surecall.text import decode
 from surecall.tools import ToolRegistry
 
 from .plain_checks import check_plain_answer, list_attempts

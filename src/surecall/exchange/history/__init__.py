@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from msgspec import Raw
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import decode, decoder_of, encode
-from surecall.narrow import as_fields, as_list
-from surecall.records import Receipt
+from surecall.base.errors import JSONTextError
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.records import Receipt
+from surecall.text import decode, decoder_of, encode
 
 from .echoes import RESTORE_ECHO, EchoCache, EchoStore, give_own_ids
 from .items import ITEM_MENDERS

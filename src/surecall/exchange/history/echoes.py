@@ -13,11 +13,11 @@ from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import canonical_hash, decode, decode_plain, encode
-from surecall.narrow import as_fields, as_list
-from surecall.protocols.messages.blocks import wire_id
-from surecall.records import Message, RawCall, Reading, Receipt, Reply, ToolCall
+from surecall.base.errors import JSONTextError
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.records import Message, RawCall, Reading, Receipt, Reply, ToolCall
+from surecall.text import canonical_hash, decode, decode_plain, encode
+from surecall.wire.messages.blocks import wire_id
 
 RESTORE_ECHO: Final = "restore_echo"
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from surecall.base.json_values import as_fields, as_list
 from surecall.exchange.wording import missing_result, tell_lost_result
-from surecall.jsontext import encode_text
-from surecall.narrow import as_fields, as_list
+from surecall.text import encode_text
 
 from .mending import MOVE_RESULT, Call, Item, Mender
 

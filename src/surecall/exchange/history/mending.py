@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import decode, decode_plain, encode_text
-from surecall.protocols.substitutes import stand_in_arguments
+from surecall.base.errors import JSONTextError
+from surecall.base.records import Receipt, clip
 from surecall.reading import read_arguments
-from surecall.records import Receipt, clip
+from surecall.text import decode, decode_plain, encode_text
+from surecall.wire.substitutes import stand_in_arguments
 
 ADD_RESULT: Final = "add_missing_result"
 MOVE_RESULT: Final = "move_result"

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from surecall.base.json_values import as_fields, as_list
 from surecall.exchange.wording import missing_result, tell_lost_result
-from surecall.jsontext import decode, encode_text
-from surecall.narrow import as_fields, as_list
+from surecall.text import decode, encode_text
 
 from .mending import MOVE_RESULT, Call, Item, Mender
 

@@ -5,11 +5,11 @@ from typing import Any, Final
 
 from msgspec import Raw
 
+from surecall.base.json_values import as_fields, as_list, text_or_none
+from surecall.base.records import RawCall, ToolCall, Usage
 from surecall.exchange.thoughts import Split
-from surecall.jsontext import encode_text
-from surecall.narrow import as_fields, as_list, text_or_none
-from surecall.protocols.chat_completions.replies import parse_usage
-from surecall.records import RawCall, ToolCall, Usage
+from surecall.text import encode_text
+from surecall.wire.chat_completions.replies import parse_usage
 
 from .chat_chunks import (
     Call,

@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta, Raw, Struct
 
-from surecall.jsontext import decoder_of
+from surecall.text import decoder_of
 
 from .wire import NOTHING
 

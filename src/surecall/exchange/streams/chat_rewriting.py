@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.records import ToolCall
 from surecall.exchange.documents import is_function
-from surecall.jsontext import encode_text
-from surecall.narrow import as_fields, as_list
-from surecall.records import ToolCall
+from surecall.text import encode_text
 
 from .wire import event_of, fields_of, same_event
 

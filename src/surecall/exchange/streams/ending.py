@@ -4,11 +4,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from surecall.errors import SurecallError
+from surecall.base.errors import SurecallError
+from surecall.base.records import Defect, Receipt, Usage
 from surecall.exchange.policy import REPORT_MEMBER, Outcome, ParseError, Step
 from surecall.exchange.request import add_members
-from surecall.jsontext import encode_text, render_comment
-from surecall.records import Defect, Receipt, Usage
+from surecall.text import encode_text, render_comment
 
 
 class Ending(Struct, frozen=True, kw_only=True):

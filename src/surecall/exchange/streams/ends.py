@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from surecall.base.limits import MIB
+from surecall.base.records import RawCall, Reply
 from surecall.exchange.request import ClientRequest
-from surecall.limits import MIB
-from surecall.protocols import WireProtocol
 from surecall.reading import ReadingLimits
 from surecall.reading.calls import read_clean_calls
 from surecall.reading.truncation import came_to_its_end
-from surecall.records import RawCall, Reply
+from surecall.wire import WireProtocol
 
 from .wire import Wire
 

@@ -3,9 +3,9 @@
 import re
 from typing import Final
 
-from surecall.errors import Code, ProviderReplyError
-from surecall.jsontext import SSEReader
-from surecall.limits import MAX_LINE_BYTES, MIB
+from surecall.base.errors import Code, ProviderReplyError
+from surecall.base.limits import MAX_LINE_BYTES, MIB
+from surecall.text import SSEReader
 
 MAX_STREAM_BYTES: Final = 128 * MIB
 _BLANK_LINE: Final = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")

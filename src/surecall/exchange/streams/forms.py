@@ -6,10 +6,10 @@ look for the name of every event, some want a blank behind the colon.
 
 from typing import Any, Final
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import decode
-from surecall.narrow import as_fields, as_list, text_or_none
-from surecall.protocols.chat_completions.replies import split_parts
+from surecall.base.errors import JSONTextError
+from surecall.base.json_values import as_fields, as_list, text_or_none
+from surecall.text import decode
+from surecall.wire.chat_completions.replies import split_parts
 
 from .events import read_event
 from .wire import event_of, same_event

@@ -5,12 +5,12 @@ from typing import Any, Final
 
 from msgspec import Raw, Struct
 
-from surecall.errors import Code, ProviderError
+from surecall.base.errors import Code, ProviderError
+from surecall.base.json_values import as_fields, as_list, text_or_none
+from surecall.base.records import RawCall, ToolCall, Usage
 from surecall.exchange.thoughts import Split
-from surecall.jsontext import decoder_of
-from surecall.narrow import as_fields, as_list, text_or_none
-from surecall.protocols.gemini.replies import parse_error_object, parse_usage
-from surecall.records import RawCall, ToolCall, Usage
+from surecall.text import decoder_of
+from surecall.wire.gemini.replies import parse_error_object, parse_usage
 
 from .wire import (
     CALL,

@@ -4,7 +4,9 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from surecall.errors import Code, ProviderReplyError, SurecallError
+from surecall.base.errors import Code, ProviderReplyError, SurecallError
+from surecall.base.limits import MIB
+from surecall.base.records import Reading, Receipt, Reply, ToolCall, Usage
 from surecall.exchange.documents import note_type
 from surecall.exchange.judge import Judge
 from surecall.exchange.own_words import is_in_background
@@ -12,8 +14,6 @@ from surecall.exchange.policy import Policy
 from surecall.exchange.prepare import Asked
 from surecall.exchange.readings import leave_others, with_receipts
 from surecall.exchange.request import ClientRequest
-from surecall.limits import MIB
-from surecall.records import Reading, Receipt, Reply, ToolCall, Usage
 
 from .chat import ChatWire
 from .ends import KeptEvents, count_clean_calls, is_wanting

@@ -2,9 +2,9 @@
 
 from msgspec.structs import replace
 
-from surecall.protocols.chat_completions.writer import ChatStreamWriter
-from surecall.protocols.server import arguments_text, name_text
-from surecall.records import RawCall, Reply
+from surecall.base.records import RawCall, Reply
+from surecall.wire.chat_completions.writer import ChatStreamWriter
+from surecall.wire.server import arguments_text, name_text
 
 
 class LegacyWriter(ChatStreamWriter):

@@ -5,12 +5,12 @@ from typing import Any, Final
 
 from msgspec import Raw, Struct
 
+from surecall.base.json_values import as_fields, text_or_none
+from surecall.base.records import RawCall, ToolCall, Usage
 from surecall.exchange.request import CompiledTools
-from surecall.jsontext import decoder_of, encode_text
-from surecall.narrow import as_fields, text_or_none
-from surecall.protocols.messages.replies import parse_usage
-from surecall.protocols.messages.writer import NOT_STOPPED
-from surecall.records import RawCall, ToolCall, Usage
+from surecall.text import decoder_of, encode_text
+from surecall.wire.messages.replies import parse_usage
+from surecall.wire.messages.writer import NOT_STOPPED
 
 from .wire import (
     CALL,

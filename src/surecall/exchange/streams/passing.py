@@ -5,7 +5,7 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import Final
 
-from surecall.errors import Code, ProviderError, SurecallError
+from surecall.base.errors import Code, ProviderError, SurecallError
 
 from .events import read_event
 from .holding import COLON, ONLY_PIECES, Holding

@@ -7,7 +7,7 @@ its text. Where another has the very same bytes there, only its text is left to 
 import re
 from typing import Final
 
-from surecall.jsontext import decoder_of
+from surecall.text import decoder_of
 
 from .wire import UNREADABLE
 

@@ -6,7 +6,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from surecall.errors import Code, ProviderError, SurecallError
+from surecall.base.errors import Code, ProviderError, SurecallError
+from surecall.base.json_values import as_fields
+from surecall.base.records import Defect, Reading, Receipt, Reply, Usage
 from surecall.exchange.documents import note_stop, says_calls
 from surecall.exchange.history import EchoCache
 from surecall.exchange.judge import Judge
@@ -21,10 +23,8 @@ from surecall.exchange.refusals import choose_bad
 from surecall.exchange.request import ClientRequest, add_members
 from surecall.exchange.steps import Escalation, Planned, is_only_read, refuse
 from surecall.exchange.verdict import Verdict
-from surecall.jsontext import decode, encode
-from surecall.narrow import as_fields
-from surecall.protocols.substitutes import restore_names
-from surecall.records import Defect, Reading, Receipt, Reply, Usage
+from surecall.text import decode, encode
+from surecall.wire.substitutes import restore_names
 
 from .ending import Ending, note_outcome
 from .passing import Passing

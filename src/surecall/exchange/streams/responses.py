@@ -5,11 +5,11 @@ from typing import Any, Final
 
 from msgspec import Raw, Struct
 
-from surecall.errors import ProviderError, SurecallError
-from surecall.jsontext import decoder_of, encode
-from surecall.narrow import as_fields, text_or_none
-from surecall.protocols.responses.replies import parse_usage
-from surecall.records import RawCall, ToolCall, Usage
+from surecall.base.errors import ProviderError, SurecallError
+from surecall.base.json_values import as_fields, text_or_none
+from surecall.base.records import RawCall, ToolCall, Usage
+from surecall.text import decoder_of, encode
+from surecall.wire.responses.replies import parse_usage
 
 from .events import read_event
 from .responses_rewriting import ARGUMENTS, CALL_TYPE, ENDS, ResponsesRewriting

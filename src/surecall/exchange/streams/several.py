@@ -6,9 +6,9 @@ Which call belongs to which reply is only certain once all of them are there.
 from collections.abc import Iterator
 from typing import Any, Final
 
+from surecall.base.json_values import as_fields, as_list
 from surecall.exchange.request import ClientRequest
-from surecall.jsontext import decode, encode
-from surecall.narrow import as_fields, as_list
+from surecall.text import decode, encode
 
 from .wire import event_of
 

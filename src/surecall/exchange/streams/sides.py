@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from surecall.errors import SurecallError
+from surecall.base.errors import SurecallError
+from surecall.base.records import Defect, Reading, Receipt, Reply, ToolCall, Usage
 from surecall.exchange.policy import Outcome
-from surecall.records import Defect, Reading, Receipt, Reply, ToolCall, Usage
 
 from .wire import Stated
 

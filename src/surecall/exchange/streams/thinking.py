@@ -4,10 +4,10 @@ from collections.abc import Callable, Collection
 
 from msgspec.structs import replace
 
+from surecall.base.records import Reading, Receipt, Reply
+from surecall.calls import ToolNames
 from surecall.exchange.thoughts import Split, ThoughtSplitter
-from surecall.formats import ToolNames
 from surecall.reading import ReadingLimits, ReplyReader
-from surecall.records import Reading, Receipt, Reply
 
 from .wire import EventParts, Wire
 

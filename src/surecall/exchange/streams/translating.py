@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from surecall.errors import ProviderError, SurecallError
+from surecall.base.errors import ProviderError, SurecallError
+from surecall.base.records import RawCall, Reading, Receipt, Reply, ToolCall, Usage
 from surecall.exchange.judge import Judge
 from surecall.exchange.policy import Policy, Route
 from surecall.exchange.prepare import Asked
 from surecall.exchange.request import ClientRequest
-from surecall.jsontext import encode_text
-from surecall.protocols import StreamDelta, StreamWriter
-from surecall.protocols.substitutes import restore_names
 from surecall.reading import ReadEvent, ReasoningRead, ReplyReader, TextRead
 from surecall.reading.truncation import came_to_its_end
-from surecall.records import RawCall, Reading, Receipt, Reply, ToolCall, Usage
+from surecall.text import encode_text
+from surecall.wire import StreamDelta, StreamWriter
+from surecall.wire.substitutes import restore_names
 
 from .legacy import LegacyWriter
 from .sides import Found, Side

@@ -5,10 +5,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from surecall.errors import Code
+from surecall.base.errors import Code
+from surecall.base.limits import MIB
+from surecall.base.records import Defect, Reading
+from surecall.calls import FORMATS, ToolNames, find_openers
 from surecall.exchange.thoughts import begins_thought, may_begin_thought
-from surecall.formats import FORMATS, ToolNames, find_openers
-from surecall.limits import MIB
 from surecall.reading import (
     ReadEvent,
     ReadingLimits,
@@ -16,7 +17,6 @@ from surecall.reading import (
     TextRead,
     TextWasReasoning,
 )
-from surecall.records import Defect, Reading
 
 _MAX_WATCHED_CHARS: Final = MIB
 _UNREAD: Final = Defect(

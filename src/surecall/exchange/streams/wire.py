@@ -7,21 +7,21 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Raw
 
-from surecall.errors import (
+from surecall.base.errors import (
     Code,
     JSONTextError,
     ProviderError,
     ProviderReplyError,
     SurecallError,
 )
+from surecall.base.json_values import as_fields, text_or_none
+from surecall.base.records import RawCall, ToolCall, Usage
+from surecall.base.redaction import excerpt
 from surecall.exchange.request import NO_TOOLS
 from surecall.exchange.thoughts import Split
-from surecall.jsontext import decode, decoder_of, encode
-from surecall.narrow import as_fields, text_or_none
-from surecall.protocols import WireProtocol
-from surecall.protocols.errors import parse_error_object
-from surecall.records import RawCall, ToolCall, Usage
-from surecall.redaction import excerpt
+from surecall.text import decode, decoder_of, encode
+from surecall.wire import WireProtocol
+from surecall.wire.errors import parse_error_object
 
 PASS: Final = 0
 """Something else, which is passed on."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.base.errors import Code, ConfigError, did_you_mean
 
 from .arguments import ARGUMENTS, SIZE
 from .capabilities import CAPABILITY, TOOL_CHOICE

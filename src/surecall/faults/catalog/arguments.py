@@ -4,9 +4,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from surecall.errors import Code
+from surecall.base.errors import Code
 from surecall.faults.replies import Occasion, PlannedReply
-from surecall.jsontext import decode, encode_text
+from surecall.text import decode, encode_text
 
 from .fault import FaultTable, edit_arguments
 

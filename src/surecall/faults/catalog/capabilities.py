@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from surecall.errors import Code
+from surecall.base.errors import Code
+from surecall.base.records import ModelRequest
 from surecall.faults.answers import Answer, error_answer
 from surecall.faults.replies import Occasion, PlannedReply
-from surecall.records import ModelRequest
 
 from .fault import CHAT_ONLY, ENFORCED, ONE_CALL, READS_TEXT, Fault, FaultTable
 from .shapes import find_companion, id_reused

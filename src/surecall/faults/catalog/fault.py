@@ -16,12 +16,12 @@ from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
 
-from surecall.errors import Code
+from surecall.base.errors import Code
+from surecall.base.records import ModelRequest
 from surecall.faults.answers import Answer
 from surecall.faults.replies import Occasion, PlannedReply
-from surecall.jsontext import decode, encode_text
-from surecall.protocols import PROTOCOLS
-from surecall.records import ModelRequest
+from surecall.text import decode, encode_text
+from surecall.wire import PROTOCOLS
 
 FaultGroup = Literal[
     "shape",

@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from surecall.errors import Code
+from surecall.base.errors import Code
 from surecall.faults.answers import Answer, edit_json_body, with_body
 from surecall.faults.replies import Occasion, PlannedReply
-from surecall.jsontext import encode_text, render_event
+from surecall.text import encode_text, render_event
 
 from .fault import CHAT_ONLY, ONE_CALL, FaultTable, ReplyEdit, edit_calls
 

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from surecall.errors import Code
+from surecall.base.errors import Code
+from surecall.base.json_values import as_fields, as_list
 from surecall.faults.answers import Answer, Flood, Pause, Piece
 from surecall.faults.rendering import CHAT, render_body, render_failure
 from surecall.faults.replies import Occasion
-from surecall.jsontext import encode, render_comment, render_event
-from surecall.narrow import as_fields, as_list
+from surecall.text import encode, render_comment, render_event
 
 from .fault import CHAT_ONLY, FaultTable, WireEdit
 

@@ -5,11 +5,11 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from surecall.errors import Code
+from surecall.base.errors import Code
 from surecall.faults.answers import Answer, json_answer
 from surecall.faults.replies import Occasion, PlannedReply
-from surecall.jsontext import decode, encode_text
-from surecall.protocols import PROTOCOLS
+from surecall.text import decode, encode_text
+from surecall.wire import PROTOCOLS
 
 from .fault import CHAT_ONLY, ENFORCED, READS_TEXT, FaultTable, ReplyEdit, edit_calls
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from surecall.errors import Code
+from surecall.base.errors import Code
+from surecall.base.limits import MIB
 from surecall.faults.answers import (
     Answer,
     Ending,
@@ -20,7 +21,6 @@ from surecall.faults.answers import (
     with_body,
 )
 from surecall.faults.replies import Occasion
-from surecall.limits import MIB
 
 from .fault import FaultTable
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from surecall.errors import Code, ProviderConnectionError
-from surecall.transport.failures import map_failure, no_address
+from surecall.base.errors import Code, ProviderConnectionError
+from surecall.models.transport.failures import map_failure, no_address
 
 _NEXT_AFTER_S: Final = 0.25
 """How long an address may be tried alone; then the next one is tried beside it (RFC 8305)."""

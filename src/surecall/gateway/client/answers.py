@@ -8,10 +8,10 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Protocol
 
-from surecall.errors import Code, ProviderConnectionError, ProviderError
-from surecall.limits import MIB
-from surecall.transport.bodies import BodyDecoder, open_decoder, too_large
-from surecall.transport.failures import map_failure
+from surecall.base.errors import Code, ProviderConnectionError, ProviderError
+from surecall.base.limits import MIB
+from surecall.models.transport.bodies import BodyDecoder, open_decoder, too_large
+from surecall.models.transport.failures import map_failure
 
 from .framing import ReplyFrame
 from .limits import ClientLimits

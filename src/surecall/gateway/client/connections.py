@@ -9,9 +9,9 @@ import select
 from math import inf
 from typing import Final, Protocol, cast
 
-from surecall.errors import Code
-from surecall.transport import Deadlines
-from surecall.transport.failures import deadline_passed
+from surecall.base.errors import Code
+from surecall.models.transport import Deadlines
+from surecall.models.transport.failures import deadline_passed
 
 from .answers import Answer
 from .limits import ClientLimits

@@ -8,9 +8,9 @@ from typing import Final
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from surecall.errors import ProviderError
-from surecall.redaction import excerpt
-from surecall.transport.failures import bad_framing, cut_body, map_failure
+from surecall.base.errors import ProviderError
+from surecall.base.redaction import excerpt
+from surecall.models.transport.failures import bad_framing, cut_body, map_failure
 
 from .limits import ClientLimits
 

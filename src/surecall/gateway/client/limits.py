@@ -1,6 +1,6 @@
 """What one upstream may cost: connections, waiting requests, and the size of a reply."""
 
-from surecall.transport import WireLimits
+from surecall.models.transport import WireLimits
 
 KIB = 1024
 

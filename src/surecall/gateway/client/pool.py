@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final
 
-from surecall.errors import Code, ProviderConnectionError, ProviderError, invalid_config
-from surecall.transport import Deadlines
-from surecall.transport.failures import deadline_passed, map_failure
-from surecall.transport.urls import split_base_url
+from surecall.base.errors import Code, ProviderConnectionError, ProviderError, invalid_config
+from surecall.models.transport import Deadlines
+from surecall.models.transport.failures import deadline_passed, map_failure
+from surecall.models.transport.urls import split_base_url
 
 from .addresses import connect_socket
 from .answers import Answer

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from surecall.errors import Code, RequestError
-from surecall.redaction import excerpt
-from surecall.transport.bodies import ACCEPT_ENCODING
+from surecall.base.errors import Code, RequestError
+from surecall.base.redaction import excerpt
+from surecall.models.transport.bodies import ACCEPT_ENCODING
 
 _NAME_MARKS: Final = "!#$%&'*+-.^_`|~"
 _FRAMING: Final = frozenset(

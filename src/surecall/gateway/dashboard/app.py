@@ -3,15 +3,15 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from surecall.errors import Code, ProviderStatusError, SurecallError
+from surecall.base.errors import Code, ProviderStatusError, SurecallError
+from surecall.base.json_values import text_or_none
+from surecall.base.redaction import open_log
 from surecall.gateway.answers import respond
 from surecall.gateway.core import Core, State
 from surecall.gateway.endpoints import Endpoint
 from surecall.gateway.heads import ClientLeft, Head
 from surecall.gateway.keys import forbidden, unauthorized
 from surecall.gateway.snippets import render_snippets
-from surecall.narrow import text_or_none
-from surecall.redaction import open_log
 
 from .approvals import ApprovalDesk, list_approvals, show_approval
 from .cases import make_case

@@ -11,14 +11,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from surecall.config import read_key
-from surecall.errors import ApprovalError, SurecallError
+from surecall.base.errors import ApprovalError, SurecallError
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.records import Message
+from surecall.base.redaction import excerpt
 from surecall.gateway.settings import ApprovalSettings
-from surecall.jsontext import encode_text
 from surecall.loop.paused import PausedState, unpack_run
-from surecall.narrow import as_fields, as_list
-from surecall.records import Message
-from surecall.redaction import excerpt
+from surecall.models.config import read_key
+from surecall.text import encode_text
 from surecall.tools.approvals import Approval
 from surecall.workspace import Change, FactDifference, Workspace
 from surecall.workspace.proposals import read_proposal
@@ -26,7 +26,7 @@ from surecall.workspace.proposals import read_proposal
 from .visits import not_found
 
 if TYPE_CHECKING:
-    from surecall.stores import DatabaseStore
+    from surecall.store import DatabaseStore
 
 _MAX_WAITING: Final = 100
 _MAX_RECENT: Final = 200
@@ -52,7 +52,7 @@ class ApprovalDesk:
             raise not_found("There is no store of approvals.", "Start the gateway with one.")
         async with self._opening:
             if self._store is None or place != self._place:
-                from surecall.stores import open_store
+                from surecall.store import open_store
 
                 await self._close_store()
                 self._store = await asyncio.to_thread(open_store, place)

@@ -2,13 +2,13 @@
 
 from typing import Any, Final
 
-from surecall.errors import Code, ProviderStatusError, SurecallError
+from surecall.base.errors import Code, ProviderStatusError, SurecallError
+from surecall.base.json_values import as_fields, as_list, text_or_none
+from surecall.base.records import Message
 from surecall.exchange import ClientRequest
 from surecall.gateway.records import RequestRecord
-from surecall.jsontext import decode
-from surecall.narrow import as_fields, as_list, text_or_none
-from surecall.protocols import find_protocol
-from surecall.records import Message
+from surecall.text import decode
+from surecall.wire import find_protocol
 
 _ROLES: Final = frozenset({"system", "developer", "user", "assistant"})
 _MAX_CALLS: Final = 100

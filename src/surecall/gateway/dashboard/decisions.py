@@ -3,18 +3,18 @@
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from surecall.errors import Code, JSONTextError, ProviderStatusError
-from surecall.jsontext import decode
+from surecall.base.errors import Code, JSONTextError, ProviderStatusError
+from surecall.base.json_values import as_fields, as_list, text_or_none
+from surecall.base.redaction import excerpt
 from surecall.loop import approve, deny
-from surecall.narrow import as_fields, as_list, text_or_none
-from surecall.redaction import excerpt
+from surecall.text import decode
 from surecall.workspace import ProposedFact, Workspace
 from surecall.workspace.proposals import choose_facts
 
 from .visits import Visit
 
 if TYPE_CHECKING:
-    from surecall.stores import DatabaseStore
+    from surecall.store import DatabaseStore
 
 MAX_DECISION_BYTES: Final = 1024 * 1024
 LOCAL_USER: Final = "local user"

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from msgspec.structs import asdict
 
-from surecall.errors import Code, ProviderStatusError
+from surecall.base.errors import Code, ProviderStatusError
+from surecall.base.redaction import redact
 from surecall.gateway.records import RecordFilter, RequestRecord, count_all
 from surecall.gateway.settings import StoreSettings
-from surecall.redaction import redact
 
 from .cases import find_calls, why_no_case
 from .replays import why_no_replay

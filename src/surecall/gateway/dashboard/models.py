@@ -4,13 +4,13 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from surecall.errors import Code, ConfigError, ProviderStatusError
+from surecall.base.errors import Code, ConfigError, ProviderStatusError
 from surecall.gateway.core import State
 from surecall.gateway.records import RecordFilter, count_by_model
 from surecall.gateway.upstreams import Target, Upstream
 
 if TYPE_CHECKING:
-    from surecall.probe import FactKey, ProbedFact
+    from surecall.models.probe import FactKey, ProbedFact
 
 _SEEN_S: Final = 86_400.0
 _PROBE_S: Final = 120.0
@@ -57,7 +57,7 @@ def _describe(
     facts: "tuple[tuple[FactKey, ProbedFact], ...]",
     seen: list[Target],
 ) -> dict[str, Any]:
-    from surecall.probe import FactKey
+    from surecall.models.probe import FactKey
 
     entry = upstream.entry
     place = FactKey.of(upstream.fact_address, entry.protocol, "")[:2]

@@ -2,14 +2,14 @@
 
 from typing import Any, Final
 
-from surecall.errors import Code, ProviderStatusError
+from surecall.base.errors import Code, ProviderStatusError
+from surecall.base.redaction import MASK
 from surecall.gateway.core import Core, State
 from surecall.gateway.heads import Head
 from surecall.gateway.jobs import Job
 from surecall.gateway.keys import Caller
 from surecall.gateway.records import RequestRecord
-from surecall.protocols import find_protocol
-from surecall.redaction import MASK
+from surecall.wire import find_protocol
 
 from .cases import why_not_whole
 

@@ -5,7 +5,7 @@ from functools import cache
 from string import Template
 from typing import Final
 
-from surecall.pages import SHARED_SCRIPTS, SHEET, hash_text, join_scripts, read_asset
+from surecall.base.pages import SHARED_SCRIPTS, SHEET, hash_text, join_scripts, read_asset
 
 SCRIPTS: Final = (
     "server.js",

@@ -5,7 +5,7 @@ from urllib.parse import parse_qs
 
 from msgspec import Struct
 
-from surecall.errors import (
+from surecall.base.errors import (
     ApprovalError,
     Code,
     ProviderStatusError,
@@ -13,13 +13,13 @@ from surecall.errors import (
     SurecallError,
     WorkspaceError,
 )
+from surecall.base.json_values import as_fields
 from surecall.gateway.core import State
 from surecall.gateway.endpoints import Endpoint
 from surecall.gateway.heads import Head, read_body
 from surecall.gateway.keys import Caller
-from surecall.jsontext import decode
 from surecall.loop.stored import encode_kept
-from surecall.narrow import as_fields
+from surecall.text import decode
 
 from .sessions import SESSION_S, cookie_name
 

@@ -5,16 +5,16 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from surecall.errors import Code, ProviderError, SurecallError
+from surecall.base.errors import Code, ProviderError, SurecallError
+from surecall.base.records import Usage
+from surecall.base.redaction import mask_known
 from surecall.exchange import ClientRequest, Delivered, Step
 from surecall.exchange.streams import Ending
 from surecall.gateway.answers import end_retries, render_error, retry_headers
 from surecall.gateway.heads import returned_plain
 from surecall.gateway.records import ParseError, ProbeNote, RequestRecord, StepNote
 from surecall.gateway.upstreams import Known, Target
-from surecall.records import Usage
-from surecall.redaction import mask_known
-from surecall.transport.retry import parse_retry_after
+from surecall.models.transport.retry import parse_retry_after
 
 from .asking import AskingJob
 

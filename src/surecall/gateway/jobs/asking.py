@@ -6,11 +6,11 @@ from collections.abc import Awaitable
 from random import random
 from typing import TYPE_CHECKING, Final
 
-from surecall.errors import ProviderError
+from surecall.base.errors import ProviderError
 from surecall.exchange import Sent
 from surecall.gateway.upstreams import Target, Upstream
-from surecall.protocols import WireProtocol
-from surecall.transport.retry import RetryPolicy, parse_retry_after, plan_wait
+from surecall.models.transport.retry import RetryPolicy, parse_retry_after, plan_wait
+from surecall.wire import WireProtocol
 
 from .base import ClientJob
 

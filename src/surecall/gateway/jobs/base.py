@@ -5,15 +5,15 @@ import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from surecall.errors import Code, SurecallError
+from surecall.base.errors import Code, SurecallError
+from surecall.base.records import Usage
+from surecall.base.redaction import open_log
 from surecall.gateway.core import Core, State
 from surecall.gateway.gates import overloaded
 from surecall.gateway.heads import ClientLeft, Head, hide_key, read_body, too_large
 from surecall.gateway.keys import Caller
 from surecall.gateway.records import RequestRecord, new_request_id
-from surecall.protocols import WireProtocol
-from surecall.records import Usage
-from surecall.redaction import open_log
+from surecall.wire import WireProtocol
 
 from .stream_copy import StreamCopy
 from .usage import count_tokens

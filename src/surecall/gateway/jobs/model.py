@@ -6,14 +6,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from surecall.apart import read_aside
-from surecall.errors import Code, ProviderError, ProviderStatusError
+from surecall.base.background import read_aside
+from surecall.base.errors import Code, ProviderError, ProviderStatusError
+from surecall.base.limits import MAX_INLINE_CHARACTERS
+from surecall.base.records import Usage
 from surecall.exchange import ClientRequest, Delivered, Policy, Route, mediate, relay
 from surecall.gateway.heads import Wishes, returned_headers
 from surecall.gateway.upstreams import Target, may_fall_back
-from surecall.jsontext import encode
-from surecall.limits import MAX_INLINE_CHARACTERS
-from surecall.records import Usage
+from surecall.text import encode
 
 from .asking import Asking
 from .streaming import StreamingJob

@@ -6,8 +6,17 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, unquote, unquote_plus
 
-from surecall.apart import read_aside
-from surecall.errors import Code, JSONTextError, ProviderError, ProviderStatusError, SurecallError
+from surecall.base.background import read_aside
+from surecall.base.errors import (
+    Code,
+    JSONTextError,
+    ProviderError,
+    ProviderStatusError,
+    SurecallError,
+)
+from surecall.base.json_values import as_fields, as_list, text_or_none
+from surecall.base.limits import MAX_INLINE_CHARACTERS
+from surecall.base.redaction import excerpt
 from surecall.gateway.answers import render_error, respond, retry_headers
 from surecall.gateway.core import State
 from surecall.gateway.endpoints import guess_protocol, may_relay
@@ -15,11 +24,8 @@ from surecall.gateway.heads import Head, hide_key, returned_headers
 from surecall.gateway.keys import Caller, forbidden
 from surecall.gateway.records import RequestRecord
 from surecall.gateway.upstreams import Target, Upstream
-from surecall.jsontext import decode, encode
-from surecall.limits import MAX_INLINE_CHARACTERS
-from surecall.narrow import as_fields, as_list, text_or_none
-from surecall.protocols import WireProtocol
-from surecall.redaction import excerpt
+from surecall.text import decode, encode
+from surecall.wire import WireProtocol
 
 from .base import ClientJob
 from .usage import find_usage

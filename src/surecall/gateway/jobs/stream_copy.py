@@ -2,10 +2,10 @@
 
 from typing import Any, cast
 
-from surecall.errors import JSONTextError
+from surecall.base.errors import JSONTextError
+from surecall.base.redaction import drop_begun, redact
 from surecall.gateway.records import MAX_BODY_BYTES
-from surecall.jsontext import decode
-from surecall.redaction import drop_begun, redact
+from surecall.text import decode
 
 
 class StreamCopy:

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from surecall.apart import read_aside
-from surecall.errors import Code, ProviderError, SurecallError
+from surecall.base.background import read_aside
+from surecall.base.errors import Code, ProviderError, SurecallError
+from surecall.base.limits import MAX_INLINE_CHARACTERS
+from surecall.base.records import Usage
 from surecall.exchange import (
     ClientRequest,
     Delivered,
@@ -35,8 +37,6 @@ from surecall.exchange.streams import (
 from surecall.gateway.answers import render_error
 from surecall.gateway.heads import returned_headers
 from surecall.gateway.upstreams import may_fall_back
-from surecall.limits import MAX_INLINE_CHARACTERS
-from surecall.records import Usage
 
 from .answering import AnsweringJob
 from .asking import Asking, read_error

@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import decode
-from surecall.narrow import as_fields, count_or_none
-from surecall.records import Usage
+from surecall.base.errors import JSONTextError
+from surecall.base.json_values import as_fields, count_or_none
+from surecall.base.records import Usage
+from surecall.text import decode
 
 _BYTES_PER_TOKEN: Final = 4
 _EVENT_BYTES: Final = 300

@@ -3,8 +3,14 @@
 from pathlib import Path
 from typing import Final
 
-from surecall.errors import Code, StoreError
-from surecall.telemetry.record import Outcome, ParseError, ProbeNote, RequestRecord, StepNote
+from surecall.base.errors import Code, StoreError
+from surecall.gateway.telemetry.record import (
+    Outcome,
+    ParseError,
+    ProbeNote,
+    RequestRecord,
+    StepNote,
+)
 
 from .base import (
     DEFAULT_SPOOL_BYTES,

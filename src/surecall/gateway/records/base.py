@@ -6,8 +6,8 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from surecall.errors import Code, StoreError
-from surecall.limits import MIB
+from surecall.base.errors import Code, StoreError
+from surecall.base.limits import MIB
 
 from .record import RequestRecord, first_id_at
 

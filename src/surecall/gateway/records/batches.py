@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from itertools import repeat
 
-from surecall.errors import StoreError
-from surecall.redaction import open_log
+from surecall.base.errors import StoreError
+from surecall.base.redaction import open_log
 
 from .record import StoredRow
 

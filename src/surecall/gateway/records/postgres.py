@@ -7,10 +7,10 @@ trip for each batch. What a record survives is what the server promises for a co
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, Final
 
-from surecall.errors import Code, RowRefusedError, StoreError
+from surecall.base.errors import Code, RowRefusedError, StoreError
+from surecall.base.limits import MIB
+from surecall.base.postgres import PostgresServer, damaged_tables, migrate_tables
 from surecall.gateway.supervision import Supervised
-from surecall.limits import MIB
-from surecall.postgres import PostgresServer, damaged_tables, migrate_tables
 
 from .base import (
     MAX_PAGE,

@@ -15,12 +15,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, astuple, replace
 
-from surecall.errors import JSONTextError, row_refused
-from surecall.jsontext import decode_own
+from surecall.base.errors import JSONTextError, row_refused
+from surecall.base.records import Defect, Receipt
+from surecall.base.redaction import drop_begun, redact, redact_name, redact_start
+from surecall.gateway.telemetry.record import ParseError, ProbeNote, RequestRecord, StepNote
 from surecall.loop.stored import encode_kept
-from surecall.records import Defect, Receipt
-from surecall.redaction import drop_begun, redact, redact_name, redact_start
-from surecall.telemetry.record import ParseError, ProbeNote, RequestRecord, StepNote
+from surecall.text import decode_own
 
 MAX_BODY_BYTES: Final = 64 * 1024
 """How much of a request or a reply is kept; the rest is counted."""

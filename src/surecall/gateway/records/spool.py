@@ -13,12 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from surecall.database import explain_database_errors
-from surecall.errors import Code, RowRefusedError, StoreError
-from surecall.files import PRIVATE, open_private
+from surecall.base.database import explain_database_errors
+from surecall.base.errors import Code, RowRefusedError, StoreError
+from surecall.base.files import PRIVATE, open_private
+from surecall.base.redaction import open_log
 from surecall.gateway.supervision import Supervised
 from surecall.loop.stored import checksum, seal_line, split_sealed
-from surecall.redaction import open_log
 
 from .base import (
     DEFAULT_SPOOL_BYTES,

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 from urllib.parse import quote
 
-from surecall.database import (
+from surecall.base.database import (
     check_owner,
     connect,
     damaged,
@@ -30,9 +30,9 @@ from surecall.database import (
     transaction,
     write_ahead,
 )
-from surecall.errors import Code, RowRefusedError, StoreError, row_refused
-from surecall.limits import MIB
-from surecall.redaction import open_log
+from surecall.base.errors import Code, RowRefusedError, StoreError, row_refused
+from surecall.base.limits import MIB
+from surecall.base.redaction import open_log
 
 from .base import (
     MAX_PAGE,

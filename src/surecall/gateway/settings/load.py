@@ -11,10 +11,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.config import parse_key, read_key
-from surecall.config.sources import read_toml
-from surecall.errors import ConfigError, did_you_mean, invalid_config
-from surecall.profiles import (
+from surecall.base.errors import ConfigError, did_you_mean, invalid_config
+from surecall.base.redaction import Secret
+from surecall.models.config import parse_key, read_key
+from surecall.models.config.sources import read_toml
+from surecall.models.profiles import (
     RESERVED_REQUEST_KEYS,
     Catalog,
     embedded_name,
@@ -24,10 +25,9 @@ from surecall.profiles import (
     presets_for,
     split_capabilities,
 )
-from surecall.protocols import DEFAULT_PROTOCOL, PROTOCOLS, find_protocol
-from surecall.redaction import Secret
-from surecall.transport import EMBEDDED_DEADLINES, Deadlines
-from surecall.transport.urls import join_url
+from surecall.models.transport import EMBEDDED_DEADLINES, Deadlines
+from surecall.models.transport.urls import join_url
+from surecall.wire import DEFAULT_PROTOCOL, PROTOCOLS, find_protocol
 
 from .tables import (
     DEFAULT_EMBEDDED_MODEL,

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct
 
+from surecall.base.limits import MAX_BODY_BYTES, MIB
 from surecall.exchange import STEPS, LikelyCalls, StepName
-from surecall.limits import MAX_BODY_BYTES, MIB
 from surecall.reading import ReadingLimits
 
 Role = Literal["call", "read-only", "admin"]

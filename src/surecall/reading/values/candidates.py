@@ -4,15 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from surecall.errors import JSONTextError
-from surecall.formats.marks import REASONING, REASONING_CLOSERS
-from surecall.jsontext import (
-    MAX_ARGUMENT_STEPS,
-    Repaired,
-    decode_noting,
-    repair_json,
-    scan_value_end,
-)
+from surecall.base.errors import JSONTextError
+from surecall.base.records import Receipt, clip
+from surecall.calls.marks import REASONING, REASONING_CLOSERS
 from surecall.reading.truncation import is_missing_closer
 from surecall.reading.wording import (
     BRACES_MISSING,
@@ -21,7 +15,13 @@ from surecall.reading.wording import (
     NOT_QUITE_JSON,
     WORDS_ALONE,
 )
-from surecall.records import Receipt, clip
+from surecall.text import (
+    MAX_ARGUMENT_STEPS,
+    Repaired,
+    decode_noting,
+    repair_json,
+    scan_value_end,
+)
 
 Origin: TypeAlias = Literal["whole", "block", "prose", "several", "words"]
 """Where a candidate was: it is the whole text, a block of code, JSON in prose, several values of

@@ -11,13 +11,13 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from msgspec.structs import replace
 
-from surecall.jsontext import render_pointer
-from surecall.limits import MAX_VALUE_DEPTH
+from surecall.base.limits import MAX_VALUE_DEPTH
+from surecall.base.records import ErrorDetail, Receipt, clip
 from surecall.reading import wording
-from surecall.records import ErrorDetail, Receipt, clip
 from surecall.schema.coerce.parts import PartView, SchemaParts
 from surecall.schema.coerce.walk import same_json
 from surecall.schema.explain import detail_at, explain_value
+from surecall.text import render_pointer
 
 MAX_MEMBERS: Final = 40
 """How many members or items of a value are tried one by one."""

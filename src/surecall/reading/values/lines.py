@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from textwrap import dedent
 from typing import Final, NamedTuple
 
-from surecall.patterns import lazy_pattern
+from surecall.base.patterns import lazy_pattern
 
 _MAX_LINES: Final = 2_000
 _BULLET: Final = lazy_pattern(

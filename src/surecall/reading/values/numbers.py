@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Final, NamedTuple
 
-from surecall.patterns import lazy_pattern
+from surecall.base.patterns import lazy_pattern
 from surecall.schema.coerce.values import number_in
 
 from .words import MAX_MENTIONS, MAX_WORDS_CHARS, Mention, Named, find_options, settle

@@ -7,9 +7,9 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code
-from surecall.jsontext import CutPolicy
-from surecall.limits import MAX_ARGUMENTS_BYTES, MAX_JSON_DEPTH
+from surecall.base.errors import Code
+from surecall.base.limits import MAX_ARGUMENTS_BYTES, MAX_JSON_DEPTH
+from surecall.base.records import CallState, Certainty, ErrorDetail, Receipt, clip
 from surecall.reading import wording
 from surecall.reading.truncation import (
     came_to_its_end,
@@ -19,13 +19,13 @@ from surecall.reading.truncation import (
     may_lack_members_only,
     vouch_for_members,
 )
-from surecall.records import CallState, Certainty, ErrorDetail, Receipt, clip
 from surecall.schema import SchemaChecker
 from surecall.schema.coerce.parts import SchemaParts
 from surecall.schema.coerce.walk import Log, Walk, same_json
 from surecall.schema.coerce.walk import TooMuchWorkError as WalkTooLongError
 from surecall.schema.explain import show_json
 from surecall.schema.narrow import nests_deeper
+from surecall.text import CutPolicy
 
 from .candidates import (
     Candidate,

@@ -2,13 +2,13 @@
 
 from typing import Any, Final, cast
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import encode_text
+from surecall.base.errors import JSONTextError
+from surecall.base.records import clip
 from surecall.reading import wording
-from surecall.records import clip
 from surecall.schema.coerce.parts import PartView
 from surecall.schema.coerce.values import Ambiguous, Change, change_scalar, match_option
 from surecall.schema.explain import detail_at, explain_value
+from surecall.text import encode_text
 
 from . import lines, numbers, words
 from .fit import CHEAP, LINES, LOOSE, SHAPE, UNFIT, Fit, Path, Steps, Walker, make_change

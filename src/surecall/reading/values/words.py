@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from surecall.patterns import lazy_pattern
+from surecall.base.patterns import lazy_pattern
 
 MAX_WORDS_CHARS: Final = 20_000
 """Longer text is not searched for words."""

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple, cast
 
 from msgspec import Struct
 
-from surecall.limits import MAX_JSON_DEPTH
-from surecall.records import ErrorDetail, Receipt
+from surecall.base.limits import MAX_JSON_DEPTH
+from surecall.base.records import ErrorDetail, Receipt
 from surecall.schema.check import SchemaChecker
 from surecall.schema.explain import (
     NOT_AN_OBJECT,

@@ -7,8 +7,8 @@ compiled before, so its depth and the steps of its references are bounded.
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, cast
 
-from surecall.errors import ToolDefinitionError
-from surecall.narrow import as_list
+from surecall.base.errors import ToolDefinitionError
+from surecall.base.json_values import as_list
 from surecall.schema.check import SPEAKS_OF_NAMES, SchemaChecker
 from surecall.schema.structure import References, json_types, listed_values, members_of
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from surecall.narrow import as_list
+from surecall.base.json_values import as_list
 
 from .parts import PartView, SchemaParts
 from .values import match_name

@@ -2,10 +2,10 @@
 
 from typing import Any, Final, cast
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import MAX_ARGUMENT_STEPS, decode_noting, encode_text, repair_json
-from surecall.narrow import as_list
+from surecall.base.errors import JSONTextError
+from surecall.base.json_values import as_list
 from surecall.schema.structure import References, json_types, listed_values, members_of
+from surecall.text import MAX_ARGUMENT_STEPS, decode_noting, encode_text, repair_json
 
 from .values import BOOLEAN_TEXTS, number_in
 

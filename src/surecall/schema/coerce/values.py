@@ -8,10 +8,10 @@ from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import MAX_ARGUMENT_STEPS, decode, encode_text, repair_json
-from surecall.patterns import lazy_pattern
-from surecall.records import Receipt
+from surecall.base.errors import JSONTextError
+from surecall.base.patterns import lazy_pattern
+from surecall.base.records import Receipt
+from surecall.text import MAX_ARGUMENT_STEPS, decode, encode_text, repair_json
 
 BOOLEAN_TEXTS: Final = {"true": True, "false": False}
 NULL_TEXTS: Final = ("null", "None")

@@ -10,9 +10,8 @@ from typing import Any, Final, TypeAlias, cast
 
 from msgspec.structs import replace
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import encode, render_pointer
-from surecall.records import ErrorDetail, Receipt
+from surecall.base.errors import JSONTextError
+from surecall.base.records import ErrorDetail, Receipt
 from surecall.schema.explain import (
     REPEATS_SCHEMA,
     detail_at,
@@ -21,6 +20,7 @@ from surecall.schema.explain import (
     explain_same,
     explain_value,
 )
+from surecall.text import encode, render_pointer
 
 from .parts import PartView, SchemaParts
 from .values import (

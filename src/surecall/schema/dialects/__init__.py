@@ -4,8 +4,8 @@ from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
 
-from surecall.errors import Code, RequestError, did_you_mean
-from surecall.jsontext import encode
+from surecall.base.errors import Code, RequestError, did_you_mean
+from surecall.text import encode
 
 from .gemini import write_gemini
 from .llama_cpp import write_llama_cpp

@@ -7,9 +7,9 @@ from typing import Any, Final, Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import encode_text
+from surecall.base.errors import JSONTextError
 from surecall.schema.structure import json_types
+from surecall.text import encode_text
 
 LossKind = Literal["dropped", "weakened", "changed", "over_limit"]
 """How a schema differs from what it was rewritten from."""

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
-from surecall.limits import MAX_SCHEMA_DEPTH
+from surecall.base.limits import MAX_SCHEMA_DEPTH
 from surecall.schema.structure import add_definitions, json_types
 
 from .nodes import (

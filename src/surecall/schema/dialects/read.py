@@ -6,15 +6,15 @@ from urllib.parse import unquote
 
 from msgspec.structs import replace
 
-from surecall.jsontext import render_pointer
-from surecall.limits import MAX_SCHEMA_DEPTH
-from surecall.narrow import as_fields, as_list
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.limits import MAX_SCHEMA_DEPTH
 from surecall.schema.structure import (
     References,
     SchemaPath,
     json_types,
     listed_values,
 )
+from surecall.text import render_pointer
 
 from .nodes import LIMITS, Losses, Node, allow_null, make_choice, measure, merge_nodes
 

@@ -7,7 +7,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.base.errors import Code, ConfigError, did_you_mean
+from surecall.base.records import Message, ModelRequest, ToolCall, clip
 from surecall.evals.answers import denies
 from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, judge, run_failed
 from surecall.evals.records import Reason, Verdict
@@ -18,8 +19,7 @@ from surecall.evals.suites.plain_checks import (
     check_plain_answer,
     list_attempts,
 )
-from surecall.jsontext import canonical_hash
-from surecall.records import Message, ModelRequest, ToolCall, clip
+from surecall.text import canonical_hash
 
 from .database import changes_data
 from .judging import AGENT_REASONS, AgentReason, is_same_answer, judge_stage, names_rows

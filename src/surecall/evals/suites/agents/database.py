@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from surecall.errors import Code
-from surecall.records import clip
+from surecall.base.errors import Code
+from surecall.base.records import clip
 
 MAX_ROWS: Final = 200
 """Rows that are looked at; a query that returns more is not complete."""

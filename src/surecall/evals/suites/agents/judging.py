@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import auto
 from typing import Any, Final
 
+from surecall.base.json_values import as_list
+from surecall.base.records import clip
 from surecall.evals.answers import (
     is_doubted,
     is_negated,
@@ -15,8 +17,6 @@ from surecall.evals.answers import (
     states_amount,
 )
 from surecall.evals.records import Meant, Reason
-from surecall.narrow import as_list
-from surecall.records import clip
 
 from .database import QueryRefused, Rows, run_query
 from .questions import Question, answer_of

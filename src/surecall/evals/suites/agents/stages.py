@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from surecall.errors import Code, did_you_mean
-from surecall.records import ToolSpec
+from surecall.base.errors import Code, did_you_mean
+from surecall.base.records import ToolSpec
 from surecall.schema import SchemaChecker
 from surecall.tools import Tool, ToolContext, ToolFailed, ToolRegistry
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.evals.cases import Case
 from surecall.evals.suites.single_turn import SingleTurnCase, Wish
 

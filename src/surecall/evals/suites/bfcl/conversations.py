@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from surecall.base.records import Message
 from surecall.evals.cases import IdealCall
-from surecall.records import Message
 
 from .data import BfclFiles, list_files, refuse_data
 from .worlds import WORLDS

@@ -9,9 +9,9 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from surecall.errors import Code, ConfigError, JSONTextError, SetupError
-from surecall.jsontext import decode
-from surecall.records import Message, ToolSpec
+from surecall.base.errors import Code, ConfigError, JSONTextError, SetupError
+from surecall.base.records import Message, ToolSpec
+from surecall.text import decode
 
 _TYPES: Final = {
     "dict": "object",

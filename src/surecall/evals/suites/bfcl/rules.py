@@ -7,10 +7,10 @@ there. Where it is loose, `single_turn.check_call` is stricter and is shown in a
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
+from surecall.base.json_values import as_fields, as_list
 from surecall.evals.cases import IdealCall
 from surecall.evals.records import Reason
 from surecall.evals.suites.single_turn import Answer, FunctionDoc, fold_text
-from surecall.narrow import as_fields, as_list
 
 _TYPES: Final[Mapping[str, type]] = {
     "any": str,

@@ -11,11 +11,11 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from surecall.base.records import Message, ModelRequest, ToolSpec, clip
 from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, judge, run_failed
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.scenarios.conversation import Conversation
 from surecall.evals.suites.plain_checks import check_plain_answer
-from surecall.records import Message, ModelRequest, ToolSpec, clip
 from surecall.tools import ToolRegistry
 
 from .conversations import BfclConversation

@@ -8,7 +8,8 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.base.errors import Code, ConfigError, did_you_mean
+from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec, clip
 from surecall.evals.as_made import MadeCall, means_tool
 from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, judge, run_failed
 from surecall.evals.records import Reason, Verdict
@@ -19,7 +20,6 @@ from surecall.evals.suites.plain_checks import (
     list_attempts,
 )
 from surecall.evals.suites.sampling import sample_value
-from surecall.records import Message, ModelRequest, ToolCall, ToolSpec, clip
 
 from .document import CallDoc, CaseDoc, ChecksDoc, Document, SuiteDoc, read_bytes, read_document
 from .matching import (

@@ -10,10 +10,10 @@ from typing import Any, Final, Literal, cast
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from surecall.errors import Code, ConfigError, JSONTextError, did_you_mean
-from surecall.jsontext import decode
-from surecall.narrow import as_fields, as_list
-from surecall.records import Effect
+from surecall.base.errors import Code, ConfigError, JSONTextError, did_you_mean
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.records import Effect
+from surecall.text import decode
 
 from .rows import ROW_FILES, CaseRows, read_rows
 

@@ -6,9 +6,9 @@ from typing import Any, cast
 
 from msgspec import Struct
 
+from surecall.base.records import clip
 from surecall.evals.cases import assign_calls
 from surecall.evals.records import Reason
-from surecall.records import clip
 
 from .document import CallDoc, CaseDoc, ChecksDoc
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from surecall.errors import Code, ConfigError, JSONTextError
-from surecall.jsontext import decode
-from surecall.narrow import as_fields
+from surecall.base.errors import Code, ConfigError, JSONTextError
+from surecall.base.json_values import as_fields
+from surecall.text import decode
 
 ROW_FILES: Final = frozenset({".csv", ".jsonl"})
 """The endings of files that have cases as rows."""

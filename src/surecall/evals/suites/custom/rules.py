@@ -3,9 +3,9 @@
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from surecall.errors import ConfigError, did_you_mean
+from surecall.base.errors import ConfigError, did_you_mean
+from surecall.base.records import ToolSpec
 from surecall.loop import resolve_options
-from surecall.records import ToolSpec
 from surecall.schema import SchemaChecker
 
 from .document import CallDoc, CaseDoc, ChecksDoc, Document, KeyPath

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, cast
 
-from surecall.errors import Code, ConfigError, SurecallError, ToolDefinitionError, did_you_mean
-from surecall.records import ToolSpec
+from surecall.base.errors import Code, ConfigError, SurecallError, ToolDefinitionError, did_you_mean
+from surecall.base.records import ToolSpec
 from surecall.schema import SchemaChecker
 from surecall.tools import Tool, ToolContext, ToolFailed, ToolRegistry
 

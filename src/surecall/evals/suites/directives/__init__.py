@@ -11,8 +11,9 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from surecall.directives import Directive, Envelope, EnvelopeForm, parse_envelope
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.base.errors import Code, ConfigError, did_you_mean
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec, clip
 from surecall.evals.answers import denies, list_claims, says_nothing, shows_call
 from surecall.evals.as_made import find_text_calls
 from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, judge, run_failed
@@ -22,12 +23,11 @@ from surecall.evals.suites.plain_checks import (
     check_plain_answer,
     list_attempts,
 )
-from surecall.jsontext import canonical_hash, encode_text
 from surecall.loop import OutputResult
-from surecall.narrow import as_fields, as_list
-from surecall.protocols import find_protocol
-from surecall.records import Message, ModelRequest, ToolCall, ToolSpec, clip
+from surecall.loop.directives import Directive, Envelope, EnvelopeForm, parse_envelope
+from surecall.text import canonical_hash, encode_text
 from surecall.tools import ToolRegistry
+from surecall.wire import find_protocol
 
 from .tasks import PAYLOADS, TASKS, Task, make_registry
 

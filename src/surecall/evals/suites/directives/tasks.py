@@ -5,12 +5,12 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from surecall.directives import DirectiveRegistry, read_patch
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.records import clip
 from surecall.evals.answers import affirms, is_negated, list_clauses, list_words
 from surecall.evals.records import Reason
 from surecall.evals.scenarios.paths import path_parts
-from surecall.narrow import as_fields, as_list
-from surecall.records import clip
+from surecall.loop.directives import DirectiveRegistry, read_patch
 
 
 def _object(required: Sequence[str], **properties: Any) -> dict[str, Any]:

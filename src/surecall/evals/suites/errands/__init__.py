@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Final
 
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.evals.cases import Case
-from surecall.jsontext import canonical_hash
+from surecall.text import canonical_hash
 
 from .errand import Errand, Step
 from .tasks import ERRANDS

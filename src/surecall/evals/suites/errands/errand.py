@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from surecall.errors import Code
+from surecall.base.errors import Code
+from surecall.base.records import Effect, Message, ModelRequest, ToolResult, ToolSpec, clip
 from surecall.evals.answers import (
     affirms,
     list_claims,
@@ -43,7 +44,6 @@ from surecall.evals.suites.plain_checks import (
     check_plain_answer,
     list_attempts,
 )
-from surecall.records import Effect, Message, ModelRequest, ToolResult, ToolSpec, clip
 from surecall.tools import Tool, ToolContext, ToolFailed, ToolRegistry
 
 _OPTIONS: Final[dict[str, Any]] = {

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, Self, cast
 
 from msgspec import Struct
 
-from surecall.narrow import as_fields
+from surecall.base.json_values import as_fields
 
 __all__ = ["Outcome", "World"]
 

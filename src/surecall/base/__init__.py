@@ -1,0 +1,1 @@
+"""Errors and codes, records, limits, secrets, files and small tools: what every room uses."""

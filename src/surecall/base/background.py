@@ -1,0 +1,143 @@
+"""Work that does not hold up the event loop: code of others in a task, long text in a thread.
+
+A coroutine may swallow its cancellation, and whoever awaits it directly is not cancelled either.
+One that runs apart is cancelled, given a moment, and then left behind: it stays referenced until
+it ends, what it returns late is dropped, and the end of the event loop does not wait for it.
+"""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
+from typing import Any, Final, NamedTuple, TypeVar
+
+from surecall.base.limits import MAX_INLINE_CHARACTERS
+
+__all__ = ["Outcome", "is_long", "read_aside", "run_apart", "run_at_once"]
+
+_T = TypeVar("_T")
+
+_log = logging.getLogger("surecall.background")
+_GRACE_S: Final = 1.0
+_CHARACTERS_PER_VALUE: Final = 64
+_left_behind: Final[set["asyncio.Task[Outcome]"]] = set()
+_at_once: Final[ContextVar[bool]] = ContextVar("at_once", default=False)
+
+
+class Outcome(NamedTuple):
+    """What a function returned, or what it raised."""
+
+    value: Any
+    error: BaseException | None
+
+
+async def run_apart(
+    start: Callable[[], Any], *, what: str, timeout_s: float | None = None
+) -> Outcome | None:
+    """Call a function, await what it returns, and return how that ended.
+
+    Args:
+        start: The function; it may be a coroutine function.
+        what: Names the work in the log, should it have to be left behind.
+        timeout_s: After so many seconds the work is cancelled, and `None` is returned.
+
+    Raises:
+        asyncio.CancelledError: The caller was cancelled; the work has ended or was left behind.
+    """
+    task = asyncio.ensure_future(_capture_outcome(start))
+    try:
+        await asyncio.wait((task,), timeout=timeout_s)
+    except asyncio.CancelledError:
+        await _stop(task, what)
+        raise
+    if not task.done():
+        await _stop(task, what)
+        return None
+    if task.cancelled():  # by itself: nobody else knows this task
+        return Outcome(None, asyncio.CancelledError())
+    return task.result()
+
+
+async def read_aside(read: Callable[[], _T], *, is_long: bool) -> _T:
+    """Return what a function that reads text returns; long text is read in a thread.
+
+    Whoever waits can be cancelled meanwhile: the thread goes on, and what it returns is dropped.
+    """
+    if not is_long or _at_once.get():
+        return read()
+    return await asyncio.to_thread(read)
+
+
+def run_at_once(work: Coroutine[Any, Any, _T]) -> _T:
+    """Return what a coroutine returns that waits for nothing but blocking calls of its own.
+
+    No event loop is needed, and one that runs in this thread is not used.
+    """
+    token = _at_once.set(True)
+    try:
+        work.send(None)
+    except StopIteration as end:
+        return end.value
+    finally:
+        _at_once.reset(token)
+        work.close()
+    raise RuntimeError("the work waits for an event loop")
+
+
+def is_long(value: Any) -> bool:
+    """Tell whether plain data has much text, or so many values that they take as long to read."""
+    left = MAX_INLINE_CHARACTERS
+    waiting: list[Any] = [value]
+    for item in waiting:  # grows while it is walked through
+        left -= _CHARACTERS_PER_VALUE
+        kind = item.__class__
+        if kind is str:
+            left -= len(item)
+        elif kind is dict:
+            waiting += item
+            waiting += item.values()
+        elif kind is list:
+            waiting += item
+        if left < 0:
+            return True
+    return False
+
+
+async def _capture_outcome(start: Callable[[], Any]) -> Outcome:
+    try:
+        value = start()
+        if inspect.isawaitable(value):
+            value = await value
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return Outcome(None, error)
+    except BaseException as error:  # whoever waits decides what to raise
+        return Outcome(None, error)
+    return Outcome(value, None)
+
+
+async def _stop(task: "asyncio.Task[Outcome]", what: str) -> None:
+    """Cancel the task and wait a moment for its end; leave it behind when it does not end."""
+    task.cancel()
+    try:
+        await asyncio.wait((task,), timeout=_GRACE_S)
+    finally:
+        if not task.done():
+            _leave(task, what)
+
+
+def _leave(task: "asyncio.Task[Outcome]", what: str) -> None:
+    _log.warning("%s did not end when it was cancelled; it is left running", what)
+    _left_behind.add(task)
+    task.add_done_callback(_drop)
+    # The loop would wait for it at its end, and then complain that it was not waited for.
+    asyncio._unregister_task(task)  # pyright: ignore
+    task._log_destroy_pending = False  # pyright: ignore
+
+
+def _drop(task: "asyncio.Task[Outcome]") -> None:
+    _left_behind.discard(task)
+    _log.info("abandoned work has ended; its result is dropped")

@@ -1,0 +1,110 @@
+"""What a family of text formats is: openers, and a reader for what follows one.
+
+A reader is written as if the whole text were there. It looks at the text only through `Source`,
+which raises `NeedMore` whenever the answer could still change with text that has not arrived.
+So one reader serves whole texts and streams alike, and every split gives the same reading.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from surecall.base.records import CallState, Receipt
+
+from .names import ToolNames
+from .source import Source
+
+Grade = Literal["marked", "damaged", "bare"]
+"""How strong the evidence is: `marked` by the format's own markers, `damaged` markers or line
+prefixes, or `bare` text. All but `marked` need the name of a tool that exists."""
+
+
+class Thinking(Struct, frozen=True):
+    """Reasoning that is open, or another part of a reply that holds no calls: what ends it."""
+
+    closers: tuple[str, ...]
+    kept: frozenset[str] = frozenset()
+    """Closers that are not part of the reasoning block but begin what comes next."""
+    ends_at_call: bool = True
+    """Whether a call ends it too, when no closer follows."""
+    shown: bool = False
+    """Whether it is no reasoning but text for a person, in which nothing is a call."""
+    holds: frozenset[str] = frozenset()
+    """Openers of calls that are real inside it, and do not end it."""
+    in_words: bool = False
+    """Whether plain words open it: only as the beginning of a message, and if a closer follows."""
+
+
+class TextCall(Struct, frozen=True, kw_only=True):
+    """A call found in text, not yet checked against the tools."""
+
+    name: str
+    """As it was written."""
+    arguments: Any
+    """JSON text to be read, or an object whose values are typed already; `None` when absent."""
+    id: str | None = None
+    state: CallState = "whole"
+    """`cut` when the text ended inside the call, `unreadable` when it has two readings: then what
+    was written are no arguments, whatever stands in it."""
+    unclosed: Any = None
+    """The arguments of a cut call, where they are complete and only what closes the call is not
+    there: they count if the model came to its own end."""
+    may_go_on: bool = False
+    """Whether text behind it could change it still: its last value, or a quotation, is open."""
+    doubt: str = ""
+    """Why the call is only likely, if it is: not all that was written became part of it."""
+    receipts: tuple[Receipt, ...] = ()
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """What a reader made of the text from an opener on."""
+
+    end: int
+    """Where the text after it begins."""
+    calls: tuple[TextCall, ...] = ()
+    content: str = ""
+    """Text inside the span that a person should see."""
+    reasoning: str = ""
+    """Text inside the span that is reasoning."""
+    grade: Grade = "marked"
+    ends_message: bool = False
+    """Whether what follows is made up by the model (an invented result) and is dropped."""
+    opens: "Thinking | None" = None
+    """Set when the text after `end` is reasoning."""
+
+
+class CallFormat(ABC):
+    """One family of text formats."""
+
+    name: str
+    """The name of the family, as shown in `ToolCall.format`."""
+    literals: tuple[str, ...] = ()
+    """The texts that may begin a call of this family, whatever tools there are."""
+    line_start: bool = False
+    """Whether an opener counts only as the first thing on its line."""
+    trims: bool = True
+    """Whether white space before a call belongs to the format, not to the text."""
+
+    never_json: bool = False
+    """Whether an object right behind an opener shows that it is another family's."""
+
+    is_plain: bool = False
+    """Whether its tags are names of tools, so that a text may also speak of them."""
+
+    def openers(self, tools: ToolNames) -> Sequence[str]:
+        """Return the literal texts that may begin a call of this family."""
+        return self.literals
+
+    @abstractmethod
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read from the opener at `at`; `None` when it is not a call of this family after all."""
+
+
+def add_receipts(calls: Iterable[TextCall], *receipts: Receipt) -> tuple[TextCall, ...]:
+    """Return calls that carry more receipts."""
+    if not receipts:
+        return tuple(calls)
+    return tuple(replace(call, receipts=(*call.receipts, *receipts)) for call in calls)

@@ -1,0 +1,74 @@
+"""What may stand between a bare call and the end of the message."""
+
+from typing import Final
+
+from msgspec import structs
+
+from surecall.base.records import Receipt, clip
+
+from .base import TextCall, add_receipts
+from .marks import RESIDUE
+from .source import Source
+
+_LEFTOVERS: Final = (";", "}", "]")
+
+
+def skip_residue(source: Source, at: int) -> int:
+    """Return where white space and tokens that end a turn are over."""
+    at = source.skip_space(at)
+    while literal := source.starts_any(RESIDUE, at):
+        at = source.skip_space(at + len(literal))
+    return at
+
+
+def note_missing(calls: tuple[TextCall, ...], closer: str) -> tuple[TextCall, ...]:
+    """Return whole calls with a receipt that says that their closer was missing."""
+    receipt = Receipt("add_closer", "text", "", closer, why="the closer was missing")
+    return tuple(
+        structs.replace(call, receipts=(*call.receipts, receipt)) if call.state == "whole" else call
+        for call in calls
+    )
+
+
+def skip_to_end(source: Source, at: int, also: str = "") -> int | None:
+    """Return the end of the text when nothing that matters follows, else `None`.
+
+    Args:
+        source: The text.
+        at: Where to look from.
+        also: Characters that do not matter either.
+    """
+    at = source.skip_space(at)
+    while not source.at_end(at) and source.text[at] in also:
+        at = source.skip_space(at + 1)
+    at = skip_residue(source, at)
+    return at if source.at_end(at) else None
+
+
+def skip_leftovers(source: Source, at: int) -> int:
+    """Return where semicolons and brackets that nothing opened are over, behind JSON."""
+    here = source.skip_space(at)
+    while source.char(here) in _LEFTOVERS:
+        at = here + 1
+        here = source.skip_space(at)
+    return at
+
+
+def note_leftovers(
+    calls: tuple[TextCall, ...], written: str, leftovers: str
+) -> tuple[TextCall, ...]:
+    """Return calls with a receipt for the brackets that were dropped behind them, if any were."""
+    return add_receipts(calls, note_extra_brackets(written, leftovers)) if leftovers else calls
+
+
+def note_extra_brackets(written: str, extra: str) -> Receipt:
+    """Return the receipt for brackets behind JSON that nothing opened.
+
+    Where another one of their kind closed something before, that one may be the one too many, and
+    where nothing is nested, what should have been may be lost.
+    """
+    inner = written.rstrip("}] \t\r\n")
+    run = "".join(written[len(inner) :].split())
+    is_last = len(run) > 1 and all(bracket not in inner for bracket in "}]" if bracket in extra)
+    why = "nothing opened them"
+    return Receipt("drop_extra_brackets", "text", clip(extra), "", lossless=is_last, why=why)

@@ -1,0 +1,202 @@
+"""What a damaged call left beside its arguments or behind its end: it belongs to the call.
+
+A bracket or a tag that closes too early leaves members of the arguments outside. They are put back
+where they can only be arguments, and the call is never certain.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, cast
+
+from msgspec.structs import replace
+
+from surecall.base.errors import JSONTextError
+from surecall.base.records import Receipt, clip
+from surecall.text import decode_noting
+
+from .base import TextCall
+from .names import ToolNames, parameter_names
+from .source import Source
+
+_OPEN_ENDS: Final = "}])\"'"
+"""What a call ends with that has no marker behind it."""
+_GOES_ON: Final = frozenset(",:}])\"'={")
+"""What stands behind a value, a key or a bracket, and begins no sentence."""
+_GLUED: Final = re.compile(r"[a-z0-9_]")
+"""What no sentence begins with."""
+_SEPARATORS: Final = (",", ";")
+_MAX_LINE: Final = 400
+_MAX_LINES: Final = 40
+_INDENTED: Final = ' \t"}])'
+_CLOSERS: Final = re.compile(
+    r"(?:\s*+(?:</[\w.:｜▁-]{1,60}+>|\[/[A-Z_]{1,40}+\]|<\|/?[\w.:]{1,60}+\|>|<[\w.:]{1,60}+\|>))*+"
+)
+_MARKUP: Final = re.compile(r"</?[A-Za-z|｜_/]|\[/?[A-Z]{2}")
+_CLOSING_TAG: Final = re.compile(r"</([\w.:-]{1,60}+)>|\[/([A-Z_]{1,40}+)\]")
+_TOKEN: Final = re.compile(r"<[|｜][^<>\s]{1,60}+>|<[^<>\s]{1,60}+\|>|<end_\w{1,40}+>")
+_BRACKETS: Final = re.compile(r'[{}]|"(?:[^"\\\n]++|\\.)*+"')
+_DROPPED: Final = "drop_leftover"
+_MOVED: Final = "return_members"
+_LEFT: Final = "Text behind the call seems to belong to it, and was not read."
+_BESIDE: Final = "Something stands beside the arguments that is none of the call's own keys."
+_PUT_BACK: Final = "Members that stood outside the arguments were taken as arguments."
+
+
+def doubt_calls(
+    calls: Iterable[TextCall], doubt: str, receipt: Receipt | None = None
+) -> tuple[TextCall, ...]:
+    """Return calls that are only likely, with the receipt that says why."""
+    added = () if receipt is None else (receipt,)
+    return tuple(
+        replace(call, doubt=call.doubt or doubt, receipts=(*call.receipts, *added))
+        for call in calls
+    )
+
+
+def return_members(
+    call: TextCall, members: Mapping[str, Any], tools: ToolNames | None, written: str
+) -> TextCall:
+    """Return a call with members that stood outside its arguments, where they can only be these."""
+    given = _object_of(call.arguments)
+    known = parameter_names(None if tools is None else tools.parameters(call.name))
+    fits = given is not None and given.keys().isdisjoint(members) and set(members) <= set(known)
+    if given is None or not members or not fits:
+        note = Receipt(_DROPPED, "text", clip(written), "", lossless=False, why=_BESIDE)
+        return doubt_calls((call,), _BESIDE, note)[0]
+    note = Receipt(_MOVED, "text", clip(written), ", ".join(members), lossless=False, why=_PUT_BACK)
+    return doubt_calls((replace(call, arguments={**given, **members}),), _PUT_BACK, note)[0]
+
+
+def take_leftover(
+    calls: tuple[TextCall, ...], written: str, tools: ToolNames
+) -> tuple[TextCall, ...]:
+    """Return calls behind which text stands that belongs to the last of them."""
+    *others, last = calls
+    last = return_members(last, _members_of(written), tools, written)
+    return (*others, replace(last, doubt=last.doubt if last.doubt != _BESIDE else _LEFT))
+
+
+def _object_of(arguments: Any) -> dict[str, Any] | None:
+    if isinstance(arguments, str):
+        arguments = _decoded(arguments)
+    if arguments is None:
+        return {}
+    return cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else None
+
+
+def _decoded(text: str) -> Any:
+    try:
+        value, repeated = decode_noting(text)
+    except JSONTextError:
+        return text
+    return text if repeated else value
+
+
+def _members_of(written: str) -> dict[str, Any]:
+    """Return the members of an object that a text is the rest of; none if it is not all of it."""
+    inner = written.strip().lstrip(",").strip()
+    inner = inner[:end] if (end := inner.rfind("}")) >= 0 else inner
+    members = _decoded("{" + inner.rstrip(" \n\t\r,}") + "}")
+    if not isinstance(members, dict):
+        members = _decoded("{" + inner + "}")
+    return cast("dict[str, Any]", members) if isinstance(members, dict) else {}
+
+
+def find_leftover(
+    source: Source,
+    start: int,
+    at: int,
+    find_mark: Callable[[int], tuple[int, str] | None],
+    *,
+    is_over: bool = False,
+) -> int:
+    """Return where text ends that belongs to the call before `at`; `at` when there is none.
+
+    Args:
+        source: The text.
+        start: Where the call begins.
+        at: Where it ended.
+        find_mark: Returns where the next opener or token stands from a place on, and which it is.
+        is_over: Whether what follows is of no interest, unless it goes on with the arguments.
+    """
+    here = source.skip_space(at)
+    if source.at_end(here) or _is_mark(find_mark, here):
+        return at
+    text = source.text
+    is_open = text[at - 1] in _OPEN_ENDS
+    breaks = "\n" in text[at:here]
+    if text[here] in _SEPARATORS:
+        beyond = source.skip_space(here + 1)
+        if source.at_end(beyond) or _is_mark(find_mark, beyond):
+            return at
+    is_glued = is_open and here == at and _GLUED.match(text, here) is not None
+    goes_on = is_glued or (text[here] in _GOES_ON and (is_open or not breaks))
+    if is_over and not (goes_on and is_open):
+        return at
+    source.char(here + 1)
+    if not (is_open or goes_on or _MARKUP.match(text, here)):
+        return at  # the call has its own end, and a sentence follows
+    end = _end_of_line(source, here, find_mark)
+    line = text[here:end]
+    if not (
+        goes_on
+        or (not breaks and _MARKUP.match(text, here) and not _only_closes(text[start:at], line))
+        or (not breaks and _closes_something(text[start:at], line))
+    ):
+        return at
+    return _end_of_members(source, end, find_mark) if goes_on else end
+
+
+def _end_of_members(
+    source: Source, at: int, find_mark: Callable[[int], tuple[int, str] | None]
+) -> int:
+    """Return where the lines below end that go on with members, or close what holds them."""
+    for _ in range(_MAX_LINES):
+        if source.at_end(at) or source.text[at] != "\n":
+            return at
+        if not source.char(at + 1) or source.text[at + 1] not in _INDENTED:
+            return at
+        at = _end_of_line(source, at + 1, find_mark)
+    return at
+
+
+def _is_mark(find_mark: Callable[[int], tuple[int, str] | None], at: int) -> bool:
+    found = find_mark(at)
+    return found is not None and found[0] == at and len(found[1]) > 1
+
+
+def _end_of_line(
+    source: Source, at: int, find_mark: Callable[[int], tuple[int, str] | None]
+) -> int:
+    """Return where the line ends, or the next opener of a call stands on it."""
+    found = source.text.find("\n", at, at + _MAX_LINE)
+    end = min(at + _MAX_LINE, len(source.text)) if found < 0 else found
+    if found < 0 and end < at + _MAX_LINE:
+        source.at_end(end)
+    here = at
+    while (mark := find_mark(here)) is not None and mark[0] < end:
+        if len(mark[1]) > 1:
+            return mark[0]
+        here = mark[0] + len(mark[1])
+    return end
+
+
+def _only_closes(written: str, line: str) -> bool:
+    """Tell whether nothing but closing tags of the call's own kinds stands on a line."""
+    match = _CLOSERS.match(line)
+    if match is None or line[match.end() :].strip():
+        return False
+    words = [one or other for one, other in _CLOSING_TAG.findall(line)]
+    return all(word in written for word in words)
+
+
+def _closes_something(written: str, line: str) -> bool:
+    """Tell whether a line closes a bracket that was not opened on it, or a tag of the call."""
+    depth = 0
+    for mark in _BRACKETS.findall(line):
+        depth += (mark == "{") - (mark == "}")
+        if depth < 0:
+            return True
+    words = [one or other for one, other in _CLOSING_TAG.findall(line)]
+    closes = any(f"<{word}" in written or f"[{word}" in written for word in words)
+    return closes or _TOKEN.search(line) is not None

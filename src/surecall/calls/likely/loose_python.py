@@ -1,0 +1,352 @@
+"""A call in Python syntax as models write it by hand, read value by value.
+
+The strict reader refuses a whole call for one value that it cannot read. This one finds where each
+argument ends first, and then asks what each of them is: a literal, JSON, arithmetic, or words
+whose quotes are missing.
+"""
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from surecall.base.limits import MAX_VALUE_DEPTH
+from surecall.base.patterns import lazy_pattern
+from surecall.base.records import Receipt, clip
+from surecall.calls.python_calls import read_python_calls
+from surecall.text import repair_json
+
+MAX_CALL_CHARS: Final = 65_536
+"""How far the end of a call is looked for."""
+_MAX_LOOK_AHEAD: Final = 400
+_NEXT_MARK: Final = lazy_pattern(r"[^\"'()\[\]{},]*+")
+_SPACE: Final = lazy_pattern(r"\s*+")
+_CLOSERS: Final = {"(": ")", "[": "]", "{": "}"}
+_OPENS_STRING: Final = frozenset("([{,=:+%")
+_STRING_PREFIX: Final = lazy_pattern(r"(?:^|[([{,=:+%\s])[rRbBuUfF]{1,2}\Z")
+_AFTER_STRING: Final = frozenset(",)]}:")
+_OPERATOR_AFTER: Final = frozenset("+%*/[.")
+_KEYWORD: Final = lazy_pattern(r"\s*+([\"'`]?+)([^\W\d][\w.-]*+)\1\s*+(=(?!=)|:)")
+_PLACEHOLDER: Final = lazy_pattern(
+    r"\.\.\.|…|<[^<>]{0,80}+>|\{\{[^{}]{0,80}+\}\}|\[[A-Z_ ]{2,40}+\]|\$\w++"
+    r"|(?:some|your|any)_\w++|value|\w++(?:(?<=_value)|(?<=_here))"
+)
+_BARE_RULE: Final = "quote_bare_words"
+_BARE: Final = lazy_pattern(r"\s*+[^\W_][^\"'()\[\]{}=<>]*+\Z")
+_IDENTIFIER: Final = lazy_pattern(r"[^\W\d]\w*+")
+_ARITHMETIC: Final = lazy_pattern(r"[\d.\s+*/()e-]++")
+_TOKENS: Final = lazy_pattern(r"\d++(?:\.\d*+)?+(?:e[+-]?+\d++)?+|\.\d++|\*\*|//|[+*/()-]")
+_MAX_OPERANDS: Final = 16
+_MAX_EXPONENT: Final = 64
+_OPERATIONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": lambda left, right: left / right,
+    "//": lambda left, right: left // right,
+}
+
+
+class LooseCall(Struct, frozen=True, kw_only=True):
+    """What stands between the parentheses of a call, and where it ends."""
+
+    end: int
+    keywords: dict[str, Any]
+    positional: tuple[Any, ...] = ()
+    receipts: tuple[Receipt, ...] = ()
+    bare: frozenset[str] = frozenset()
+    """Keywords whose value had no quotes and is not a literal."""
+    names: frozenset[str] = frozenset()
+    """Words that may be the names of variables: nothing shows that they are values."""
+
+
+class _Arguments(NamedTuple):
+    """The texts between the commas of a call, where it ends, and the closers that it lacks."""
+
+    texts: list[str]
+    end: int
+    missing: str = ""
+
+
+class _Refused(Exception):  # noqa: N818 - a signal, not an error
+    """What stands here is not an argument."""
+
+
+def read_loose_call(text: str, at: int) -> LooseCall | None:
+    """Read the arguments of a call whose parenthesis opens at `at`; None when it is not one."""
+    window = text[at : at + MAX_CALL_CHARS]
+    pieces = _split_arguments(window)
+    if pieces is None:
+        return None
+    arguments, end, missing = pieces
+    if missing:
+        return _build_unclosed(pieces, at)
+    strict = read_python_calls("f" + window[:end], 0)
+    if strict.state == "whole" and len(strict.calls) == 1:
+        call = strict.calls[0]
+        return LooseCall(
+            end=at + end,
+            keywords=call.keywords,
+            positional=call.positional,
+            receipts=call.receipts,
+        )
+    try:
+        return _build(arguments, at + end)
+    except _Refused:
+        return None
+
+
+def _build_unclosed(pieces: _Arguments, at: int) -> LooseCall | None:
+    """Return a call whose parenthesis closes while a bracket in it is open."""
+    *whole, last = pieces.texts
+    try:
+        call = _build([*whole, f"{last}{pieces.missing}"], at + pieces.end)
+    except _Refused:
+        return None
+    why = "a bracket was missing before the parenthesis"
+    receipt = Receipt("fix_mismatched_closer", "text", ")", pieces.missing, lossless=False, why=why)
+    return replace(call, receipts=(*call.receipts, receipt))
+
+
+def _split_arguments(text: str) -> _Arguments | None:
+    """Return the texts between the commas of a call, and where its parenthesis closes."""
+    closers: list[str] = []
+    arguments: list[str] = []
+    begun = here = 1
+    while match := _NEXT_MARK.match(text, here):
+        here = match.end()
+        if here >= len(text):
+            return None
+        char = text[here]
+        if char in "\"'":
+            here = _skip_string(text, here)
+            continue
+        here += 1
+        if char in _CLOSERS:
+            closers.append(_CLOSERS[char])
+            if len(closers) > MAX_VALUE_DEPTH:
+                return None
+        elif char == ",":
+            if not closers:
+                arguments.append(text[begun : here - 1])
+                begun = here
+        elif closers and closers[-1] == char:
+            closers.pop()
+        elif char == ")" and ")" not in closers:
+            arguments.append(text[begun : here - 1])
+            texts = [argument for argument in arguments if argument.strip()]
+            return _Arguments(texts, here, "".join(reversed(closers)))
+        else:
+            return None
+    return None
+
+
+def _skip_string(text: str, at: int) -> int:
+    """Return where the string that begins here is over; an apostrophe begins none."""
+    before = text[max(at - 40, 0) : at]
+    opens = before.rstrip()[-1:] in _OPENS_STRING or _STRING_PREFIX.search(before)
+    if not opens:
+        return at + 1
+    quote = text[at]
+    if text.startswith(quote * 3, at):
+        end = text.find(quote * 3, at + 3)
+        return len(text) if end < 0 else end + 3
+    here = at + 1
+    while True:
+        end = text.find(quote, here)
+        if end < 0:
+            return len(text)
+        if _is_escaped(text, end):
+            here = end + 1
+            continue
+        if _closes_string(text, end):
+            return end + 1
+        here = end + 1
+
+
+def _is_escaped(text: str, at: int) -> bool:
+    slashes = 0
+    while slashes < at and text[at - slashes - 1] == "\\" and slashes < _MAX_LOOK_AHEAD:
+        slashes += 1
+    return slashes % 2 == 1
+
+
+def _closes_string(text: str, at: int) -> bool:
+    """Tell whether a quote ends its string: something that may follow a value follows."""
+    after = _after_space(text, at + 1)
+    if after >= len(text) or text[after] in _AFTER_STRING or text[after] in _OPERATOR_AFTER:
+        return True
+    # An inner quote, if another one is there that can end the string.
+    limit = min(len(text), at + _MAX_LOOK_AHEAD)
+    here = text.find(text[at], at + 1, limit)
+    while here >= 0:
+        follows = _after_space(text, here + 1)
+        if follows >= len(text) or text[follows] in _AFTER_STRING:
+            return False
+        here = text.find(text[at], here + 1, limit)
+    return True
+
+
+def _after_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def _build(arguments: list[str], end: int) -> LooseCall:
+    keywords: dict[str, Any] = {}
+    positional: list[Any] = []
+    receipts: list[Receipt] = []
+    names: set[str] = set()
+    bare: set[str] = set()
+    for keyword, written in _join_bare_words(arguments):
+        noted = len(receipts)
+        value = _read_value(written, receipts, names)
+        if keyword is None:
+            if keywords:
+                raise _Refused
+            positional.append(value)
+        elif keyword in keywords:
+            raise _Refused
+        else:
+            keywords[keyword] = value
+            if any(receipt.rule == _BARE_RULE for receipt in receipts[noted:]):
+                bare.add(keyword)
+    return LooseCall(
+        end=end,
+        keywords=keywords,
+        positional=tuple(positional),
+        receipts=tuple(receipts),
+        bare=frozenset(bare),
+        names=frozenset(names),
+    )
+
+
+def _join_bare_words(arguments: list[str]) -> Iterator[tuple[str | None, str]]:
+    """Yield keywords and values; what follows a comma inside words without quotes belongs to them.
+
+    As in `location=Boston, MA, cuisine=Sushi`.
+    """
+    waiting: tuple[str | None, str] | None = None
+    for argument in arguments:
+        keyword = _KEYWORD.match(argument)
+        written = argument[keyword.end() :] if keyword else argument
+        if (
+            keyword is None
+            and waiting
+            and waiting[0]
+            and _is_bare(waiting[1])
+            and _is_bare(written)
+        ):
+            waiting = waiting[0], f"{waiting[1]},{written.rstrip()}"
+            continue
+        if waiting:
+            yield waiting
+        waiting = (keyword[2] if keyword else None), written.strip()
+    if waiting:
+        yield waiting
+
+
+def _is_bare(text: str) -> bool:
+    return bool(_BARE.match(text))
+
+
+def _read_value(text: str, receipts: list[Receipt], names: set[str]) -> Any:
+    if not text or _PLACEHOLDER.fullmatch(text):
+        raise _Refused
+    for nested_quotes in (False, True):
+        found = read_python_calls(f"f({text})", 0, nested_quotes=nested_quotes)
+        call = found.calls[0] if found.state == "whole" and len(found.calls) == 1 else None
+        if call is not None and len(call.positional) == 1 and not call.keywords:
+            receipts.extend(call.receipts)
+            return call.positional[0]
+    if text[0] in "{[":
+        repaired = repair_json(text, ended=True, nested="keep")
+        if repaired.state == "whole" and not repaired.rest:
+            receipts.extend(repaired.receipts)
+            return repaired.value
+    if text[0] == "[" and text[-1] == "]" and (items := _read_bare_list(text[1:-1], receipts)):
+        names.update(filter(_IDENTIFIER.fullmatch, items))
+        return items
+    if len(text) > 1 and text[0] in "\"'" and text[-1] == text[0]:
+        text = text[1:-1]
+        why = "quotes inside the string were not escaped"
+        receipts.append(Receipt("nested_quotes", "text", text, text, lossless=False, why=why))
+        return text
+    if _IDENTIFIER.fullmatch(text):
+        names.add(text)
+    receipts.append(_note_bare(text))
+    return text
+
+
+def _note_bare(text: str) -> Receipt:
+    why = "the value had no quotes"
+    return Receipt(_BARE_RULE, "text", clip(text), clip(text), lossless=False, why=why)
+
+
+def _read_bare_list(text: str, receipts: list[Receipt]) -> list[str] | None:
+    """Return the entries of a list of words without quotes."""
+    entries = [entry.strip() for entry in text.split(",")]
+    if not all(map(_is_bare, entries)):
+        return None
+    receipts.append(_note_bare(text))
+    return entries
+
+
+def compute_number(text: str) -> int | float | None:
+    """Return what a sum of numbers comes to; None when the text is not one.
+
+    A date and a telephone number look like sums: only where a number is wanted is it one.
+    """
+    if not _ARITHMETIC.fullmatch(text):
+        return None
+    return _compute(text)
+
+
+def _compute(text: str) -> int | float | None:
+    """Return what a sum of numbers comes to, from left to right and products first."""
+    tokens = _TOKENS.findall(text)
+    if len(tokens) > 2 * _MAX_OPERANDS or "".join(tokens) != "".join(text.split()):
+        return None
+    try:
+        value, rest = _sum(tokens, 0)
+    except (IndexError, ValueError, ArithmeticError):
+        return None
+    return value if rest == len(tokens) else None
+
+
+def _sum(tokens: list[str], at: int) -> tuple[Any, int]:
+    value, at = _product(tokens, at)
+    while at < len(tokens) and tokens[at] in "+-":
+        right, after = _product(tokens, at + 1)
+        value, at = _OPERATIONS[tokens[at]](value, right), after
+    return value, at
+
+
+def _product(tokens: list[str], at: int) -> tuple[Any, int]:
+    value, at = _power(tokens, at)
+    while at < len(tokens) and tokens[at] in ("*", "/", "//"):
+        right, after = _power(tokens, at + 1)
+        value, at = _OPERATIONS[tokens[at]](value, right), after
+    return value, at
+
+
+def _power(tokens: list[str], at: int) -> tuple[Any, int]:
+    if tokens[at] in "+-":
+        value, after = _power(tokens, at + 1)
+        return (-value if tokens[at] == "-" else value), after
+    if tokens[at] == "(":
+        value, at = _sum(tokens, at + 1)
+        if tokens[at] != ")":
+            raise ValueError
+        at += 1
+    else:
+        written = tokens[at]
+        value, at = (int(written) if written.isdecimal() else float(written)), at + 1
+    if at < len(tokens) and tokens[at] == "**":
+        exponent, at = _power(tokens, at + 1)
+        if abs(exponent) > _MAX_EXPONENT or abs(value) > 10**_MAX_EXPONENT:
+            raise ValueError
+        value **= exponent
+    return value, at

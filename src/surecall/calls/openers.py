@@ -1,0 +1,217 @@
+"""Everything at which a reader of text stops, found in one search; most texts need a cheaper one.
+
+Most of what begins a call is a sign that prose has seldom, such as `<` or `[`. The rest begins with
+a letter or a space, which no search passes over quickly. So it is looked for by its rarest
+character, and only where it is in a text is the text searched for all openers.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import Final
+
+from surecall.base.records import ToolSpec
+
+from .base import CallFormat
+from .marks import REASONING, REASONING_CLOSERS, RESIDUE, OpenerIndex, pattern_of
+from .names import ToolNames
+
+FENCES: Final = ("```", "~~~")
+ANSWER_TAGS: Final = {"<answer>": "</answer>", "<response>": "</response>"}
+
+_WEAK: Final = ("{", "[", "`", "~~~")
+"""Signs of code and data, behind which only the name of a tool makes a call."""
+_CONTENT_NAMES: Final = ("final answer", "parallel", "multi_tool_use")
+"""Names that are no tools, and that JSON for a person may have."""
+_BEGUN_LINE: Final = re.compile(r"\n[^\S\n]*+[{\[]")
+_MAX_WORK: Final = 32_000
+"""Below so many openers times characters of text, and signs, no budget of reading is spent."""
+_MAX_SIGNS: Final = 500
+_COMMON: Final = " etaoinsrhldcumfpgwybvk.,-_xjqz'\n"
+"""Characters of prose, the most frequent first; all others are rare."""
+_MAX_NAMES: Final = 24
+
+
+class _Words:
+    """Literals of which a text has most probably none."""
+
+    def __init__(self, literals: Iterable[str]) -> None:
+        known = {literal.lstrip() for literal in literals}
+        self._by_rarest: dict[str, list[str]] = {}
+        for word in sorted(known):
+            if not any(other in word for other in known if other != word):
+                self._by_rarest.setdefault(max(word, key=_rarity), []).append(word)
+
+    def are_in(self, text: str) -> bool:
+        """Tell whether one of them is in the text."""
+        for char, words in self._by_rarest.items():
+            if char in text:
+                for word in words:
+                    if word in text:
+                        return True
+        return False
+
+
+def _rarity(char: str) -> int:
+    place = _COMMON.find(char)
+    return len(_COMMON) if place < 0 else place
+
+
+class _Common:
+    """The openers of some formats, whatever tools there are."""
+
+    def __init__(self, formats: tuple[CallFormat, ...]) -> None:
+        no_tools = ToolNames()
+        literals = {*REASONING, *REASONING_CLOSERS, *RESIDUE, *FENCES, "`"}
+        literals.update(*(thinking.closers for thinking in REASONING.values()))
+        literals.update(*ANSWER_TAGS.items())
+        literals.update(literal for form in formats for literal in form.openers(no_tools))
+        self.literals = frozenset(literals)
+        words = {literal for literal in literals if literal[0].isalnum() or literal[0] == " "}
+        self.words = _Words(words)
+        self._signs = sorted(literals - words)
+
+    @cached_property
+    def signs(self) -> re.Pattern[str]:
+        """Finds the leftmost, longest opener that does not begin like a word."""
+        return re.compile(pattern_of(self._signs))
+
+    @cached_property
+    def strong_signs(self) -> re.Pattern[str]:
+        """Finds such an opener that is more than a sign of code or data."""
+        weak = (*_WEAK, *FENCES)
+        return re.compile(pattern_of([sign for sign in self._signs if sign not in weak]))
+
+
+@lru_cache(maxsize=8)
+def _common_of(formats: tuple[CallFormat, ...]) -> _Common:
+    return _Common(formats)
+
+
+class Openers:
+    """The openers of some formats, for some tools."""
+
+    def __init__(self, names: tuple[str, ...], formats: tuple[CallFormat, ...]) -> None:
+        tools = ToolNames(ToolSpec(name=name) for name in names)
+        self._names = names
+        self._openers = [(form, tuple(form.openers(tools))) for form in formats]
+        self._common = _common_of(formats)
+        own = {literal for _, openers in self._openers for literal in openers}
+        self._own = own - self._common.literals
+        self._own_words = _Words(self._own)
+
+    @cached_property
+    def formats(self) -> Mapping[str, tuple[CallFormat, ...]]:
+        """The formats that may begin with a literal, strongest first."""
+        places: dict[str, list[int]] = {}
+        for place, (_, openers) in enumerate(self._openers):
+            for opener in openers:
+                places.setdefault(opener, []).append(place)
+        table: dict[str, tuple[CallFormat, ...]] = {}
+        for literal in self._common.literals | self._own:
+            starts = (literal[:end] for end in range(1, len(literal) + 1))
+            readers = {place for start in starts for place in places.get(start, ())}
+            if readers:
+                table[literal] = tuple(self._openers[place][0] for place in sorted(readers))
+        return table
+
+    @cached_property
+    def index(self) -> OpenerIndex:
+        """All openers."""
+        return OpenerIndex(self._common.literals | self._own)
+
+    @cached_property
+    def pattern_in_thought(self) -> re.Pattern[str]:
+        """Finds the leftmost, longest opener that may matter inside reasoning.
+
+        A single character that begins no call within a line matters there as little as it hides
+        another opener.
+        """
+        literals = self._common.literals | self._own
+        kept = (literal for literal in literals if len(literal) > 1 or self.may_begin_call(literal))
+        return re.compile(pattern_of(sorted(kept)))
+
+    def may_begin_call(self, literal: str) -> bool:
+        """Tell whether a call may begin with the literal anywhere in a line."""
+        return any(not form.line_start for form in self.formats.get(literal, ()))
+
+    def pattern_for(self, text: str, *, is_whole: bool) -> re.Pattern[str]:
+        """Return what finds the leftmost, longest opener in this text.
+
+        Only for a whole text it is worth while to look for the cheaper one.
+        """
+        needs_all = not is_whole or self._has_words(text)
+        return self.index.pattern if needs_all else self._common.signs
+
+    def are_in(self, text: str) -> bool:
+        """Tell whether a text has an opener."""
+        return self._common.signs.search(text) is not None or self._has_words(text)
+
+    def may_matter(self, text: str, tools: ToolNames) -> bool:
+        """Tell whether a text has an opener behind which there may be a call or reasoning.
+
+        Code and data that do not name a tool hold no call.
+        """
+        if self._common.strong_signs.search(text) or self._has_words(text):
+            return True
+        if not any(sign in text for sign in _WEAK):
+            return False
+        return not _is_small(text) or _may_name_a_tool(text, tools)
+
+    def _has_words(self, text: str) -> bool:
+        if self._common.words.are_in(text):
+            return True
+        return self._has_name(text) and self._own_words.are_in(text)
+
+    def _has_name(self, text: str) -> bool:
+        if len(self._names) > _MAX_NAMES:
+            return self._any_name.search(text) is not None
+        return any(name in text for name in self._names)
+
+    @cached_property
+    def _any_name(self) -> re.Pattern[str]:
+        return re.compile(pattern_of(sorted(self._names)))
+
+
+def _is_small(text: str) -> bool:
+    """Tell whether looking at all openers of code and data in a text never exceeds a budget."""
+    if sum(map(text.count, _WEAK)) > _MAX_SIGNS:
+        return False
+    openers = 1 + len(_BEGUN_LINE.findall(text)) + sum(map(text.count, FENCES))
+    return openers * len(text) <= _MAX_WORK
+
+
+def _may_name_a_tool(text: str, tools: ToolNames) -> bool:
+    """Tell whether a text may name a tool, or what else its JSON may hold for a person.
+
+    A name in JSON may be escaped.
+    """
+    if "\\" in text or "&#" in text or tools.may_be_named_in(text):
+        return True
+    lowered = text.lower()
+    return any(name in lowered for name in _CONTENT_NAMES)
+
+
+@lru_cache(maxsize=64)
+def _openers_of(names: tuple[str, ...], formats: tuple[CallFormat, ...]) -> Openers:
+    return Openers(names, formats)
+
+
+def find_openers(tools: ToolNames, formats: Sequence[CallFormat]) -> Openers:
+    """Return the openers of some formats, for the tools that may be called."""
+    return _openers_of(tools.names, tuple(formats))
+
+
+def openers_of(tools: ToolNames, formats: Sequence[CallFormat]) -> OpenerIndex:
+    """Return the index of everything that a reader of these formats stops at."""
+    return find_openers(tools, formats).index
+
+
+def finds_opener(text: str, tools: ToolNames, formats: Sequence[CallFormat]) -> bool:
+    """Tell whether text has a mark with which a call, or reasoning around one, may begin."""
+    return find_openers(tools, formats).are_in(text)
+
+
+def may_hold_call(text: str, tools: ToolNames, formats: Sequence[CallFormat]) -> bool:
+    """Tell whether an opener in a text may begin a call or reasoning; for most it is a no."""
+    return find_openers(tools, formats).may_matter(text, tools)

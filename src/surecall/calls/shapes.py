@@ -1,0 +1,393 @@
+"""The shapes in which models write calls as JSON."""
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, cast
+
+from surecall.base.errors import JSONTextError
+from surecall.base.records import Receipt, clip
+from surecall.text import decode, decode_plain, repair_json, scan_value_end
+
+from .base import TextCall
+from .json_spans import Keys, Record, scan_records
+from .leftovers import doubt_calls, return_members
+from .names import ToolNames, parameter_names
+from .source import spend_nothing
+
+NAME_KEYS: Final = (
+    "name",
+    "tool_name",
+    "function_name",
+    "toolName",
+    "functionName",
+    "tool",
+    "function",
+    "action",
+    "recipient_name",
+    "api",
+)
+ARGUMENT_KEYS: Final = (
+    "arguments",
+    "parameters",
+    "args",
+    "input",
+    "tool_input",
+    "action_input",
+    "params",
+    "kwargs",
+    "tool_args",
+    "tool_parameters",
+    "function_args",
+    "tool_arguments",
+    "toolInput",
+    "toolArgs",
+    "actionInput",
+    "arguments_json",
+)
+LIST_KEYS: Final = (
+    "tool_calls",
+    "toolcalls",
+    "toolCalls",
+    "function_calls",
+    "functionCalls",
+    "calls",
+    "functions",
+    "tool_uses",
+)
+ONE_KEYS: Final = (
+    "function",
+    "function_call",
+    "functionCall",
+    "tool_call",
+    "toolCall",
+    "tool_use",
+    "toolUse",
+)
+ID_KEYS: Final = ("id", "tool_call_id", "call_id", "toolCallId", "toolUseId")
+THOUGHT_KEYS: Final = ("thought", "thoughts", "reasoning", "explanation")
+_META_KEYS: Final = frozenset({*ID_KEYS, "type", "index"})
+_ASIDE: Final = frozenset({*_META_KEYS, *THOUGHT_KEYS, "role", "content"})
+"""Keys that may stand beside a call, unless the tool has such a parameter."""
+_RESULT_KEYS: Final = frozenset({"result", "output", "content", "tool_call_id"})
+_JSON_TYPES: Final = ("string", "integer", "number", "boolean", "array", "object", "null")
+_SCHEMA_KEYS: Final = frozenset(
+    {"type", "description", "default", "enum", "items", "properties", "required", "format", "title"}
+    | {"example", "examples", "minimum", "maximum", "minLength", "maxLength", "pattern"}
+)
+PARALLEL: Final = frozenset({"multi_tool_use.parallel", "multi_tool_use", "parallel"})
+_KEYS: Final = Keys(
+    frozenset(NAME_KEYS), frozenset(ARGUMENT_KEYS), frozenset({*LIST_KEYS, *ONE_KEYS})
+)
+_NO_NAME: Final = frozenset('<>\n"')
+_ABSENT: Final = object()
+_BETWEEN: Final = " \t\r\n[],;"
+_BROKEN: Final = Receipt(
+    "drop_leftover", "text", "", "", lossless=False, why="the object around the call is damaged"
+)
+_DAMAGED: Final = "The JSON around the arguments is damaged, so a part of them may be missing."
+_NO_ARGUMENTS: Final = Receipt(
+    "missing_arguments", "text", "", "{}", lossless=False, why="no arguments can be read"
+)
+_CHARACTERS_PER_MARK: Final = 8
+
+
+class JsonCalls(NamedTuple):
+    """The calls that JSON holds, and what in it is not a call."""
+
+    calls: tuple[TextCall, ...]
+    others: int
+    """How many values beside the calls are something else."""
+
+
+def read_json_calls(
+    text: str,
+    *,
+    ended: bool = True,
+    tools: ToolNames | None = None,
+    spend: Callable[[int], None] = spend_nothing,
+) -> tuple[TextCall, ...]:
+    """Return the calls a JSON text holds: one object, an array, or several in a row.
+
+    Args:
+        text: The JSON text, as far as it goes.
+        ended: Whether it is there to its end; otherwise its last call is cut.
+        tools: The tools, to tell shapes apart that depend on them (see `calls_of_value`).
+        spend: Receives what it costs, see `Source.spend_on_marks`.
+    """
+    spend(len(text) // _CHARACTERS_PER_MARK)
+    if ended:
+        repaired = repair_json(text, ended=True)
+        if repaired.state == "whole":
+            values = [repaired.value, *repaired.rest]
+            found = find_calls(values, repaired.receipts, tools=tools)
+            has_more = found.others > 0 and (found.calls or bool(repaired.rest))
+            return doubt_calls(found.calls, _DAMAGED, _BROKEN) if has_more else found.calls
+    records = scan_records(text, _KEYS, spend)
+    calls = tuple(call for record in records for call in _calls_of_record(record, text, tools))
+    return doubt_calls(calls, _DAMAGED, _BROKEN) if _holds_more(text, records) else calls
+
+
+def _holds_more(text: str, records: list[Record]) -> bool:
+    """Tell whether something stands between the objects that were found."""
+    here = 0
+    for record in records:
+        if text[here : record.start].strip(_BETWEEN):
+            return True
+        here = len(text) if record.end is None else record.end
+    return bool(text[here:].strip(_BETWEEN))
+
+
+def _calls_of_record(record: Record, text: str, tools: ToolNames | None) -> tuple[TextCall, ...]:
+    """Return what one object of a text that is not readable as a whole stands for."""
+    if record.end is not None:
+        repaired = repair_json(text[record.start : record.end], ended=True)
+        if repaired.state == "whole":
+            return calls_of_value(repaired.value, repaired.receipts, tools=tools)
+    name = repair_json(record.name, ended=True).value
+    if not _is_name(name):
+        return ()
+    written = record.arguments or ""
+    if record.end is not None:
+        receipts = (_BROKEN,) if written else (_BROKEN, _NO_ARGUMENTS)
+        call = TextCall(name=name, arguments=written, doubt=_DAMAGED, receipts=receipts)
+        return (call,)
+    unclosed = written if _is_whole_object(written) else None
+    return (TextCall(name=name, arguments=written, state="cut", unclosed=unclosed),)
+
+
+def _is_whole_object(text: str) -> bool:
+    if text[:1] != "{":
+        return False
+    return decode_plain(text) is not None or scan_value_end(text) == len(text)
+
+
+def calls_of_value(
+    value: Any, receipts: tuple[Receipt, ...] = (), *, tools: ToolNames | None = None
+) -> tuple[TextCall, ...]:
+    """Return the calls that a JSON value stands for, whatever shape it has (see `find_calls`)."""
+    return find_calls(value, receipts, tools=tools).calls
+
+
+def find_calls(
+    value: Any,
+    receipts: tuple[Receipt, ...] = (),
+    *,
+    tools: ToolNames | None = None,
+    keyed: bool = False,
+) -> JsonCalls:
+    """Return the calls that a JSON value stands for, and how much of it is something else.
+
+    Args:
+        value: An object, or a list of them at any depth.
+        receipts: What was changed to read the value; each call carries them.
+        tools: The tools. With them, an object whose keys are names of tools is a call for each,
+            and one that has its arguments beside the name is a call if all are parameters.
+        keyed: Whether each key of an object is the name of a tool, known or not.
+    """
+    calls: list[TextCall] = []
+    others = 0
+    waiting: list[tuple[Any, dict[str, Any]]] = [(value, {})]
+    while waiting:
+        item, beside = waiting.pop()
+        if isinstance(item, list):
+            entries = cast("list[Any]", item)
+            waiting.extend((_record_of(entry), beside) for entry in reversed(entries))
+            continue
+        record = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
+        inner = None if keyed else _inner_calls(record)
+        if inner is not None:
+            waiting.append((inner.calls, {**beside, **inner.beside}))
+            continue
+        found = _keyed_calls(record, tools, receipts, keyed=keyed)
+        if not found and (call := _call_of(record, receipts, tools)):
+            found = [call]
+        calls.extend(_with_members(call, beside, tools) for call in found)
+        others += not found
+    return JsonCalls(tuple(calls), others)
+
+
+def _with_members(call: TextCall, beside: dict[str, Any], tools: ToolNames | None) -> TextCall:
+    """Return a call beside which other members stand than those that say something about it."""
+    if not beside:
+        return call
+    arguments: Any = call.arguments
+    given = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
+    own = frozenset(parameter_names(None if tools is None else tools.parameters(call.name)))
+    more = {
+        key: value
+        for key, value in beside.items()
+        if key not in _ASIDE or (key in own and key not in given)
+    }
+    if not more:
+        return call
+    return return_members(call, more, tools, f"{', '.join(more)} beside the arguments")
+
+
+def _record_of(entry: Any) -> Any:
+    """Return an entry of a list; one that is the JSON text of an object, as that object."""
+    if isinstance(entry, str) and entry.lstrip().startswith("{"):
+        try:
+            return decode(entry)
+        except JSONTextError:
+            return entry
+    return entry
+
+
+def _keyed_calls(
+    record: dict[str, Any],
+    tools: ToolNames | None,
+    receipts: tuple[Receipt, ...],
+    *,
+    keyed: bool,
+) -> list[TextCall]:
+    """Return the calls of `{"name of a tool": {arguments}}`."""
+    kinds = (dict, str) if keyed else dict
+    if not all(value is None or isinstance(value, kinds) for value in record.values()):
+        return []
+    known = [key for key in record if tools is not None and tools.resolve(key)]
+    if not keyed and len(known) < len(record):
+        return []
+    beside = {key: value for key, value in record.items() if known and key not in known}
+    return [
+        _with_members(TextCall(name=name, arguments=value, receipts=receipts), beside, tools)
+        for name, value in record.items()
+        if name not in beside
+    ]
+
+
+class _Inner(NamedTuple):
+    """What a wrapper holds, and what stands beside it."""
+
+    calls: Any
+    beside: dict[str, Any]
+
+
+def _inner_calls(record: dict[str, Any]) -> _Inner | None:
+    """Return what a wrapper holds: a list of calls, or one call under a key of its own."""
+    arguments = _arguments_of(record)
+    if isinstance(arguments, dict) and _name_of(record) in {"", *PARALLEL}:
+        uses = cast("dict[str, Any]", arguments).get("tool_uses")
+        if isinstance(uses, list):
+            return _Inner(uses, {})
+    if arguments is not _ABSENT and _name_of(record):
+        return None
+    for key in LIST_KEYS:
+        if isinstance(record.get(key), list):
+            return _Inner(record[key], _without(record, key))
+    for key in ONE_KEYS:
+        value = record.get(key)
+        inner = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        if _name_of(inner):
+            own_id = _id_of(record)
+            call = {"id": own_id, **inner} if own_id else inner
+            return _Inner(call, _without(record, key))
+    return None
+
+
+def _without(record: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key not in keys}
+
+
+def _call_of(
+    record: dict[str, Any], receipts: tuple[Receipt, ...], tools: ToolNames | None
+) -> TextCall | None:
+    name_key = _name_key(record, tools)
+    if not name_key or _is_definition_or_result(record):
+        return None
+    name, arguments = record[name_key], _arguments_of(record)
+    beside: dict[str, Any] = {}
+    if arguments is not _ABSENT:
+        used = next(key for key in ARGUMENT_KEYS if key in record)
+        beside = _without(record, name_key, used)
+    if arguments is _ABSENT:
+        parameters = frozenset(parameter_names(None if tools is None else tools.parameters(name)))
+        arguments = {
+            key: value
+            for key, value in record.items()
+            if key != name_key and (key in parameters or key not in _META_KEYS)
+        }
+        if not parameters.issuperset(arguments):
+            return None
+        if arguments:
+            moved = Receipt("nest_flat_arguments", "", list(arguments), "arguments")
+            receipts = (*receipts, moved)
+        arguments = arguments or None
+    elif isinstance(arguments, list):
+        unwrapped = _unwrap_arguments(cast("list[Any]", arguments))
+        if unwrapped is not None:
+            before, arguments = clip(str(cast("list[Any]", arguments))), unwrapped
+            receipts = (*receipts, Receipt("unwrap_argument_list", "", before, arguments))
+    call = TextCall(name=name, arguments=arguments, id=_id_of(record), receipts=receipts)
+    return _with_members(call, beside, tools)
+
+
+def _is_definition_or_result(record: dict[str, Any]) -> bool:
+    """Tell whether an object describes a tool, or says what one returned."""
+    given = [key for key in ARGUMENT_KEYS if key in record]
+    parameters = record.get("parameters")
+    if describes_parameters(parameters):
+        return True
+    if isinstance(parameters, dict) and "properties" in parameters:
+        return cast("dict[str, Any]", parameters).get("type") == "object"
+    if isinstance(record.get("description"), str) and given in ([], ["parameters"]):
+        return True
+    return not given and (record.get("role") == "tool" or not _RESULT_KEYS.isdisjoint(record))
+
+
+def describes_parameters(arguments: Any) -> bool:
+    """Tell whether each value only says of which type it would be, as in a tool's declaration."""
+    if not isinstance(arguments, dict) or not arguments:
+        return False
+    return all(map(_is_schema, cast("dict[str, Any]", arguments).values()))
+
+
+def _is_schema(value: Any) -> bool:
+    record = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return record.get("type") in _JSON_TYPES and record.keys() <= _SCHEMA_KEYS
+
+
+def _unwrap_arguments(arguments: list[Any]) -> dict[str, Any] | None:
+    """Return the one object of a list, or what a list of names and values says."""
+    if not arguments or not all(isinstance(entry, dict) for entry in arguments):
+        return None
+    entries = cast("list[dict[str, Any]]", arguments)
+    for key in ("name", "key"):
+        if all(entry.keys() == {key, "value"} for entry in entries):
+            pairs = {entry[key]: entry["value"] for entry in entries if _is_name(entry[key])}
+            return pairs if len(pairs) == len(entries) else None
+    return entries[0] if len(entries) == 1 else None
+
+
+def _name_of(record: dict[str, Any]) -> str:
+    key = _name_key(record, None)
+    return record[key] if key else ""
+
+
+def _name_key(record: dict[str, Any], tools: ToolNames | None) -> str:
+    """Return the key that the name of a call stands under."""
+    for key in NAME_KEYS:
+        if _is_name(record.get(key)):
+            return key
+    kind = record.get("type")
+    return "type" if isinstance(kind, str) and tools is not None and tools.resolve(kind) else ""
+
+
+def _is_name(value: Any) -> bool:
+    """Tell whether a value can be a name; one in angle brackets is a gap in a template."""
+    return isinstance(value, str) and bool(value.strip()) and _NO_NAME.isdisjoint(value)
+
+
+def _arguments_of(record: dict[str, Any]) -> Any:
+    for key in ARGUMENT_KEYS:
+        if key in record:
+            return record[key]
+    return _ABSENT
+
+
+def _id_of(record: dict[str, Any]) -> str | None:
+    for key in ID_KEYS:
+        value = record.get(key)
+        if isinstance(value, str) and value:
+            return value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+    return None

@@ -1,0 +1,71 @@
+"""The pages of the documentation, which an installed package brings along."""
+
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from surecall.base.errors import Code, ConfigError, did_you_mean
+
+__all__ = ["KINDS", "Page", "find_page", "list_pages"]
+
+KINDS: Final = ("tutorial", "how-to", "reference", "explanation", "case-studies")
+"""The folders of pages, in the order in which they are listed."""
+
+
+class Page(NamedTuple):
+    """One page of the documentation."""
+
+    topic: str
+    """Its name, which is what it is asked for by."""
+    kind: str
+    """The folder it is in, one of `KINDS`."""
+    title: str
+    text: str
+    """The page in Markdown."""
+
+
+def list_pages() -> tuple[Page, ...]:
+    """Return all pages, by kind and topic."""
+    return tuple(_pages().values())
+
+
+def find_page(topic: str) -> Page:
+    """Return the page of a topic, in any case, with `-`, `_` or blanks.
+
+    Raises:
+        ConfigError: `UNKNOWN_TOPIC`: no page has this name.
+    """
+    name = topic.strip().lower().replace("_", "-").replace(" ", "-")
+    name = name.rpartition("/")[2].removesuffix(".md")
+    pages = _pages()
+    if name not in pages:
+        message = f"There is no page {topic!r}."
+        hint = did_you_mean(name, pages, listed_by="surecall docs")
+        raise ConfigError(Code.UNKNOWN_TOPIC, message, hint=hint)
+    return pages[name]
+
+
+@cache
+def _pages() -> dict[str, Page]:
+    found: dict[str, Page] = {}
+    for kind in KINDS:
+        for file in sorted(_folder().joinpath(kind).iterdir(), key=lambda file: file.name):
+            if file.name.endswith(".md"):
+                text = file.read_text("utf-8")
+                title = text.partition("\n")[0].lstrip("# ")
+                topic = file.name.removesuffix(".md")
+                found[topic] = Page(topic, kind, title, text)
+    return found
+
+
+def _folder() -> Traversable:
+    """Return where the pages are: in the package, or at the root of a checkout."""
+    packaged = files("surecall").joinpath("docs")
+    if packaged.is_dir():
+        return packaged
+    checkout = Path(__file__).parents[2] / "docs"
+    if checkout.is_dir():
+        return checkout
+    raise ConfigError(Code.UNKNOWN_TOPIC, "This installation has no documentation pages.")

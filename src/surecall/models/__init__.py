@@ -1,0 +1,1 @@
+"""What is known of a model, and how it is asked."""

@@ -1,0 +1,349 @@
+"""The settings in force: read from all sources, changed, and shown."""
+
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from os.path import expanduser
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, cast
+
+from msgspec import Struct, field
+
+from surecall.base.errors import invalid_config
+from surecall.base.redaction import Secret, redact
+from surecall.text import encode_text
+
+from .places import keys_at, place_model, provider_keys
+from .settings import (
+    FREE_TABLES,
+    PLAIN_KEYS,
+    PREFIX,
+    SECRET_KEYS,
+    Found,
+    names_a_secret,
+    put_setting,
+)
+from .sources import KEY_VARIABLE, FileSource, find_file, read_file, read_table, read_variables
+
+_NO_KEY: Final = Found(None, "default")
+_OTHER_VARIABLES: Final = (
+    *("HOME", "OMP_WAIT_POLICY", "OPENAI_BASE_URL", "USERPROFILE", "XDG_CACHE_HOME"),
+)
+"""What is read besides variables of ours; the home is where the cache is by default."""
+
+
+class Deadlines(Struct, frozen=True, kw_only=True):
+    """How long to wait for a provider; unset means the transport's default."""
+
+    connect_s: float | None = None
+    first_byte_s: float | None = None
+    idle_s: float | None = None
+    total_s: float | None = None
+
+
+class Retry(Struct, frozen=True, kw_only=True):
+    """How often a request may be sent again; unset means the transport's default."""
+
+    max_retries: int | None = None
+    max_wait_s: float | None = None
+
+
+class Local(Struct, frozen=True, kw_only=True):
+    """How embedded models are loaded; unset means the transport's default."""
+
+    n_ctx: int | None = None
+    threads: int | None = None
+    passive_wait: bool | None = None
+
+
+class Setting(NamedTuple):
+    """One setting as it is shown: key, value as text, and where it came from."""
+
+    key: str
+    value: str
+    origin: str
+
+
+class Config(Struct, frozen=True, kw_only=True):
+    """Settings in force, and where each came from; secrets never show in its text forms."""
+
+    model: str | None = None
+    base_url: str | None = None
+    api_prefix: str | None = None
+    api_key_env: str | None = None
+    api_key: Secret | None = None
+    protocol: str | None = None
+    provider: str | None = None
+    preset: tuple[str, ...] = ()
+    profile: str | None = None
+    stream: bool = False
+    journal_dir: Path | None = None
+    trace_dir: Path | None = None
+    evals_dir: Path | None = None
+    cache_dir: Path = field(default_factory=lambda: Path(expanduser("~/.cache/surecall")))
+    probe: Literal["off", "auto"] = "off"
+    max_probe_age_s: float = 604800.0
+    local: Local = Local()
+    deadlines: Deadlines = Deadlines()
+    retry: Retry = Retry()
+    options: dict[str, Any] = {}
+    capabilities: dict[str, Any] = {}
+    headers: dict[str, str] = {}
+    origins: dict[str, str] = {}
+    """Where each key's value came from, by dotted key."""
+    path: Path | None = None
+    """The file that was read, if any."""
+
+    def render(self) -> list[Setting]:
+        """List every setting with its value as text and its origin; secrets are masked."""
+        free = [f"{table}.{name}" for table in FREE_TABLES for name in getattr(self, table)]
+        return [self._render(key) for key in (*PLAIN_KEYS, "api_key", *free)]
+
+    def _render(self, key: str) -> Setting:
+        table, _, name = key.partition(".")
+        is_secret = table == "headers" and names_a_secret(name)
+        text = "***" if is_secret else _render_value(self._value(key))
+        return Setting(key, text, self.origins.get(key, "default"))
+
+    def with_values(self, overrides: Mapping[str, Any], *, cwd: Path | None = None) -> "Config":
+        """Return a copy in which the given values win; they are checked like any other."""
+        found = {
+            key: Found(self._value(key), origin)
+            for key, origin in self.origins.items()
+            if origin != "default"
+        }
+        key = Found(self.api_key, self.origins.get("api_key", "default"))
+        given = dict(overrides)
+        key_given = given.pop("api_key", None)
+        read_table(found, given, lambda _key: "flag", base=cwd or Path.cwd())
+        place_model(found)
+        if key_given is not None:
+            key = Found(parse_key(key_given, "flag"), "flag")
+        elif key.origin in provider_keys() and key.origin not in _key_variables(found):
+            key = _NO_KEY  # a provider's key goes nowhere else
+        return Config.of(found | {"api_key": key}, self.path)
+
+    @classmethod
+    def of(cls, found: Mapping[str, Found], path: Path | None) -> "Config":
+        """Build the record of checked values."""
+        fields: dict[str, Any] = {}
+        tables: dict[str, dict[str, Any]] = {}
+        for key, item in found.items():
+            table, _, name = key.partition(".")
+            if name:
+                tables.setdefault(table, {})[name] = item.value
+            else:
+                fields[key] = item.value
+        fields |= {name: tables[name] for name in FREE_TABLES if name in tables}
+        origins = dict.fromkeys(PLAIN_KEYS, "default")
+        origins |= {name: item.origin for name, item in found.items()}
+        return cls(
+            **fields,
+            deadlines=Deadlines(**tables.get("deadlines", {})),
+            retry=Retry(**tables.get("retry", {})),
+            local=Local(**tables.get("local", {})),
+            origins=origins,
+            path=path,
+        )
+
+    def _value(self, key: str) -> Any:
+        table, _, name = key.partition(".")
+        value = getattr(self, table)
+        if not name:
+            return value
+        return value[name] if table in FREE_TABLES else getattr(value, name)
+
+    def __repr__(self) -> str:
+        rows = (f"{row.key}={row.value}" for row in self.render() if row.origin != "default")
+        return f"Config({', '.join(rows)})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [(row.key, row.value) for row in self.render()]
+
+
+def _render_value(value: Any) -> str:
+    if value is None or value == ():
+        return "-"
+    if isinstance(value, Secret):
+        return "set"
+    if isinstance(value, tuple):
+        return ", ".join(cast("tuple[str, ...]", value))
+    text = str(value) if isinstance(value, str | Path) else encode_text(_mask_value(value))
+    return redact(text)
+
+
+def _mask_value(value: Any) -> Any:
+    if isinstance(value, dict):
+        table = cast("dict[str, Any]", value)
+        return {k: "***" if k.lower() in SECRET_KEYS else _mask_value(v) for k, v in table.items()}
+    if isinstance(value, list):
+        return [_mask_value(item) for item in cast("list[Any]", value)]
+    return value
+
+
+def _key_variables(found: Mapping[str, Found]) -> tuple[str, ...]:
+    """Return the variables whose key may be sent to the address, strongest first.
+
+    The key of a provider goes to that provider only; `OPENAI_API_KEY` also goes where
+    `OPENAI_BASE_URL` points.
+    """
+    url = found.get("base_url")
+    if url is None:
+        own = provider_keys("openai")
+    else:
+        own = keys_at(str(url.value))
+        if url.origin == "OPENAI_BASE_URL":
+            own = (*own, *provider_keys("openai"))
+    return (KEY_VARIABLE, *own)
+
+
+def parse_key(value: Any, origin: str) -> Secret | None:
+    """Return the key, or `None` for a blank one; refuse what cannot be sent in a header."""
+    text = value.reveal() if isinstance(value, Secret) else value
+    if not isinstance(text, str):
+        raise invalid_config(f"The key from {origin} must be text.")
+    text = text.strip()
+    if not text.isascii() or not text.isprintable() or " " in text:
+        raise invalid_config(
+            f"The key from {origin} has characters that no key has.", "Copy it again."
+        )
+    return Secret(text) if text else None
+
+
+_environment_keys: dict[str, Secret] = {}
+"""Held, so that they are taken out of everything that is shown or kept."""
+
+
+def know_keys(environ: Mapping[str, str] | None = None) -> None:
+    """Make the keys of providers in the environment known as secrets."""
+    variables = os.environ if environ is None else environ
+    for name in (KEY_VARIABLE, *provider_keys()):
+        value = variables.get(name, "").strip()
+        if value and (name not in _environment_keys or _environment_keys[name].reveal() != value):
+            _environment_keys[name] = Secret(value)
+
+
+def load_config(
+    *,
+    cwd: str | os.PathLike[str] | None = None,
+    environ: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    path: str | os.PathLike[str] | None = None,
+    search: bool = True,
+) -> Config:
+    """Read all sources and return the settings in force.
+
+    Args:
+        cwd: Folder where the search for a file begins; the current one by default.
+        environ: Variables to read; those of the process by default.
+        overrides: Values that win, by dotted key or as tables; `None` means not given.
+        path: The file to read, instead of searching for one.
+        search: Whether to search for a file when no path is given.
+
+    Raises:
+        ConfigError: `UNKNOWN_CONFIG_KEY` or `INVALID_CONFIG`, naming key and origin.
+    """
+    folder = _current_folder() if cwd is None else os.fspath(cwd)
+    given = dict(overrides or {})
+    variables = os.environ if environ is None else environ
+    is_plain = "api_key" not in given and all(isinstance(item, str) for item in given.values())
+    if path is None and not search and is_plain:
+        return _merge_again(folder, _pick_variables(variables, given), tuple(given.items()))
+    source = read_file(folder / Path(path)) if path is not None else None
+    if source is None and search:
+        source = find_file(Path(folder))
+    return _merge_sources(source, variables, given, Path(folder))
+
+
+def _current_folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError as error:
+        raise invalid_config(
+            "the current folder is gone, or may not be entered.", "Change to another folder."
+        ) from error
+
+
+def _pick_variables(
+    variables: Mapping[str, str], given: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    """Return those of the variables that have a say in the settings when there is no file."""
+    key_name = given.get("api_key_env") or variables.get(f"{PREFIX}API_KEY_ENV", "")
+    read = {*_OTHER_VARIABLES, *provider_keys(), key_name.strip()}
+    return tuple(
+        (name, variables[name]) for name in variables if name.startswith(PREFIX) or name in read
+    )
+
+
+@lru_cache(maxsize=1)
+def _merge_again(
+    folder: str, variables: tuple[tuple[str, str], ...], given: tuple[tuple[str, str], ...]
+) -> Config:
+    """Merge what most sessions of a process have in common: the last settings are used again."""
+    return _merge_sources(None, dict(variables), dict(given), Path(folder))
+
+
+def _merge_sources(
+    source: FileSource | None,
+    variables: Mapping[str, str],
+    given: dict[str, Any],
+    folder: Path,
+) -> Config:
+    found: dict[str, Found] = {}
+    if source:
+        read_table(found, source.table, source.origins_from(folder), base=source.path.parent)
+    read_variables(found, variables, folder)
+    key_given = given.pop("api_key", None)
+    read_table(found, given, lambda _key: "flag", base=folder)
+    if "base_url" not in found and variables.get("OPENAI_BASE_URL", "").strip():
+        url = variables["OPENAI_BASE_URL"].strip()
+        put_setting(found, "base_url", url, "OPENAI_BASE_URL", folder)
+    if "cache_dir" not in found and Path(variables.get("XDG_CACHE_HOME", "").strip()).is_absolute():
+        place = str(Path(variables["XDG_CACHE_HOME"].strip()) / "surecall")
+        put_setting(found, "cache_dir", place, "XDG_CACHE_HOME", folder)
+    if "local.passive_wait" not in found and variables.get("OMP_WAIT_POLICY", "").strip():
+        put_setting(found, "local.passive_wait", False, "OMP_WAIT_POLICY", folder)  # noqa: FBT003
+    place_model(found)
+    found["api_key"] = _find_key(found, variables, key_given)
+    return Config.of(found, source.path if source else None)
+
+
+def _find_key(found: Mapping[str, Found], variables: Mapping[str, str], given: Any) -> Found:
+    if given is not None:
+        return Found(parse_key(given, "flag"), "flag")
+    if "api_key_env" in found:
+        name = str(found["api_key_env"].value)
+        key = parse_key(variables.get(name, ""), name)
+        return Found(key, name if key else f"{name} (not set)")
+    for name in _key_variables(found):
+        if key := parse_key(variables.get(name, ""), name):
+            return Found(key, name)
+    return _NO_KEY
+
+
+def list_variables(prefix: str, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the variables that begin with a prefix, without it; blank ones are left out.
+
+    Args:
+        prefix: What their names begin with.
+        environ: Variables to read; those of the process by default.
+    """
+    return {
+        name.removeprefix(prefix): value.strip()
+        for name, value in (os.environ if environ is None else environ).items()
+        if name.startswith(prefix) and value.strip()
+    }
+
+
+def read_key(variable: str, environ: Mapping[str, str] | None = None) -> Secret | None:
+    """Return the key that a variable holds, or `None` when it is unset or blank.
+
+    Args:
+        variable: The name of the variable.
+        environ: Variables to read; those of the process by default.
+
+    Raises:
+        ConfigError: `INVALID_CONFIG`: it holds something that no key is.
+    """
+    variables = os.environ if environ is None else environ
+    return parse_key(variables.get(variable, ""), variable)

@@ -1,0 +1,72 @@
+"""From a base URL, a prefix and a path to the one URL a request goes to."""
+
+from urllib.parse import SplitResult, urlsplit
+
+from surecall.base.errors import ConfigError, invalid_config
+
+
+def split_base_url(base_url: str) -> SplitResult:
+    """Return the parts of a usable base URL; raise `ConfigError` for any other.
+
+    Messages never repeat the URL: it may hold a password or a key.
+    """
+    if any(ord(char) <= 0x20 or ord(char) == 0x7F for char in base_url):
+        raise _refusal("contains a space or a control character", "Remove it.")
+    try:
+        parts = urlsplit(base_url)
+        port_is_usable = parts.port != 0
+    except ValueError:
+        raise _refusal("is not a URL", "Write it like https://api.example.com/v1.") from None
+    if parts.scheme not in {"http", "https"}:
+        raise _refusal(
+            "does not begin with http:// or https://", "Write it like http://127.0.0.1:8000."
+        )
+    if "@" in parts.netloc:
+        raise _refusal(
+            "contains user information",
+            "Give the key apart from it; it is sent in a header.",
+        )
+    if not parts.hostname or not port_is_usable:
+        raise _refusal("has no usable host or port", "Write it like https://api.example.com/v1.")
+    if "?" in base_url or "#" in base_url:
+        raise _refusal(
+            "contains a query or a fragment",
+            "Leave it off; what the provider needs with every request goes into headers.",
+        )
+    return parts
+
+
+def join_url(
+    base_url: str, api_prefix: str | None, path: str, *, default_prefix: str = "/v1"
+) -> str:
+    """Return the URL of `path` below the provider's prefix.
+
+    Without a prefix given (`None`), the default is used for a base URL that has no path, and the
+    base URL's own path otherwise. A base URL that already ends in the prefix keeps it once.
+    """
+    parts = split_base_url(base_url)
+    base_path = parts.path.rstrip("/")
+    tail = "/" + path.strip("/")
+    if tail != "/" and base_path.endswith(tail):
+        raise _refusal(f"already ends in {tail}", f"Leave {tail} off; it is added for you.")
+    if api_prefix is None:
+        prefix = "" if base_path else default_prefix
+    else:
+        prefix = _clean_prefix(api_prefix)
+    if prefix and (base_path == prefix or base_path.endswith(prefix)):
+        prefix = ""
+    return f"{parts.scheme}://{parts.netloc}{base_path}{prefix}{tail.rstrip('/')}"
+
+
+def _clean_prefix(api_prefix: str) -> str:
+    if any(ord(char) <= 0x20 or char in "?#" for char in api_prefix) or "//" in api_prefix:
+        raise invalid_config(
+            f"The API prefix {api_prefix!r} is not a plain path.",
+            "Write it like /v1, or '' for none.",
+        )
+    trimmed = api_prefix.strip("/")
+    return f"/{trimmed}" if trimmed else ""
+
+
+def _refusal(problem: str, hint: str) -> ConfigError:
+    return invalid_config(f"The base URL {problem}.", hint)

@@ -1,0 +1,109 @@
+"""What a repair comes to: a value, a refusal, a text that ends too soon, or too much work."""
+
+from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from surecall.base.errors import Code
+from surecall.base.records import CallState, ErrorDetail, Receipt
+
+MAX_ARGUMENT_STEPS: Final = 8_000
+"""How many places of the arguments of one call a repair may look at one by one: some 20 ms."""
+
+CutPolicy: TypeAlias = Literal["refuse", "close"]
+"""What becomes of a value that the end of the text cut: refused, or closed with loss."""
+
+NonFinitePolicy: TypeAlias = Literal["refuse", "null", "text"]
+"""What becomes of NaN and the infinities: an error, null, or their name as text."""
+
+Certainty: TypeAlias = Literal["certain", "likely"]
+"""Whether a value is the only reading of its text, or the best of several."""
+
+CutKind: TypeAlias = Literal["entry", "after_entry", "member", "string", "word", "comment"]
+"""What was being read when the text ended."""
+
+_FREE_STEPS: Final = 10_000
+_CHARACTERS_PER_STEP: Final = 8
+
+
+class Repaired(Struct, frozen=True):
+    """What became of one JSON text."""
+
+    value: Any = None
+    """The value; None (also) when it was refused, see `state`."""
+    state: CallState = "whole"
+    """`whole`, `cut` (the text ends inside the value) or `unreadable`."""
+    receipts: tuple[Receipt, ...] = ()
+    errors: tuple[ErrorDetail, ...] = ()
+    rest: tuple[Any, ...] = ()
+    """Values besides the one that was taken, in the order of the text."""
+    certainty: Certainty = "certain"
+    """`likely` when the value is the best of several readings; see `repair_json`'s `guess`."""
+    doubt: str = ""
+    """Why a likely value is not certain, in one sentence."""
+    alternatives: tuple[Any, ...] = ()
+    """Other readings of the text, which a likely value beat; at most a handful."""
+
+
+def refuse(error: ErrorDetail, state: CallState = "unreadable") -> Repaired:
+    """Return what became of a text of which no value is taken."""
+    return Repaired(state=state, errors=(error,))
+
+
+def explain_repeated_key(pointer: str) -> ErrorDetail:
+    """Return the error for a key with two values."""
+    shown = pointer if len(pointer) <= 80 else pointer[:80] + "…"
+    message = f"{shown!r} is given more than once, with differing values."
+    return ErrorDetail(Code.DUPLICATE_KEY, message, "Send each key once.", pointer)
+
+
+class CutShortError(Exception):
+    """The text ended inside a value."""
+
+    def __init__(self, kind: CutKind, start: int, what: str, *, prefix: str = "") -> None:
+        super().__init__(what)
+        self.kind: CutKind = kind
+        self.start = start
+        """Where the piece begins that has no end."""
+        self.what = what
+        self.prefix_characters = len(prefix)
+        """How much is before the quote of a string, as in `r"\\d"`."""
+        self.is_raw = prefix != "" and "r" in prefix.lower()
+
+
+class RefusedError(Exception):
+    """The text is not a value, or could be more than one."""
+
+    def __init__(self, reason: str, position: int, code: Code = Code.INVALID_JSON) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.position = position
+        self.code = code
+
+
+class Steps:
+    """Counts the places in a text that are looked at one by one, and gives up after too many.
+
+    One step takes up to about three microseconds. All that is read of one text shares one count.
+
+    Args:
+        text: The text; a longer one may take more steps.
+        limit: How many it may take instead, at most.
+    """
+
+    __slots__ = ("left",)
+
+    def __init__(self, text: str, limit: int | None = None) -> None:
+        allowed = _FREE_STEPS + len(text) // _CHARACTERS_PER_STEP
+        self.left = allowed if limit is None else min(limit, allowed)
+
+    def take(self, count: int, position: int) -> None:
+        """Count steps.
+
+        Raises:
+            RefusedError: there were too many.
+        """
+        self.left -= count
+        if self.left < 0:
+            reason = "the text needs more repairs than the limit allows"
+            raise RefusedError(reason, position, Code.REPAIR_BUDGET_EXCEEDED)

@@ -1,0 +1,267 @@
+"""Values that are not containers, as models write them: strings, numbers, words, bare text."""
+
+import re
+from typing import Final
+
+from surecall.base.errors import Code
+
+from . import patterns
+from .cursor import OBJECTS, Cursor
+from .outcome import CutShortError, RefusedError
+from .strings import Role, read_string
+
+LITERALS: Final = {
+    "true": "true",
+    "false": "false",
+    "null": "null",
+    "none": "null",
+    "nil": "null",
+    "undefined": "null",
+}
+"""Words that stand for a JSON literal, in lower case."""
+
+NON_FINITE_WORDS: Final = {
+    "nan": "NaN",
+    "+nan": "NaN",
+    "-nan": "NaN",
+    "infinity": "Infinity",
+    "+infinity": "Infinity",
+    "-infinity": "-Infinity",
+    "inf": "Infinity",
+    "+inf": "Infinity",
+    "-inf": "-Infinity",
+}
+
+_MAX_CHARACTERS: Final = 4400
+_TOO_LONG: Final = "a number has too many digits"
+_DIGITS: Final = r"[0-9]++(?:_[0-9]++)*+"
+_DECIMAL: Final = re.compile(
+    rf"(?P<sign>[+-]?+)(?P<whole>(?:{_DIGITS})?+)(?P<dot>\.?+)(?P<part>(?:{_DIGITS})?+)"
+    r"(?P<exponent>(?:[eE][+-]?+[0-9]++)?+)"
+)
+_BASED: Final = re.compile(
+    r"[+-]?+0(?:[xX][0-9a-fA-F]++(?:_[0-9a-fA-F]++)*+|[oO][0-7]++(?:_[0-7]++)*+"
+    r"|[bB][01]++(?:_[01]++)*+)"
+)
+_TEXT_IN_DIGITS: Final = re.compile(
+    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[T ][0-9:.]++(?:Z|[+-][0-9:]++)?+)?+"
+    r"|[0-9]++(?:\.[0-9]++){2,}+|[0-9]++[a-zA-Z%][\w%\-]*+"
+)
+_OTHER_NUMBER: Final = re.compile(r"0[xXoObB].*+|[0-9_.]++(?:[eE][+-]?+[0-9]*+|[nNlLfFdDjJ])")
+
+DIGITS: Final = frozenset("0123456789")
+STRING_PREFIXES: Final = frozenset(("b", "r", "u", "br", "rb"))
+# The literals, and what is left of them without one of their letters.
+_LIKE_LITERALS: Final = frozenset(
+    word[:start] + word[end:]
+    for word in LITERALS
+    for start in range(len(word))
+    for end in (start, start + 1)
+)
+_LITERALS_IN_A_ROW: Final = re.compile(f"(?:{'|'.join(LITERALS)})++")
+_ELLIPSES: Final = ("...", "…")
+
+
+def _find_role(cursor: Cursor) -> Role:
+    if not cursor.stack:
+        return "top"
+    return "object" if cursor.stack[-1] in OBJECTS else "array"
+
+
+def read_quoted(cursor: Cursor, start: int, role: Role | None = None, prefix: str = "") -> None:
+    """Read the string that begins at `start`, with its prefix if it has one."""
+    quote = start + len(prefix)
+    read = read_string(cursor.text, quote, role or _find_role(cursor), cursor.steps, prefix)
+    cursor.pos = read.end
+    if read.written is None:
+        return
+    first, *others = read.rules or ("replace_quotes",)
+    cursor.note(start, read.end, read.written, first)
+    for rule in others:
+        cursor.note(start, read.end, read.written, rule)
+    if "escape_inner_quotes" in read.rules or "add_missing_closing_quote" in read.rules:
+        cursor.is_quote_moved = True
+
+
+def refuse_moved_quotes(cursor: Cursor, pos: int) -> None:
+    """Refuse a missing quote where another was moved already."""
+    if cursor.is_quote_moved:
+        raise RefusedError("it is not clear which quotes begin and end a string", pos)
+
+
+def read_number(cursor: Cursor, pos: int) -> None:
+    """Read a number, or text that begins like one."""
+    text = cursor.text
+    match = patterns.STRICT_NUMBER.match(text, pos) or patterns.NUMBER.match(text, pos)
+    refuse_ellipsis(cursor, pos)
+    if (cursor.stack or match is None) and patterns.NUMBER_TO_END.match(text, pos):
+        raise CutShortError("member", pos, "inside a number")
+    if match is None:
+        read_word(cursor, pos)
+        return
+    literal = match[0]
+    end = match.end()
+    number = literal if match.re is patterns.STRICT_NUMBER else rewrite_number(literal, pos)
+    if number is None or not _has_end(cursor, end):
+        _read_bare_text(cursor, pos)
+    else:
+        _take_number(cursor, pos, end, literal, number)
+
+
+def _has_end(cursor: Cursor, end: int) -> bool:
+    """Tell whether a number or literal may end here; blanks and an entry follow a missing comma."""
+    if patterns.LITERAL_END.match(cursor.text, end):
+        return True
+    match = patterns.BLANKS.match(cursor.text, end)
+    if match is None:
+        return False
+    ahead = patterns.KEY_AHEAD if cursor.is_in_object() else patterns.VALUE_AHEAD
+    return bool(ahead.match(cursor.text, match.end()))
+
+
+def _take_number(cursor: Cursor, pos: int, end: int, literal: str, number: str) -> None:
+    cursor.has_evidence = True
+    if number != literal:
+        is_grouped = cursor.comma == pos - 1 and cursor.text[pos - 2] in DIGITS
+        if is_grouped and literal[0] == "0" and len(literal) == 3:
+            raise RefusedError("a comma between digits: one number, or two?", pos)
+        cursor.note(pos, end, number, "rewrite_number")
+    if len(number) > 300 or "e" in number or "E" in number:
+        _refuse_overflow(cursor, pos, end, number)
+    cursor.end_entry(end)
+
+
+def _refuse_overflow(cursor: Cursor, pos: int, end: int, number: str) -> None:
+    if number.lstrip("-").isdigit():
+        return
+    value = float(number)
+    if value - value != 0:
+        name = "-Infinity" if value < 0 else "Infinity"
+        if cursor.edits and cursor.edits[-1][0] == pos:
+            cursor.edits.pop()
+        _take_non_finite(cursor, pos, end, name)
+
+
+def _take_non_finite(cursor: Cursor, pos: int, end: int, name: str) -> None:
+    if cursor.non_finite == "refuse":
+        shown = cursor.text[pos : min(end, pos + 24)]
+        raise RefusedError(f"the number {shown} is not finite", pos, Code.NON_FINITE_NUMBER)
+    is_text = cursor.non_finite == "text"
+    after = f'"{name}"' if is_text else "null"
+    cursor.note(pos, end, after, "replace_non_finite", lossless=is_text)
+    cursor.has_evidence = True
+
+
+def read_word(cursor: Cursor, pos: int) -> None:
+    """Read a literal, a string with a prefix, or text without quotes."""
+    text = cursor.text
+    match = patterns.WORD.match(text, pos)
+    if match is None:
+        refuse_ellipsis(cursor, pos)
+        raise RefusedError("something else where a value should be", pos)
+    word = match[0]
+    end = match.end()
+    lowered = word.lower()
+    if lowered in STRING_PREFIXES and _is_string_prefix(cursor, end):
+        cursor.has_evidence = True
+        read_quoted(cursor, pos, None, word)
+        cursor.end_entry(cursor.pos)
+        return
+    literal = LITERALS.get(lowered)
+    name = None if literal else NON_FINITE_WORDS.get(lowered)
+    if (literal or name) and _has_end(cursor, end):
+        if end >= len(text) and cursor.stack:
+            raise CutShortError("word", pos, "after a literal")
+        if name:
+            _take_non_finite(cursor, pos, end, name)
+        elif literal and literal != word:
+            cursor.note(pos, end, literal, "replace_literal")
+        cursor.has_evidence = True
+        cursor.end_entry(end)
+    elif end >= len(text):
+        raise CutShortError("word", pos, "inside a word")
+    else:
+        _read_bare_text(cursor, pos)
+
+
+def _is_string_prefix(cursor: Cursor, end: int) -> bool:
+    if cursor.text[end : end + 1] not in {'"', "'"}:
+        return False
+    return not patterns.BARE_TEXT_END[cursor.is_in_object()].match(cursor.text, end)
+
+
+def _read_bare_text(cursor: Cursor, pos: int) -> None:
+    """Take a plain word or phrase without quotes for text, if it is clear where it ends."""
+    text = cursor.text
+    match = patterns.BARE_TEXT.match(text, pos)
+    if match is None or not cursor.stack:
+        raise RefusedError("something else where a value should be", pos)
+    end = match.end()
+    phrase = match[0].rstrip(" \t")
+    if end >= len(text):
+        raise CutShortError("member", pos, "inside text without quotes")
+    follows = patterns.BARE_TEXT_END[cursor.stack[-1] in OBJECTS].match(text, end)
+    if follows is None or "..." in phrase or _is_like_literal(phrase):
+        raise RefusedError("text without quotes that does not end clearly", pos)
+    if phrase[0] in DIGITS and not _is_text_in_digits(phrase):
+        raise RefusedError("neither a number nor text", pos)
+    if _goes_on_like_text(cursor, end):
+        raise RefusedError("text without quotes, or the key after it: which has the comma?", pos)
+    after = f'"{phrase}"'
+    if text[end] in "\"'":
+        if cursor.stack[-1] not in OBJECTS:
+            raise RefusedError("it is not clear where this string begins", pos)
+        refuse_moved_quotes(cursor, pos)
+        cursor.note(pos, end + 1, after, "add_missing_opening_quote")
+        cursor.end_entry(end + 1)
+    else:
+        end = pos + len(phrase)
+        cursor.note(pos, end, after, "quote_bare_text")
+        cursor.end_entry(end)
+
+
+def _goes_on_like_text(cursor: Cursor, end: int) -> bool:
+    """Tell whether a key without quotes follows bare text whose own key has quotes."""
+    text = cursor.text
+    if text[end] not in ",;" or cursor.stack[-1] not in OBJECTS:
+        return False
+    key = patterns.GAP_ANY.match(text, cursor.entry)
+    following = patterns.GAP_ANY.match(text, end + 1)
+    if key is None or following is None or text[key.end()] not in patterns.QUOTES:
+        return False
+    return patterns.BARE_KEY.match(text, following.end()) is not None
+
+
+def refuse_ellipsis(cursor: Cursor, pos: int) -> None:
+    """Refuse dots where an entry should be."""
+    if cursor.text.startswith(_ELLIPSES, pos):
+        raise RefusedError("an ellipsis is in the place of something that was left out", pos)
+
+
+def _is_like_literal(phrase: str) -> bool:
+    """Tell whether bare text is a literal, or may be one that was misspelt."""
+    joined = phrase.replace(" ", "").lower()
+    return joined in _LIKE_LITERALS or _LITERALS_IN_A_ROW.fullmatch(joined) is not None
+
+
+def rewrite_number(literal: str, position: int) -> str | None:
+    """Return the number as JSON writes it, or None when the text is not a number."""
+    if len(literal) > _MAX_CHARACTERS:
+        raise RefusedError(_TOO_LONG, position, Code.NUMBER_TOO_LONG)
+    if _BASED.fullmatch(literal):
+        try:
+            return str(int(literal, 0))
+        except ValueError:
+            raise RefusedError(_TOO_LONG, position, Code.NUMBER_TOO_LONG) from None
+    found = _DECIMAL.fullmatch(literal)
+    if found is None or not (found["whole"] or found["part"]):
+        return None
+    sign = "-" if found["sign"] == "-" else ""
+    whole = found["whole"].replace("_", "").lstrip("0") or "0"
+    part = f".{found['part'].replace('_', '') or '0'}" if found["dot"] else ""
+    return f"{sign}{whole}{part}{found['exponent']}"
+
+
+def _is_text_in_digits(text: str) -> bool:
+    """Tell whether bare text that begins with a digit cannot be meant as a number."""
+    return _TEXT_IN_DIGITS.fullmatch(text) is not None and not _OTHER_NUMBER.fullmatch(text)

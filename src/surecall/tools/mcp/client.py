@@ -1,0 +1,362 @@
+"""Tools of an MCP server, as tools of a run."""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from surecall.base.errors import (
+    Code,
+    ConfigError,
+    ToolDefinitionError,
+    ToolServerError,
+    did_you_mean,
+)
+from surecall.base.limits import MAX_SERVER_TOOLS, TOOL_SERVER_CONNECT_S, TOOL_SERVER_TIMEOUT_S
+from surecall.base.records import Envelope, ToolSpec
+from surecall.base.redaction import excerpt, mask_known, open_log
+from surecall.tools import ApprovalRule, Tool, ToolFailed
+
+from . import wording
+from .connection import Connection, ServerLost, ServerRefusal, parse_address
+from .definitions import Definition, clean_name, name_server, name_tools, read_definition
+from .pins import PinFile
+from .results import read_data
+
+_log = open_log("surecall.mcp")
+_MAX_SAID: Final = 400
+
+
+class McpTools:
+    """The tools of one server; give it to a run, or open it with `async with`."""
+
+    def __init__(
+        self,
+        name: str,
+        connection: Connection,
+        *,
+        pins: PinFile | Mapping[str, str] | None,
+        allow: tuple[str, ...] | None,
+        approval: ApprovalRule | None,
+        timeout_s: float | None,
+        connect_timeout_s: float,
+    ) -> None:
+        self.name = name
+        """What comes before the name of each tool."""
+        self._connection = connection
+        self._pins = pins
+        self._allow = allow
+        self._approval: ApprovalRule | None = approval
+        self._timeout_s = timeout_s
+        self._connect_timeout_s = connect_timeout_s
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._opening = asyncio.Lock()
+        self._listing = asyncio.Lock()
+        self._uses = 0
+        self._reset()
+
+    def _reset(self) -> None:
+        self._tools: tuple[Tool[..., Any], ...] | None = None
+        self._definitions: dict[str, Definition] = {}
+        self._approved: dict[str, str] = {}
+        self._server_names: dict[str, str] = {}
+        self._left_out: dict[str, str] = {}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the server is connected and its tools are known."""
+        return self._tools is not None and not self._connection.is_lost
+
+    @property
+    def server_names(self) -> Mapping[str, str]:
+        """For each tool's name in a run, the name that the server knows it by."""
+        return MappingProxyType(self._server_names)
+
+    @property
+    def unpinned(self) -> tuple[str, ...]:
+        """The server's names of tools whose calls are refused until they are approved."""
+        return tuple(name for name in self._definitions if not self._is_approved(name))
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """The server's names of tools that cannot be used, and why."""
+        return MappingProxyType(self._left_out)
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """The digest of every definition as it is now, by the server's name of the tool."""
+        return {name: item.digest for name, item in self._definitions.items()}
+
+    async def open(self) -> tuple[Tool[..., Any], ...]:
+        """Connect to the server and return its tools; connect again if it was lost.
+
+        Whoever opens it closes it: the connection ends with the last `aclose`.
+
+        Raises:
+            ToolServerError: `TOOL_SERVER_UNREACHABLE`.
+            ConfigError: `EXTRA_MISSING`, or `allow` names a tool that the server does not have.
+        """
+        self._enter_loop()
+        async with self._opening:
+            if self._tools is None or self._connection.is_lost:
+                await self._connect()
+            self._uses += 1
+            return self._tools or ()
+
+    def _enter_loop(self) -> None:
+        """Begin anew in another event loop: locks belong to theirs, as does whoever uses this."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._uses = loop, 0
+            self._opening, self._listing = asyncio.Lock(), asyncio.Lock()
+
+    async def _connect(self) -> None:
+        await self._connection.aclose()
+        await self._connection.open(self._connect_timeout_s)
+        try:
+            await self._read_definitions()
+            self._approved = self._find_pins()
+            self._tools = self._make_tools()
+        except BaseException:
+            await self._disconnect()
+            raise
+
+    async def aclose(self) -> None:
+        """Disconnect, and end the server if it was started for this and nobody else uses it."""
+        self._enter_loop()
+        async with self._opening:
+            self._uses = max(self._uses - 1, 0)
+            if not self._uses:
+                await self._disconnect()
+
+    async def _disconnect(self) -> None:
+        self._reset()
+        await self._connection.aclose()
+
+    async def pin(self) -> dict[str, str]:
+        """Approve every definition as it is now, and return the digests.
+
+        They are written if the pins are in a file. Tools that were withheld from a model are
+        offered from the next `open` on.
+        """
+        await self._read_definitions()
+        self._approved = self.digests
+        if isinstance(self._pins, PinFile):
+            self._pins.write(self.name, self._approved)
+        elif self._pins is not None:
+            self._pins = self._approved
+        return self._approved
+
+    async def __aenter__(self) -> tuple[Tool[..., Any], ...]:
+        return await self.open()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def _read_definitions(self) -> None:
+        try:
+            async with asyncio.timeout(self._connect_timeout_s):
+                self._definitions = await self._list_definitions()
+        except TimeoutError as error:
+            reason = f"no answer within {self._connect_timeout_s:g} s"
+            raise self._unlisted(reason) from error
+        except (ServerLost, ServerRefusal) as error:
+            raise self._unlisted(str(error) or "it is gone") from error
+        for name in self._allow or ():
+            if name not in self._definitions:
+                raise ConfigError(
+                    Code.INVALID_OPTION,
+                    f"allow names {name!r}, which the server {self.name!r} does not have.",
+                    hint=self._left_out.get(name) or did_you_mean(name, self._definitions),
+                )
+        self._definitions = self._allowed(self._definitions)
+        if len(self._definitions) > MAX_SERVER_TOOLS:
+            raise ToolServerError(
+                Code.TOOL_SERVER_UNREACHABLE,
+                f"The server {self.name!r} offers more than {MAX_SERVER_TOOLS} tools.",
+                hint="Name those you need with allow=[...].",
+            )
+
+    def _unlisted(self, reason: str) -> ToolServerError:
+        reason = excerpt(reason, _MAX_SAID).rstrip(".")
+        return ToolServerError(
+            Code.TOOL_SERVER_UNREACHABLE,
+            f"The server {self.name!r} did not list its tools: {reason}.",
+            hint="Check that it is an MCP server and offers tools.",
+        )
+
+    def _allowed(self, found: dict[str, Definition]) -> dict[str, Definition]:
+        if self._allow is None:
+            return found
+        return {name: found[name] for name in self._allow if name in found}
+
+    def _find_pins(self) -> dict[str, str]:
+        """Return the approved digests; what was never looked at is approved by its first use."""
+        if self._pins is None:
+            return self.digests
+        if not isinstance(self._pins, PinFile):
+            return dict(self._pins)
+        pins = self._pins.read(self.name)
+        if pins is None:
+            pins = self.digests
+            self._pins.write(self.name, pins)
+            # Whoever mistyped the name of the file must see it.
+            _log.warning(
+                "pinned %d tools of %s in %s (first use)", len(pins), self.name, self._pins.path
+            )
+        return pins
+
+    def _is_approved(self, name: str) -> bool:
+        found = self._definitions.get(name)
+        return found is not None and self._approved.get(name) == found.digest
+
+    def _make_tools(self) -> tuple[Tool[..., Any], ...]:
+        tools: list[Tool[..., Any]] = []
+        self._server_names = {}
+        for name, server_name in name_tools(self.name, self._definitions).items():
+            definition = self._definitions[server_name]
+            try:
+                spec = self._describe(name, definition)
+                tools.append(self._make_tool(spec, definition))
+            except ToolDefinitionError as error:
+                self._left_out[server_name] = error.message
+                _log.warning("%s: %s is left out: %s", self.name, server_name, error)
+                continue
+            self._server_names[name] = server_name
+        return tuple(tools)
+
+    def _describe(self, name: str, definition: Definition) -> ToolSpec:
+        if self._is_approved(definition.name):
+            return definition.describe(name, self._timeout_s)
+        _log.warning(
+            "%s: the definition of %s is not the approved one, so its calls are refused; "
+            "look at it, then approve it with `surecall mcp pin`",
+            self.name,
+            definition.name,
+        )
+        # Nothing that was not approved reaches a model, not even a description.
+        return ToolSpec(
+            name=name, description=wording.DESCRIPTION_WITHHELD, parameters={"type": "object"}
+        )
+
+    def _make_tool(self, spec: ToolSpec, definition: Definition) -> Tool[..., Any]:
+        call = partial(self._call, spec, definition)
+
+        def bind(arguments: dict[str, Any], context: Any) -> Callable[[], Any]:
+            return partial(call, arguments)
+
+        return Tool(
+            spec,
+            self._call,
+            binder=bind,
+            declares_effect="readOnlyHint" in definition.hints,
+            approval=None if spec.effect == "read" else self._approval,
+        )
+
+    async def _call(
+        self, spec: ToolSpec, definition: Definition, arguments: dict[str, Any]
+    ) -> Envelope:
+        await self._list_again_if_changed()
+        try:
+            if self._approved.get(definition.name) != definition.digest or (
+                not self._is_approved(definition.name)
+            ):
+                raise ToolFailed(Code.TOOL_NOT_PINNED, wording.NOT_PINNED, wording.GO_ON)
+            answer = await self._connection.call_tool(definition.name, arguments)
+        except ServerLost:
+            message, hint = wording.explain_lost(self.name), wording.hint_after_loss(spec.effect)
+            raise ToolFailed(Code.TOOL_SERVER_LOST, message, hint) from None
+        except ServerRefusal as error:
+            raise self._failure(spec, {"message": excerpt(error.message, _MAX_SAID)}) from None
+        if answer.get("isError") is True:
+            raise self._failure(spec, read_data(answer))
+        # An envelope of our own: an answer that looks like one is not taken for one.
+        return Envelope(ok=True, tool_name=spec.name, data=mask_known(read_data(answer)))
+
+    def _failure(self, spec: ToolSpec, said: dict[str, Any]) -> ToolFailed:
+        return ToolFailed(
+            Code.TOOL_SERVER_ERROR,
+            wording.explain_error(self.name),
+            wording.hint_after_error(spec.effect),
+            {"server_said": mask_known(said)},
+        )
+
+    async def _list_again_if_changed(self) -> None:
+        """Know the definitions of now before a call is made, or refuse it."""
+        # Calls that run side by side wait for the list that the first of them asks for.
+        async with self._listing:
+            try:
+                if self._tools is None:
+                    raise ServerLost
+                if self._connection.is_stale:
+                    self._definitions = self._allowed(await self._list_definitions())
+            except ServerLost:
+                message, hint = wording.explain_lost(self.name), wording.hint_after_loss("read")
+                raise ToolFailed(Code.TOOL_SERVER_LOST, message, hint) from None
+            except ServerRefusal:
+                raise ToolFailed(Code.TOOL_NOT_PINNED, wording.NOT_LISTED, wording.GO_ON) from None
+
+    async def _list_definitions(self) -> dict[str, Definition]:
+        found: dict[str, Definition] = {}
+        left_out: dict[str, str] = {}
+        for fields in await self._connection.list_tools():
+            name = str(fields.get("name", ""))
+            definition = read_definition(fields)
+            if definition is None:
+                left_out[name] = wording.UNREADABLE if name else wording.NAMELESS
+            elif found.setdefault(name, definition).digest != definition.digest:
+                left_out[name] = wording.DEFINED_TWICE
+        for name, reason in left_out.items():
+            _log.warning("%s: %s is left out: %s", self.name, name, reason)
+        self._left_out = left_out
+        return {name: item for name, item in found.items() if name not in left_out}
+
+
+def mcp_tools(
+    target: str | Sequence[str],
+    *,
+    name: str | None = None,
+    pins: str | Path | Mapping[str, str] | None = None,
+    allow: Iterable[str] | None = None,
+    approval: ApprovalRule | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+    headers: Mapping[str, str] | None = None,
+    timeout_s: float | None = TOOL_SERVER_TIMEOUT_S,
+    connect_timeout_s: float = TOOL_SERVER_CONNECT_S,
+) -> McpTools:
+    """Take the tools of an MCP server into a run; needs `surecall[mcp]`.
+
+    Give what this returns to a run, alone or in a list with other tools: it is opened when the
+    run begins and closed with the last session that uses it. `async with` it to keep it open for
+    several runs.
+
+    Args:
+        target: A command that starts a server (stdio), or the URL of one (streamable HTTP).
+        name: What comes before the name of each tool, as in `files__read`; by default the name
+            of the program or of the host.
+        pins: A file of approved digests, or the digests themselves by the server's names. A file
+            that does not know the server yet is written; afterwards a definition that is new or
+            was changed is withheld from the model and its calls are refused with
+            `TOOL_NOT_PINNED`, until `surecall mcp pin` or `McpTools.pin` approves it. Without
+            pins, definitions are fixed for as long as the connection lasts.
+        allow: The server's names of the tools to take; all of them by default.
+        approval: Which calls of tools with effects need an approval, as in `@tool`.
+        env: Variables for a server that is started; it gets no others but the usual few.
+        cwd: The folder in which it is started.
+        headers: Headers for a URL, such as `Authorization`.
+        timeout_s: Seconds that one call may take.
+        connect_timeout_s: Seconds until the server must have answered first.
+    """
+    return McpTools(
+        clean_name(name) if name else name_server(target),
+        Connection(parse_address(target, env or {}, cwd, headers or {})),
+        pins=PinFile(pins) if isinstance(pins, str | Path) else pins,
+        allow=(allow,) if isinstance(allow, str) else None if allow is None else tuple(allow),
+        approval=approval,
+        timeout_s=timeout_s,
+        connect_timeout_s=connect_timeout_s,
+    )

@@ -1,0 +1,34 @@
+"""The OpenAI-compatible `/chat/completions` format."""
+
+from surecall.wire.base import WireFormat
+
+from .replies import parse_body, parse_message
+from .requests import render_message, render_request, render_tool
+from .server import parse_history_message, parse_request
+from .streams import ChatStreamFolder
+from .writer import ChatStreamWriter, render_error, render_reply
+
+__all__ = [
+    "ChatCompletions",
+    "parse_body",
+    "parse_history_message",
+    "render_message",
+    "render_tool",
+]
+
+
+class ChatCompletions(WireFormat):
+    """The OpenAI-compatible `/chat/completions` format; holds no state."""
+
+    name: str = "chat_completions"
+    takes_transforms: bool = True
+
+    render_request = staticmethod(render_request)
+    parse_body = staticmethod(parse_body)
+    parse_message = staticmethod(parse_message)
+    open_stream = ChatStreamFolder
+
+    parse_request = staticmethod(parse_request)
+    render_reply = staticmethod(render_reply)
+    open_writer = ChatStreamWriter
+    render_error = staticmethod(render_error)

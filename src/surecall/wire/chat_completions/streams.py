@@ -1,0 +1,319 @@
+"""Streamed replies: bytes cut anywhere fold into the message a whole reply would carry.
+
+A stream is complete when a finish reason has been seen for its choice; `[DONE]` alone proves
+nothing, and it may be missing. Anything less is `STREAM_TRUNCATED`: a finish is never invented.
+Nothing may follow the finish but usage and the finish said again; servers that state it in every
+chunk may go on with text.
+"""
+
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from surecall.base.errors import Code
+from surecall.base.json_values import as_fields, as_list, text_or_none
+from surecall.base.records import Defect, Usage
+from surecall.text import SSEEvent, mend_surrogates, mend_surrogates_in
+from surecall.wire.base import RawReply, StreamDelta
+from surecall.wire.replies import check_role, finish_word
+from surecall.wire.streams import (
+    EventFolder,
+    HeldHalves,
+    Kept,
+    KeptText,
+    Noted,
+    may_have_halves,
+)
+
+from .partial_calls import PartialCall, PartialCalls
+from .replies import (
+    PLAIN_FINISHES,
+    REASONING_KEYS,
+    check_reply,
+    choices_ignored,
+    find_repeated_keys,
+    parse_body,
+    parse_usage,
+    split_parts,
+)
+
+_Kind: TypeAlias = Literal["text", "reasoning"]
+
+_JOINED_DETAILS: Final = ("reasoning.text", "reasoning.summary")
+
+
+class _PartialMessage(Noted):
+    """The message as far as it has arrived."""
+
+    place = "/content"
+
+    def __init__(self, kept: Kept) -> None:
+        super().__init__(kept)
+        self.has_halves = False
+        """Whether halves of surrogate pairs may be among the pieces."""
+        self.calls = PartialCalls(kept)
+        self._legacy: PartialCall | None = None
+        self._texts: dict[str, KeptText] = {}
+        self._details: list[Any] = []
+        self._extra: dict[str, Any] = {}
+        self._halves = HeldHalves()
+
+    def __bool__(self) -> bool:
+        return bool(self.calls or self._legacy or any(self._texts.values()))
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return mend_surrogates(str(self._texts.get("content", "")))
+
+    @property
+    def calls_count(self) -> int:
+        """How many calls have begun."""
+        return len(self.calls) or int(self._legacy is not None)
+
+    @property
+    def defects(self) -> tuple[Defect, ...]:
+        """What was odd about the pieces, each kind once."""
+        return (*self._defects.values(), *self.calls.defects)
+
+    def take(self, delta: dict[str, Any], shown: list[StreamDelta]) -> None:
+        """Add what one event brought, and append what can be shown of it."""
+        has_thought = False
+        for key, value in delta.items():
+            if value is None or key == "role":
+                continue
+            if key == "content":
+                self._take_content(value, shown)
+            elif key in REASONING_KEYS and isinstance(value, str):
+                self._keep(key, value)
+                if not has_thought:
+                    self._show("reasoning", value, shown)
+                has_thought = True
+            elif key == "tool_calls":
+                self.calls.take(value)
+            else:
+                self._take_other(key, value, shown)
+
+    def flush(self, shown: list[StreamDelta]) -> None:
+        """Show what was held back, now that its other half cannot come any more."""
+        self._halves.flush(shown)
+
+    def render(self) -> dict[str, Any]:
+        """Return the message as a whole reply would carry it."""
+        message: dict[str, Any] = {"role": "assistant", "content": None}
+        for key, text in self._texts.items():
+            message[key] = str(text)
+        if self.calls:
+            message["tool_calls"] = self.calls.render()
+        if self._legacy is not None:
+            arguments = self._legacy.arguments
+            message["function_call"] = {"name": self._legacy.name, "arguments": arguments}
+        if self._details:
+            message["reasoning_details"] = [
+                detail.render() if isinstance(detail, _Detail) else detail
+                for detail in self._details
+            ]
+        message.update(self._extra)
+        return mend_surrogates_in(message) if self.has_halves else message
+
+    def _take_content(self, content: Any, shown: list[StreamDelta]) -> None:
+        if isinstance(content, str):
+            self._keep("content", content)
+            self._show("text", content, shown)
+        elif isinstance(content, list | dict):
+            text, thought, note = split_parts(cast("Any", content))
+            self._note(Code.CONTENT_AS_PARTS, note)
+            self._keep("content", text)
+            if thought:
+                self._keep(REASONING_KEYS[0], thought)
+                self._show("reasoning", thought, shown)
+            self._show("text", text, shown)
+        else:
+            note = f"The content is of type {type(content).__name__}, not text."
+            self._note(Code.CONTENT_NOT_USABLE, note)
+
+    def _take_other(self, key: str, value: Any, shown: list[StreamDelta]) -> None:
+        if key == "refusal" and isinstance(value, str):
+            self._keep(key, value)
+            if not self._texts.get("content"):
+                self._show("text", value, shown, is_refusal=True)
+        elif key == "function_call" and isinstance(value, dict):
+            call = as_fields(value)
+            self._legacy = self._legacy or PartialCall(self._kept)
+            self._legacy.take(call.get("name"), call.get("arguments"))
+            self.calls.has_objects = self.calls.has_objects or not self._legacy.is_text
+        elif key == "reasoning_details" and isinstance(value, list):
+            self._take_details(as_list(value))
+        elif isinstance(value, list) and isinstance(self._extra.get(key), list):
+            self._kept.add_value(value)
+            self._extra[key].extend(value)
+        else:
+            self._kept.put(self._extra, key, value)
+
+    def _take_details(self, details: list[Any]) -> None:
+        """Collect reasoning that must be sent back whole: pieces of one thought are joined."""
+        for item in details:
+            detail = as_fields(item)
+            if detail.get("type") not in _JOINED_DETAILS:
+                self._kept.add_part(item)
+                self._details.append(item)
+                continue
+            last = self._details[-1] if self._details else None
+            if not isinstance(last, _Detail) or not last.continues(detail):
+                last = _Detail(self._kept)
+                self._details.append(last)
+            last.take(detail)
+
+    def _keep(self, key: str, text: str) -> None:
+        kept = self._texts.get(key)
+        if kept is None:
+            kept = self._texts[key] = KeptText(self._kept)
+        kept.append(text)
+
+    def _show(
+        self, kind: _Kind, text: str, shown: list[StreamDelta], *, is_refusal: bool = False
+    ) -> None:
+        if self.has_halves:
+            self._halves.show(kind, text, shown, is_refusal=is_refusal)
+        elif text:
+            shown.append(StreamDelta(kind, text, is_refusal=is_refusal))
+
+
+class _Detail:
+    """One thought of `reasoning_details`, in pieces."""
+
+    def __init__(self, kept: Kept) -> None:
+        kept.add_part()
+        self._kept = kept
+        self.fields: dict[str, Any] = {}
+        self.texts: dict[str, KeptText] = {}
+
+    def continues(self, detail: dict[str, Any]) -> bool:
+        """Tell whether the piece belongs to this thought."""
+        return all(self.fields.get(key) == detail.get(key) for key in ("type", "index"))
+
+    def take(self, detail: dict[str, Any]) -> None:
+        for key, value in detail.items():
+            if key in {"text", "summary"} and isinstance(value, str):
+                self.texts.setdefault(key, KeptText(self._kept)).append(value)
+            elif value is not None or key not in self.fields:
+                self._kept.put(self.fields, key, value)
+
+    def render(self) -> dict[str, Any]:
+        return {**self.fields, **{key: str(text) for key, text in self.texts.items()}}
+
+
+_CALL_KEYS: Final = ("tool_calls", "function_call")
+_TEXT_KEYS: Final = ("content", "refusal", *REASONING_KEYS)
+
+
+class ChatStreamFolder(EventFolder):
+    """Folds one streamed reply; feed it every chunk, then close it."""
+
+    parse_body = staticmethod(parse_body)
+
+    def _begin(self) -> None:
+        self._message = self._partial = _PartialMessage(self._kept)
+        self._choice: int | None = None
+        self._other_choices: set[int] = set()
+        self._has_delta = False
+        self._has_role = False
+        self._finish: str | None = None
+        self._usage: Usage | None = None
+        self._model: str | None = None
+        self._id: str | None = None
+
+    def _take_fields(
+        self, fields: dict[str, Any], event: SSEEvent, shown: list[StreamDelta]
+    ) -> None:
+        data = event.data
+        if may_have_halves(data):
+            self._message.has_halves = True
+        self._take_chunk(fields, data, shown)
+        if self._message.calls.has_objects and not self._repeated:
+            self._repeated = find_repeated_keys(data)
+
+    def _take_done(self, shown: list[StreamDelta]) -> None:
+        self._done = True
+        self._message.flush(shown)
+
+    def _has_ended(self) -> bool:
+        return self._finish is not None
+
+    def _render(self) -> RawReply:
+        raw = RawReply(
+            message=self._message.render(),
+            finish_reason=self._finish,
+            usage=self._usage,
+            model=self._model,
+            id=self._id,
+            defects=(
+                *choices_ignored(len(self._other_choices)),
+                *self._message.defects,
+                *self._repeated,
+                *self._skipped_defects(),
+            ),
+        )
+        check_reply(raw, has_role=self._has_role)
+        return raw
+
+    def _take_chunk(self, chunk: dict[str, Any], data: str, shown: list[StreamDelta]) -> None:
+        if chunk.get("error") or chunk.get("object") == "error":
+            raise self._read_error(chunk)
+        if self._id is None:
+            self._id = text_or_none(chunk.get("id"))
+        if self._model is None:
+            self._model = text_or_none(chunk.get("model"))
+        if chunk.get("usage"):
+            self._usage = parse_usage(chunk["usage"]) or self._usage
+        choices: Any = chunk.get("choices") or ()
+        if not isinstance(choices, list | tuple):
+            self._refuse_event(data, "its choices are not a list.")
+            return
+        for choice in as_list(choices):
+            if not isinstance(choice, dict):
+                self._refuse_event(data, "a choice is not an object.")
+                return
+            self._take_choice(as_fields(choice), data, shown)
+
+    def _take_choice(self, choice: dict[str, Any], data: str, shown: list[StreamDelta]) -> None:
+        index = choice.get("index")
+        if type(index) is int:
+            if self._choice is None:
+                self._choice = index
+            elif index != self._choice:
+                if index not in self._other_choices:
+                    self._kept.add_part()
+                    self._other_choices.add(index)
+                return
+        if choice.get("error"):
+            raise self._read_error(choice)
+        finish = finish_word(choice.get("finish_reason"))
+        piece: Any = choice.get("delta")
+        if piece:
+            self._has_delta = True
+        elif not (self._has_delta and self._message):
+            # After deltas, a message is the whole said once more.
+            piece = choice.get("message")
+        if piece:
+            if not isinstance(piece, dict):
+                self._refuse_event(data, "its delta is not an object.")
+                return
+            self._take_piece(as_fields(piece), finish, shown)
+        if finish is not None:
+            # A plain end does not take back what was said about the end before.
+            if self._finish in PLAIN_FINISHES:
+                self._finish = finish
+            self._message.flush(shown)
+
+    def _take_piece(
+        self, piece: dict[str, Any], finish: str | None, shown: list[StreamDelta]
+    ) -> None:
+        role = piece.get("role")
+        if role:
+            check_role(role)
+            self._has_role = True
+        if self._finish is not None:
+            if any(piece.get(key) for key in _CALL_KEYS):
+                raise self._refuse_order("has a call after the finish")
+            if finish is None and any(piece.get(key) for key in _TEXT_KEYS):
+                raise self._refuse_order("has text after the finish")
+        self._message.take(piece, shown)

@@ -1,0 +1,247 @@
+"""What a client sends, understood as records: its contents and its request."""
+
+from typing import Any, Final, TypeAlias
+from urllib.parse import unquote
+
+from surecall.base.json_values import as_fields, as_list, other_fields, text_or_none
+from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec, WireRequest
+from surecall.wire.server import (
+    invalid_message,
+    invalid_request,
+    parse_description,
+    parse_items,
+    parse_role,
+    show,
+)
+
+from .names import known_members, member, own_name
+from .parts import parse_part, parse_response
+from .settings import parse_choice, parse_config, parse_schema
+
+_ROLES: Final = ("function", "model", "user")
+_Placed: TypeAlias = tuple[dict[str, Any], str]
+"""A part, and the place of it in the request."""
+
+
+def _parse_instruction(instruction: Any) -> list[Message]:
+    """Turn the system instruction into a message, if there is one."""
+    if isinstance(instruction, str):
+        return [Message("system", instruction)]
+    parts = [_parse_said(item, "systemInstruction") for item in _parts(instruction)]
+    return [Message("system", _content(parts))] if parts else []
+
+
+def _parse_contents(contents: Any) -> list[Message]:
+    """Turn contents into messages; each result becomes one of its own.
+
+    Contents of the model that follow each other are one turn: with calls in it, it becomes one
+    message, since results have to be directly behind the message with their calls.
+
+    Calls without an id are given one, and results without one answer the first call of the turn
+    before that has their name and no result yet.
+
+    Raises:
+        RequestError: `INVALID_MESSAGE`, naming the place of what is wrong.
+    """
+    if isinstance(contents, dict):
+        contents = [contents]
+    items = parse_items(contents, "contents", "Send a list with at least one content.")
+    return _Conversation().parse(items)
+
+
+class _Conversation:
+    def __init__(self) -> None:
+        self._messages: list[Message] = []
+        self._open: list[tuple[str, str]] = []
+        self._numbered = 0
+
+    def parse(self, contents: list[Any]) -> list[Message]:
+        turn: list[_Placed] = []
+        """The model's parts from the first content with calls on."""
+        for index, item in enumerate(contents):
+            place = f"contents[{index}]"
+            content = as_fields(item)
+            role = parse_role(content.get("role") or "user", _ROLES, place)
+            parts = [(part, f"{place}.parts[{at}]") for at, part in enumerate(_parts(content))]
+            if role != "model":
+                self._end_turn(turn)
+                self._take_user(parts)
+            elif turn or any(member(part, "functionCall") for part, _ in parts):
+                turn += parts
+            else:
+                self._take_model(parts)
+        self._end_turn(turn)
+        return self._messages
+
+    def _end_turn(self, turn: list[_Placed]) -> None:
+        if turn:
+            self._take_model(turn)
+            turn.clear()
+
+    def _take_user(self, parts: list[_Placed]) -> None:
+        """Add the results of a turn first, then what the user says."""
+        said: list[dict[str, Any]] = []
+        has_results = False
+        for part, here in parts:
+            response = member(part, "functionResponse")
+            if isinstance(response, dict):
+                has_results = True
+                self._messages.append(self._parse_result(as_fields(response), here))
+            else:
+                said.append(_parse_said(part, here))
+        if said or not has_results:
+            self._messages.append(Message("user", _content(said)))
+
+    def _parse_result(self, response: dict[str, Any], place: str) -> Message:
+        name, call_id = response.get("name"), response.get("id")
+        name = own_name(name) if isinstance(name, str) else ""
+        if not isinstance(call_id, str) or not call_id:
+            call_id = next((held for held, called in self._open if called == name), None)
+            if call_id is None:
+                raise invalid_message(
+                    f"{place} is the result of {name!r}, which was not called.",
+                    "Put it after the content with its functionCall.",
+                )
+        self._open = [entry for entry in self._open if entry[0] != call_id]
+        text, is_error = parse_response(response.get("response") or {})
+        extra = {"is_error": True} if is_error else {}
+        shown = [_parse_said(part, place) for part in _parts(response)]
+        content: Any = [{"type": "text", "text": text}, *shown] if shown else text
+        return Message("tool", content, tool_call_id=call_id, extra=extra)
+
+    def _take_model(self, parts: list[_Placed]) -> None:
+        said: list[dict[str, Any]] = []
+        thoughts: list[str] = []
+        calls: list[ToolCall] = []
+        extra: dict[str, Any] = {}
+        self._open = []
+        for part, here in parts:
+            signature = member(part, "thoughtSignature")
+            call = member(part, "functionCall")
+            if isinstance(call, dict):
+                calls.append(self._parse_call(as_fields(call), signature, here))
+                continue
+            if text_or_none(signature):
+                extra["thought_signature"] = signature
+            if part.get("thought") is True:
+                thoughts += [part["text"]] if isinstance(part.get("text"), str) else []
+            elif part.get("text") != "":
+                said.append(_parse_said(part, here))
+        if thoughts:
+            extra["reasoning_content"] = "".join(thoughts)
+        content: Any = said
+        if all(part["type"] == "text" for part in said):
+            content = "".join(part["text"] for part in said) or None
+        self._messages.append(Message("assistant", content, tuple(calls), extra=extra))
+
+    def _parse_call(self, call: dict[str, Any], signature: Any, place: str) -> ToolCall:
+        name, args, call_id = call.get("name"), call.get("args"), call.get("id")
+        if not isinstance(name, str) or not name:
+            raise invalid_message(f"{place} is a call of {show(name)}.", "Name the function.")
+        if args is not None and not isinstance(args, dict):
+            raise invalid_message(f"{place} has the args {show(args)}.", "Use an object.")
+        if not isinstance(call_id, str) or not call_id:
+            self._numbered += 1
+            call_id = f"call_{self._numbered}"
+        name = own_name(name)
+        self._open.append((call_id, name))
+        extra = {"thought_signature": signature} if text_or_none(signature) else {}
+        arguments = as_fields(args)
+        return ToolCall(id=call_id, name=name, arguments=arguments, raw=arguments, extra=extra)
+
+
+def _parts(content: Any) -> list[dict[str, Any]]:
+    return [as_fields(part) for part in as_list(as_fields(content).get("parts"))]
+
+
+def _parse_said(part: dict[str, Any], place: str) -> dict[str, Any]:
+    found = parse_part(part)
+    if found is None:
+        kinds = ", ".join(sorted(part)) or "empty"
+        raise invalid_message(f"{place} is {kinds}.", "Send text, inlineData or fileData.")
+    return found
+
+
+def _content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    """Return plain text where nothing more was said, since more servers take that."""
+    if not parts:
+        return ""
+    return parts[0]["text"] if len(parts) == 1 and parts[0]["type"] == "text" else parts
+
+
+_OWN_FIELDS: Final = known_members(
+    "contents", "generationConfig", "model", "systemInstruction", "toolConfig", "tools"
+)
+_STREAMED: Final = "streamGenerateContent"
+
+
+def parse_request(request: WireRequest) -> ModelRequest:
+    """Understand a request; the model and whether it streams are in its path.
+
+    Raises:
+        RequestError: `INVALID_MESSAGE` or `INVALID_REQUEST`, naming the field that is wrong.
+    """
+    body = request.body
+    model, method = _parse_path(request.path)
+    model = model or str(body.get("model") or "").removeprefix("models/")
+    if not model:
+        raise invalid_request("The path names no model.", "Use /models/NAME:generateContent.")
+    params, response_format = parse_config(as_fields(member(body, "generationConfig")))
+    params |= other_fields(body, _OWN_FIELDS)
+    tools = parse_tools(body.get("tools"))
+    choice, allowed = parse_choice(as_fields(member(body, "toolConfig")))
+    if allowed is not None:
+        tools = tuple(tool for tool in tools if tool.name in allowed)
+    messages = _parse_contents(body.get("contents"))
+    instruction = _parse_instruction(member(body, "systemInstruction"))
+    return ModelRequest(
+        model=model,
+        messages=(*instruction, *messages),
+        tools=tools,
+        tool_choice=choice if tools else None,
+        response_format=response_format,
+        params=params,
+        stream=request.stream or method == _STREAMED,
+    )
+
+
+def _parse_path(path: str) -> tuple[str, str]:
+    """Return the model and the method that a path names."""
+    plain = unquote(path.partition("?")[0])
+    name, _, method = plain.rpartition(":")
+    _, found, model = name.partition("/models/")
+    if not found:
+        model = name.strip("/")
+    return model, method
+
+
+def parse_tools(items: Any) -> tuple[ToolSpec, ...]:
+    """Return the functions that tools declare."""
+    if items is None:
+        return ()
+    if isinstance(items, dict):
+        items = [items]
+    if not isinstance(items, list):
+        raise invalid_request(f"tools is {show(items)}.", "Send a list of tools.")
+    tools: list[ToolSpec] = []
+    for index, item in enumerate(as_list(items)):
+        declared = member(as_fields(item), "functionDeclarations")
+        if not isinstance(declared, list):
+            kinds = ", ".join(sorted(as_fields(item))) or show(item)
+            raise invalid_request(
+                f"tools[{index}] is {kinds}.", "Only function declarations can be carried."
+            )
+        tools += [
+            _parse_tool(tool, f"tools[{index}].functionDeclarations[{number}]")
+            for number, tool in enumerate(as_list(declared))
+        ]
+    return tuple(tools)
+
+
+def _parse_tool(item: Any, place: str) -> ToolSpec:
+    fields = as_fields(item)
+    name, description = parse_description(fields, place)
+    schema = member(fields, "parametersJsonSchema")
+    if schema is None and fields.get("parameters") is not None:
+        schema = parse_schema(fields["parameters"])
+    return ToolSpec(name=own_name(name), description=description, parameters=as_fields(schema))

@@ -1,0 +1,151 @@
+"""Replies and errors as a server of the format answers them."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from surecall.base.errors import SurecallError
+from surecall.base.records import RawCall, Reply, Usage
+from surecall.text import encode_text, render_event
+from surecall.wire.base import WireError
+from surecall.wire.call_ids import CallIds
+from surecall.wire.server import (
+    error_reasons,
+    error_text,
+    finish_of,
+    name_text,
+    new_id,
+    status_of,
+)
+from surecall.wire.substitutes import stand_in_object
+
+from .names import wire_name
+from .parts import object_in, sign
+from .replies import FINISH_REASONS
+
+_STATUSES: Final = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    408: "DEADLINE_EXCEEDED",
+    409: "ABORTED",
+    413: "INVALID_ARGUMENT",
+    422: "INVALID_ARGUMENT",
+    429: "RESOURCE_EXHAUSTED",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+    529: "UNAVAILABLE",
+}
+
+
+def render_reply(reply: Reply, request: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Render a reply as a whole body; a finish reason that the format has no word for is OTHER."""
+    ids = CallIds()
+    parts: list[dict[str, Any]] = []
+    if reply.reasoning:
+        parts.append({"text": reply.reasoning, "thought": True})
+    signature = reply.extra.get("thought_signature")
+    if reply.content or signature:
+        parts.append(sign({"text": reply.content or ""}, signature))
+    parts += [_render_call(call, ids) for call in reply.calls]
+    chunk = _chunk(parts, reply.model or "", reply.id or new_id())
+    return _add_finish(chunk, reply)
+
+
+def render_error(error: SurecallError) -> WireError:
+    """Render an error with the status and the shape that clients of the format know."""
+    status = status_of(error)
+    name = _STATUSES.get(status, "INTERNAL" if status >= 500 else "FAILED_PRECONDITION")
+    fields = {"code": status, "message": error_text(error), "status": name}
+    return WireError(status, {"error": {**fields, **error_reasons(error)}})
+
+
+class GeminiStreamWriter:
+    """Writes one reply as chunks, each a reply of its own that holds the next piece."""
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        reply_id: str | None = None,
+        request: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._model = model
+        self._id = reply_id or new_id()
+        self._ids = CallIds()
+
+    def begin(self) -> bytes:
+        """Write nothing: the first chunk opens the reply."""
+        return b""
+
+    def text(self, text: str) -> bytes:
+        """Write a piece of the text."""
+        return self._event([{"text": text}]) if text else b""
+
+    def refusal(self, text: str) -> bytes:
+        """Write a piece of a refusal, which is text here; the finish reason says what it is."""
+        return self.text(text)
+
+    def reasoning(self, text: str, extra: Mapping[str, Any] | None = None) -> bytes:
+        """Write a piece of the reasoning; signatures belong to what follows it."""
+        return self._event([{"text": text, "thought": True}]) if text else b""
+
+    def call(self, call: RawCall) -> bytes:
+        """Write one whole call."""
+        return self._event([_render_call(call, self._ids)])
+
+    def pulse(self) -> bytes:
+        """Write a chunk with an empty text: the SDK takes one without any part for a fault."""
+        return self._event([{"text": ""}])
+
+    def end(self, reply: Reply) -> bytes:
+        """Close the reply with its finish reason and usage; its text is not written again."""
+        parts = [sign({"text": ""}, reply.extra.get("thought_signature"))]
+        chunk = _add_finish(_chunk(parts, self._model, self._id), reply)
+        return render_event(encode_text(chunk))
+
+    def fail(self, error: SurecallError) -> bytes:
+        """Break the reply off with an error; no end follows."""
+        return render_event(encode_text(render_error(error).body))
+
+    def _event(self, parts: list[dict[str, Any]]) -> bytes:
+        return render_event(encode_text(_chunk(parts, self._model, self._id)))
+
+
+def _chunk(parts: list[dict[str, Any]], model: str, reply_id: str) -> dict[str, Any]:
+    candidate = {"content": {"role": "model", "parts": parts}, "index": 0}
+    return {"candidates": [candidate], "modelVersion": model, "responseId": reply_id}
+
+
+def _add_finish(chunk: dict[str, Any], reply: Reply) -> dict[str, Any]:
+    reason = FINISH_REASONS.get(finish_of(reply), "OTHER")
+    if reason == "STOP" and reply.is_refusal and not reply.calls:
+        reason = FINISH_REASONS["content_filter"]
+    chunk["candidates"][0]["finishReason"] = reason
+    if reply.usage is not None:
+        chunk["usageMetadata"] = _render_usage(reply.usage)
+    return chunk
+
+
+def _render_call(call: RawCall, ids: CallIds) -> dict[str, Any]:
+    """Render a call; without an id its result is matched by the name and the order."""
+    function: dict[str, Any] = {
+        "name": wire_name(name_text(call)),
+        "args": stand_in_object(call.arguments, object_in),
+    }
+    if isinstance(call.id, str) and call.id:
+        function = {"id": ids.assign(call.id), **function}
+    return sign({"functionCall": function}, call.extra.get("thought_signature"))
+
+
+def _render_usage(usage: Usage) -> dict[str, Any]:
+    counts = {
+        "promptTokenCount": usage.input_tokens,
+        "candidatesTokenCount": max(usage.output_tokens - usage.reasoning_tokens, 0),
+        "totalTokenCount": usage.total_tokens,
+    }
+    if usage.reasoning_tokens:
+        counts["thoughtsTokenCount"] = usage.reasoning_tokens
+    if usage.cached_tokens:
+        counts["cachedContentTokenCount"] = usage.cached_tokens
+    return counts

@@ -1,0 +1,29 @@
+"""The Anthropic `/messages` format."""
+
+from collections.abc import Mapping
+
+from surecall.wire.base import WireFormat
+
+from .replies import parse_body, parse_message
+from .requests import HEADERS, render_request, render_tool
+from .server import parse_request
+from .streams import MessagesStreamFolder
+from .writer import MessagesStreamWriter, render_error, render_reply
+
+__all__ = ["Messages", "render_tool"]
+
+
+class Messages(WireFormat):
+    """The Anthropic `/messages` format; holds no state."""
+
+    name: str = "messages"
+    fixed_headers: Mapping[str, str] = HEADERS
+    render_request = staticmethod(render_request)
+    parse_body = staticmethod(parse_body)
+    parse_message = staticmethod(parse_message)
+    open_stream = MessagesStreamFolder
+
+    parse_request = staticmethod(parse_request)
+    render_reply = staticmethod(render_reply)
+    open_writer = MessagesStreamWriter
+    render_error = staticmethod(render_error)

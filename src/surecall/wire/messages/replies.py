@@ -1,0 +1,182 @@
+"""Whole replies: from bytes to the assistant message, and from the message to a `Reply`."""
+
+import re
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from surecall.base.errors import Code
+from surecall.base.json_values import as_fields, as_list, count_or_none, other_fields
+from surecall.base.records import Defect, RawCall, Reply, Usage
+from surecall.base.redaction import excerpt
+from surecall.wire.base import RawReply
+from surecall.wire.errors import parse_error_object
+from surecall.wire.replies import (
+    Found,
+    check_role,
+    check_says_something,
+    count_detail,
+    decode_object,
+    finish_word,
+    make_raw,
+    make_usage,
+    note_foreign_calls,
+    refuse_reply,
+    repeated_keys,
+    start_of,
+)
+from surecall.wire.server import PAUSED_FINISH
+
+from .blocks import SERVER_BLOCKS, THOUGHT_BLOCKS
+
+_BESIDE_MESSAGE: Final = frozenset({"id", "model", "stop_reason", "usage"})
+_CALL_FIELDS: Final = frozenset({"id", "input", "name", "type"})
+find_repeated_keys: Final = partial(
+    repeated_keys, inside=re.compile("/input(?:/|$)"), place="/content"
+)
+"""Return a finding when a key inside arguments was given differing values."""
+_FINISHES: Final[Mapping[str, str]] = {
+    "end_turn": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+}
+_PAUSE_NOTE: Final = "The provider paused the turn; the model has not finished it."
+STOP_REASONS: Final[Mapping[str, str]] = {
+    "content_filter": "refusal",
+    "eos": "end_turn",
+    "function_call": "end_turn",
+    "length": "max_tokens",
+    "stop": "end_turn",
+    "tool_calls": "end_turn",
+}
+"""What a finish reason of the records is called; any other stays. A reply with calls that ended
+its turn says `tool_use`."""
+
+
+def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawReply:
+    """Find the assistant message in a whole body, which is the message itself.
+
+    Raises:
+        ProviderError: The body is not a reply; the code says in which way.
+    """
+    headers = headers or {}
+    fields = decode_object(body, headers)
+    if fields.get("type") == "error" or fields.get("error"):
+        raise parse_error_object(fields, 200, headers)
+    if "content" not in fields:
+        message = "The provider's answer is not a message: it has no content."
+        raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, start_of(body))
+    content: Any = fields["content"]
+    blocks = as_list(content) if isinstance(content, list) else [content]
+    has_inputs = any(isinstance(block, dict) and "input" in block for block in blocks)
+    return parse_fields(fields, find_repeated_keys(body) if has_inputs else ())
+
+
+def parse_fields(fields: dict[str, Any], defects: tuple[Defect, ...] = ()) -> RawReply:
+    """Part a message, whole or put together from a stream, from what comes with it.
+
+    Raises:
+        ProviderReplyError: `UPSTREAM_NOT_A_REPLY`, for a message that the model did not write, or
+            one that says nothing and lacks the marks of a reply that ended so.
+    """
+    check_role(fields.get("role"))
+    if fields.get("type") not in (None, "message"):
+        message = "The provider's answer is not a message: its type says otherwise."
+        raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message)
+    message = {
+        key: value
+        for key, value in fields.items()
+        if key == "content" or (key not in _BESIDE_MESSAGE and value is not None)
+    }
+    finish, usage = finish_word(fields.get("stop_reason")), parse_usage(fields.get("usage"))
+    raw = make_raw(message, finish, usage, fields, defects)
+    is_marked = (
+        bool(fields.get("type") and fields.get("role"))
+        and raw.finish_reason is not None
+        and fields.get("content") is not None
+    )
+    marks = "a type, a role, a stop reason or content"
+    check_says_something(parse_message(raw), is_marked=is_marked, marks=marks)
+    return raw
+
+
+def parse_message(raw: RawReply) -> Reply:
+    """Understand the assistant message; whatever shape it has, nothing is raised."""
+    found = _Blocks()
+    found.take_content(raw.message.get("content"))
+    found.defects += note_foreign_calls(raw.message, "")
+    finish = (raw.finish_reason or "").lower()
+    if finish == PAUSED_FINISH:
+        found.note(Code.TURN_PAUSED, _PAUSE_NOTE, "/stop_reason")
+    text = "".join(found.texts) if found.texts else None
+    return found.make_reply(raw, text, _FINISHES.get(finish, finish) or None)
+
+
+def parse_usage(usage: Any) -> Usage | None:
+    """Read token counts; tokens from and for the cache are part of the input."""
+    counts = as_fields(usage)
+    given = count_or_none(counts.get("input_tokens"))
+    made = count_or_none(counts.get("output_tokens"))
+    if given is None and made is None:
+        return None
+    cached = count_or_none(counts.get("cache_read_input_tokens")) or 0
+    written = count_or_none(counts.get("cache_creation_input_tokens")) or 0
+    given = (given or 0) + cached + written
+    thoughts = count_detail(counts, "output_tokens_details", "thinking_tokens")
+    return make_usage(given, made, reasoning=thoughts, cached=cached, cache_writes=written)
+
+
+class _Blocks(Found):
+    """What the blocks of an assistant message hold."""
+
+    def take_content(self, content: Any) -> None:
+        if isinstance(content, str):
+            self.texts.append(content)
+            self.note(
+                Code.CONTENT_AS_TEXT, "The content is text, not a list of blocks.", "/content"
+            )
+        elif isinstance(content, list):
+            for index, block in enumerate(as_list(content)):
+                self._take_block(block, f"/content/{index}")
+        elif isinstance(content, dict):
+            note = "The content is one block, not a list of blocks."
+            self.note(Code.CONTENT_NOT_USABLE, note, "/content")
+            self._take_block(content, "/content")
+        elif content is not None:
+            note = f"The content is of type {type(content).__name__}, not a list of blocks."
+            self.note(Code.CONTENT_NOT_USABLE, note, "/content")
+
+    def _take_block(self, block: Any, place: str) -> None:
+        if not isinstance(block, dict):
+            note = f"A value of type {type(block).__name__} is in the place of a block."
+            self.note(Code.CONTENT_NOT_USABLE, note, place)
+            return
+        fields = as_fields(block)
+        given = fields.get("type")
+        kind = given if isinstance(given, str) else type(given).__name__
+        if kind == "text" and isinstance(fields.get("text"), str):
+            self.texts.append(fields["text"])
+        elif kind == "tool_use":
+            self._take_call(fields, place)
+        elif kind in THOUGHT_BLOCKS:
+            self.extra.setdefault("thinking_blocks", []).append(fields)
+            if isinstance(fields.get("thinking"), str):
+                self.thoughts.append(fields["thinking"])
+        elif kind == "text" or not isinstance(given, str):
+            note = "A block has no type, or its text is not text."
+            self.note(Code.CONTENT_NOT_USABLE, note, place)
+        elif kind not in SERVER_BLOCKS:
+            note = f"A block is of the unknown kind {excerpt(kind, 40)}."
+            self.note(Code.PART_NOT_KNOWN, note, place)
+
+    def _take_call(self, block: dict[str, Any], place: str) -> None:
+        arguments = block.get("input")
+        extra = other_fields(block, _CALL_FIELDS)
+        self.calls.append(RawCall(block.get("id"), block.get("name"), arguments, extra=extra))
+        if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
+            self.note(Code.ARGUMENTS_BLANK, "The call has no input.", place)
+        elif isinstance(arguments, str):
+            self.note(Code.ARGUMENTS_AS_TEXT, "The input is text, not an object.", place)
