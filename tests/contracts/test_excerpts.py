@@ -12,12 +12,12 @@ SOURCE = Path(surecall.__file__).parent
 FOREIGN = ("clients", "gateway", "mcp", "openapi", "probe", "protocols", "transport")
 """Rooms that handle what others send."""
 FOR_MODELS = {
-    "mcp/definitions.py",
-    "openapi/operations.py",
-    "probe/fit.py",
-    "protocols/messages/blocks.py",
-    "protocols/server.py",
-    "protocols/translate.py",
+    "tools/mcp/definitions.py",
+    "tools/openapi/operations.py",
+    "models/probe/fit.py",
+    "wire/messages/blocks.py",
+    "wire/server.py",
+    "wire/translate.py",
 }
 """Where text is cut that models read, and nobody else."""
 

@@ -55,8 +55,8 @@ def test_nothing_runs_text_as_code(path: Path) -> None:
 
 @each_file
 def test_json_has_one_codec(path: Path) -> None:
-    """Only `jsontext` encodes and decodes JSON."""
-    if path.parent.name == "jsontext":
+    """Only `text` encodes and decodes JSON."""
+    if path.parent.name == "text":
         return
     assert imported(path) & CODEC_MODULES == set()
     uses = [

@@ -8,7 +8,7 @@ from re import _constants as codes  # pyright: ignore[reportAttributeAccessIssue
 from re import _parser as parser  # pyright: ignore[reportAttributeAccessIssue]
 from typing import Any
 
-PACKAGES = ("jsontext", "formats", "schema", "reading", "redaction")
+PACKAGES = ("text", "calls", "schema", "reading", "base.redaction")
 
 
 def modules() -> Iterator[Any]:

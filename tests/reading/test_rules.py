@@ -15,20 +15,7 @@ from surecall.reading import (
 )
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = (
-    "records",
-    "directives",
-    "jsontext",
-    "schema",
-    "formats",
-    "protocols",
-    "reading",
-    "transforms",
-    "loop",
-    "exchange",
-    "redaction",
-    "tools",
-)
+FOLDERS = ("base", "calls", "exchange", "loop", "reading", "schema", "text", "tools", "wire")
 NO_RECEIPTS = ("lint.py", "rules.py")
 RULE = re.compile(r"[a-z]+(?:_[a-z]+)+")
 KNOWN = set(RULES)

@@ -65,7 +65,7 @@ def _folder() -> Traversable:
     packaged = files("surecall").joinpath("docs")
     if packaged.is_dir():
         return packaged
-    checkout = Path(__file__).parents[2] / "docs"
+    checkout = Path(__file__).parents[3] / "docs"
     if checkout.is_dir():
         return checkout
     raise ConfigError(Code.UNKNOWN_TOPIC, "This installation has no documentation pages.")
