@@ -116,6 +116,64 @@ def test_every_format_is_answered_in_every_other(client: str, upstream: str) -> 
     assert got.ending.data.endswith(last_comment(client))
 
 
+FIGURES = ("9223372036854775808", "-9223372036854775809", "NaN", "-Infinity", "1e400", "-1")
+ODD_FIGURES = ("1.5", "true", "null", '"12"', "[1]", "{}", "1" + "0" * 400)
+
+
+def with_figures(event: bytes, figure: str) -> bytes:
+    """Return an event in which every number is another; texts stay as they are."""
+
+    def mark(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: mark(item) for key, item in value.items() if key not in ("args", "input")}
+        if isinstance(value, list):
+            return [mark(item) for item in value]
+        return value if isinstance(value, (str, bool)) or value is None else "@figure@"
+
+    head, _, data = event.rpartition(b"data: ")
+    if data.startswith(b"[DONE]"):
+        return event
+    document = json.loads(data)
+    marked = mark(document)
+    for key in ("candidates", "content_block"):  # what has the arguments stays
+        if key in document:
+            marked[key] = document[key]
+    body = json.dumps(marked).replace('"@figure@"', figure)
+    return b"%bdata: %b\n\n" % (head, body.encode())
+
+
+@pytest.mark.parametrize("figure", [*FIGURES, *ODD_FIGURES])
+@pytest.mark.parametrize("upstream", FORMATS)
+@pytest.mark.parametrize("client", FORMATS)
+def test_a_figure_that_means_nothing_costs_nobody_the_stream(
+    client: str, upstream: str, figure: str
+) -> None:
+    """A provider that counts and numbers wrongly has answered all the same."""
+    call = RawCall("c1", "save", json.dumps(ARGUMENTS))
+    events = [with_figures(event, figure) for event in stream_of(upstream, call, text="I save.")]
+    assert figure.encode() in b"".join(events)
+    got = relay(request_for(client), route_to(upstream), events)
+    assert got.ending.error is None
+    found = fold(client, got.sent)
+    assert found.content == "I save. "
+    assert calls_in(found) == [("save", ARGUMENTS)]
+
+
+def test_a_call_without_a_number_is_repaired_like_any_other() -> None:
+    """A list in the place of the number says as little as no number."""
+    function = {"name": "save", "arguments": json.dumps({**ARGUMENTS, "count": "3"})}
+    call = {"index": [1], "id": "c1", "type": "function", "function": function}
+    choices = [
+        {"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": None},
+        {"index": 0, "delta": {}, "finish_reason": "tool_calls"},
+    ]
+    events = [b"data: %b\n\n" % json.dumps({"choices": [item]}).encode() for item in choices]
+    name = "chat_completions"
+    got = relay(request_for(name), route_to(name), [*events, b"data: [DONE]\n\n"])
+    assert got.ending.error is None
+    assert calls_in(fold(name, got.sent)) == [("save", ARGUMENTS)]
+
+
 def test_several_replies_at_once_are_passed_on() -> None:
     """Replies beside one another are not read, but their ends are looked for."""
     request = request_for("chat_completions")

@@ -60,12 +60,25 @@ def decode_body(body: bytes, headers: Mapping[str, str]) -> Any:
     if error is not None:
         raise error
     try:
-        return decode(body, surrogates="replace")
+        return decode_finite(body)
     except JSONTextError as problem:
-        if problem.code == Code.NON_FINITE_NUMBER and (finite := make_finite(body)) is not None:
-            return decode(finite, surrogates="replace")
         message = f"The provider's answer is not JSON we accept: {problem.message}"
         raise refuse_reply(Code.UPSTREAM_INVALID_JSON, message, start_of(body)) from problem
+
+
+def decode_finite(data: bytes) -> Any:
+    """Decode what a provider wrote, with null for figures that are not finite.
+
+    Raises:
+        JSONTextError: It is not JSON, or arguments have such a figure.
+    """
+    try:
+        return decode(data, surrogates="replace")
+    except JSONTextError as problem:
+        finite = make_finite(data) if problem.code == Code.NON_FINITE_NUMBER else None
+        if finite is None:
+            raise
+        return decode(finite, surrogates="replace")
 
 
 _ARGUMENTS: Final = frozenset({"args", "arguments", "input"})

@@ -11,6 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, Protocol
 
+from msgspec.structs import replace
+
 from surecall.base.errors import (
     Code,
     JSONTextError,
@@ -25,7 +27,7 @@ from surecall.text import SSEEvent, SSEReader, TextBuffer, decode, encode_text, 
 
 from .base import RawReply, StreamDelta
 from .errors import check_body, parse_error_object
-from .replies import MAX_SNIPPET, refuse_reply
+from .replies import MAX_SNIPPET, make_finite, refuse_reply
 
 _MAX_BYTES: Final = 6 * 1024 * 1024
 _MAX_PARTS: Final = 25_000
@@ -293,7 +295,7 @@ class EventFolder(ABC):
         if len(data) > _LARGE_EVENT_CHARS:
             _refuse_many_values(data)
         try:
-            value = self._decode(data)
+            event, value = self._decode_event(event)
         except JSONTextError as error:
             if event.event == "error":
                 raise self._read_error(data) from None
@@ -305,6 +307,18 @@ class EventFolder(ABC):
             self._refuse_event(data, "it is not a JSON object.")
             return
         self._take_fields(as_fields(value), event, shown)
+
+    def _decode_event(self, event: SSEEvent) -> tuple[SSEEvent, Any]:
+        """Return an event and its value, with null for figures that are not finite."""
+        try:
+            return event, self._decode(event.data)
+        except JSONTextError as problem:
+            data = event.data.encode("utf-8", "replace")
+            finite = make_finite(data) if problem.code == Code.NON_FINITE_NUMBER else None
+            if finite is None:
+                raise
+            event = replace(event, data=finite.decode())
+            return event, self._decode(event.data)
 
     def _refuse_event(self, data: str, why: str) -> None:
         if self._is_closing:  # the last event, cut short; the end decides whether it matters

@@ -48,12 +48,12 @@ class ChatRewriting:
         named = (delta["role"] for _, (_, _, delta) in self._chunks if "role" in delta)
         self._role: Any = next(named, None) if lacks_role else None
         """The role, as long as the client has not read it; clients join what comes twice."""
-        self._others: dict[Any, int] = {}
+        self._others: dict[str, int] = {}
         """The calls of tools that are not functions, numbered anew; the others follow them."""
         for _, (_, _, delta) in self._chunks:
             for entry in as_list(delta.get("tool_calls")):
                 if not is_function(as_fields(entry)):
-                    self._others.setdefault(as_fields(entry).get("index"), len(self._others))
+                    self._others.setdefault(_number_of(entry), len(self._others))
         self._written: list[bytes] = []
 
     def write(self) -> bytes:
@@ -82,7 +82,7 @@ class ChatRewriting:
         others = [
             {**as_fields(entry), "index": self._others[number]}
             for entry in as_list(delta.get("tool_calls"))
-            if (number := as_fields(entry).get("index")) in self._others
+            if (number := _number_of(entry)) in self._others
         ]
         finish = choice.get("finish_reason")
         ended = self._field if self._calls or self._others else "stop"
@@ -118,6 +118,11 @@ class ChatRewriting:
             delta, self._role = {"role": self._role, **delta}, None
         choices = [{**choice, "delta": delta}]
         self._written.append(event_of({**fields, "choices": choices}))
+
+
+def _number_of(entry: Any) -> str:
+    """Return the index of a piece of a call, of whatever type it is, as a key."""
+    return repr(as_fields(entry).get("index"))
 
 
 def _read_held(data: bytes) -> tuple[dict[str, Any], dict[str, Any] | None, dict[str, Any]]:

@@ -23,7 +23,6 @@ from .wire import (
     EventParts,
     Stated,
     Wire,
-    counts_of,
     event_of,
     fields_of,
     fields_or_none,
@@ -88,7 +87,7 @@ class GeminiWire(Wire):
     @property
     def usage(self) -> Usage | None:
         """The tokens, as far as they are known."""
-        return parse_usage(counts_of(self._usage))
+        return parse_usage(value_of(self._usage))
 
     @property
     def has_ended(self) -> bool:

@@ -23,7 +23,6 @@ from .wire import (
     THOUGHT,
     UNREADABLE,
     Wire,
-    counts_of,
     event_of,
     fields_of,
     fields_or_none,
@@ -141,7 +140,7 @@ class MessagesWire(Wire):
         if kind == "message_delta":
             if event.delta is not None and event.delta.stop_reason is not None:
                 self.finish = event.delta.stop_reason
-            self._put_usage(counts_of(event.usage))
+            self._put_usage(value_of(event.usage))
             return END
         if kind == "message_stop":
             self.is_finished = self.done = True

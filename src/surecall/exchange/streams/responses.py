@@ -25,7 +25,6 @@ from .wire import (
     UNREADABLE,
     Stated,
     Wire,
-    counts_of,
     event_of,
     fields_of,
     fields_or_none,
@@ -99,7 +98,7 @@ class ResponsesWire(Wire):
     @property
     def usage(self) -> Usage | None:
         """The tokens, as far as they are known."""
-        return parse_usage(counts_of(self._usage))
+        return parse_usage(value_of(self._usage))
 
     def calls(self) -> list[RawCall] | None:
         """Return the calls if nothing about them is odd."""

@@ -1,7 +1,7 @@
 """What the events of every wire format are asked: what they bring, and how they are written."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -19,9 +19,10 @@ from surecall.base.records import RawCall, ToolCall, Usage
 from surecall.base.redaction import excerpt
 from surecall.exchange.request import NO_TOOLS
 from surecall.exchange.thoughts import Split
-from surecall.text import decode, decoder_of, encode
+from surecall.text import encode
 from surecall.wire import WireProtocol
 from surecall.wire.errors import parse_error_object
+from surecall.wire.replies import decode_finite
 
 PASS: Final = 0
 """Something else, which is passed on."""
@@ -41,9 +42,9 @@ FRAME: Final = 6
 NOTHING: Final = Raw()
 _MAX_SNIPPET: Final = 200
 _DONE: Final = b"[DONE]"
+_NUMBERS: Final = ("index", "output_index", "content_index", "sequence_number")
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding an event of another form than expected raises."""
-_decode_any: Final[Callable[[bytes], Any]] = decoder_of(object)
 
 
 class EventParts(NamedTuple):
@@ -228,7 +229,7 @@ class Wire(ABC):
 
     def _decode_whole(self, data: bytes, *, else_text: bool = False) -> Any:
         try:
-            return decode(data, surrogates="replace")
+            return decode_finite(data)
         except JSONTextError as error:
             if else_text:
                 return data.decode("utf-8", "replace")
@@ -297,8 +298,16 @@ class Wire(ABC):
 
 
 def fields_of(data: bytes) -> dict[str, Any]:
-    """Return the object that an event carries."""
-    return as_fields(decode(data, surrogates="replace"))
+    """Return the object that an event carries, without numbers of parts that are none."""
+    fields = as_fields(decode_finite(data))
+    if any(isinstance(fields.get(name), list | dict) for name in _NUMBERS):
+        odd = (list, dict)
+        fields = {
+            key: item
+            for key, item in fields.items()
+            if key not in _NUMBERS or not isinstance(item, odd)
+        }
+    return fields
 
 
 def fields_or_none(data: bytes) -> dict[str, Any]:
@@ -315,16 +324,11 @@ def is_there(raw: Raw) -> bool:
 
 
 def value_of(raw: Raw) -> Any:
-    """Return the value of a part that was left as it was written."""
+    """Return the value of a part that was left as it was written, where it can be read."""
     written = bytes(raw)
-    return _decode_any(written) if written else None
-
-
-def counts_of(raw: Raw) -> Any:
-    """Return reported tokens; nothing where a figure is too large for any number."""
     try:
-        return value_of(raw)
-    except ValueError:
+        return decode_finite(written) if written else None
+    except JSONTextError:
         return None
 
 

@@ -133,8 +133,14 @@ class PartialOutput(Noted):
         if partial.is_whole and identity not in self._by_item:
             partial = self._open(key, item.get("type"))
         self._by_item[identity] = partial
-        for kind, index, text in _texts(item):
-            self._settle(partial, (kind, index), text, shown)
+        said = list(_texts(item))
+        for kind in dict.fromkeys(kind for kind, _, _ in said):
+            texts = [(index, text) for of, index, text in said if of == kind]
+            streamed = sorted(index for of, index in partial.texts if of == kind)
+            if len(streamed) != len(texts):
+                streamed = [index for index, _ in texts]
+            for index, (_, text) in zip(streamed, texts, strict=True):  # numbered in their own way
+                self._settle(partial, (kind, index), text, shown)
         self._kept.add_value(item)
         partial.item = {**partial.item, **item}
         partial.is_begun = partial.is_whole = True
