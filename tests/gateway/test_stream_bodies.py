@@ -58,3 +58,21 @@ def test_a_secret_spread_over_events_is_not_kept() -> None:
         copy.add(b'data: {"choices":[{"delta":{"content":"%b"}}]}\n\n' % part.encode())
     assert copy.read() is None
     del secret
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+async def test_what_fails_unexpectedly_ends_the_stream_with_an_error(
+    has_begun: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client reads why, and its request has a record."""
+
+    def fail(*_: object) -> None:
+        raise TypeError("odd")
+
+    monkeypatch.setattr("surecall.exchange.streams.relay.StreamRelay._finish", fail)
+    events = STREAM if has_begun else [STREAM_HEAD + piece("", "stop") + STREAM_END]
+    async with serve_stubbed(tmp_path, events) as (served, _):
+        answer = await ask(served, "POST", CHAT, chat("m", stream=True))
+        assert answer.status == (200 if has_begun else 500)
+        assert b"INTERNAL_ERROR" in answer.body
+        assert served.last.error_code == "INTERNAL_ERROR"

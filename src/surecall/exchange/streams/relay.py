@@ -172,6 +172,13 @@ class StreamRelay:
             self._ending = ending
         return ending
 
+    def break_off(self, error: SurecallError) -> Ending:
+        """End the stream with an error, and look no more at what came: that has failed."""
+        if self._side is None:
+            self._open(self._start)
+        self._ending = self._fail(error)
+        return self._ending
+
     def _open(self, chunk: bytes) -> Side:
         """Find out from the first bytes whether the events can be passed on as they are."""
         start = chunk.removeprefix(_MARK).lstrip()[:1]

@@ -298,6 +298,8 @@ class StreamingJob(AnsweringJob):
         """Return the end of a stream that cannot go on."""
         if self._relay is None:
             return Ending(outcome="failed", error=error)
+        if error.code == Code.INTERNAL_ERROR:
+            return self._relay.break_off(error)
         ending = self._relay.finish(error)
         return Ending(outcome="failed", error=error) if ending.ask is not None else ending
 
