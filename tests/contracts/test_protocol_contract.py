@@ -24,7 +24,7 @@ from surecall.base.records import Message, ModelRequest, RawCall, Reply, ToolCal
 from surecall.text import decode_own, encode
 from surecall.wire import PROTOCOLS, RawReply, WireProtocol, find_protocol
 
-RECORDED = Path(__file__).parents[1] / "protocols" / "recorded"
+RECORDED = Path(__file__).parents[1] / "wire" / "recorded"
 
 FAMILIES = [find_protocol(name) for name in sorted(PROTOCOLS)]
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=sorted(PROTOCOLS))

@@ -52,7 +52,7 @@ ARGUMENTS: dict[str, Any] = {
     "urgent": True,
 }
 PROMPT = f"call save with {json.dumps(ARGUMENTS, ensure_ascii=False)}"
-_RECORDED = Path(__file__).parent.parent / "protocols" / "recorded"
+_RECORDED = Path(__file__).parent.parent / "wire" / "recorded"
 _ENDED = {
     "reset": ProviderConnectionError("CONNECTION_RESET", "The connection was reset."),
     "stall": ProviderTimeoutError("IDLE_TIMEOUT", "Nothing came for 60 seconds."),

@@ -15,7 +15,7 @@ from surecall.base.records import Reply
 from surecall.reading import read_reply
 from surecall.wire import PROTOCOLS, find_protocol
 
-RECORDED = Path(__file__).parents[1] / "protocols" / "recorded"
+RECORDED = Path(__file__).parents[1] / "wire" / "recorded"
 OTHERS: tuple[Any, ...] = (None, 5, True, "x", "", [], [5], {}, {"a": 1}, "user", "stop")
 ENDS = ("response.completed", "response.incomplete", "message_stop")
 FINISH_KEYS = frozenset({"finish_reason", "finishReason", "stop_reason"})
