@@ -385,6 +385,27 @@ def test_no_gate_passes_on_endpoint_errors(text: str, outcome: str, code: str) -
     )
 
 
+@pytest.mark.parametrize("text", ["errors>=0", "errors!=1", "error_share>0", "errors>=38"])
+def test_a_gate_that_allows_any_number_of_errors_lifts_no_limit(text: str) -> None:
+    """Only an upper bound says how many endpoint errors there may be."""
+    rows = [*series("++"), *(lost(trial) for trial in range(3, 41))]
+    results = check_gates([parse_gate(text), parse_gate("strict>=0")], rows).results
+    assert [result.verdict for result in results] == ["failed", "failed"]
+    sound = check_gates([parse_gate("errors>=0"), parse_gate("strict>=0.1")], series("+" * 40))
+    assert sound.ok
+    none_allowed = check_gates([parse_gate("errors==0"), parse_gate("strict>=0.1")], rows[:3])
+    assert [result.verdict for result in none_allowed.results] == ["failed", "failed"]
+
+
+@pytest.mark.parametrize("text", ["errors<=3", "error_share<=2%", "errors[model=m]<=3"])
+def test_a_gate_on_errors_names_what_they_were(text: str) -> None:
+    """The code of the error is the reason, as for every other gate."""
+    rows = [*series("++"), *(lost(trial) for trial in range(3, 41))]
+    result = check(text, rows)
+    assert result.verdict == "failed"
+    assert result.note.startswith("38 of 40 trials ended with an endpoint's error (UPSTREAM_5XX)")
+
+
 def test_a_baseline_of_endpoint_errors_proves_nothing() -> None:
     """A run that was not answered cannot be got worse than."""
     before = [*series("++"), *(lost(trial) for trial in range(3, 11))]

@@ -172,6 +172,31 @@ def test_a_model_whose_requests_are_refused_is_not_named() -> None:
     assert "38 of 40 trials ended with an endpoint's error (BAD_REQUEST)" in found.sentence
 
 
+def test_requests_that_are_refused_bar_no_other_model() -> None:
+    """They are failures of the model that they were meant for, so there is enough evidence."""
+    refused = [
+        replace(row, outcome="refused", code="BAD_REQUEST", strict_ok=False) if n >= 4 else row
+        for n, row in enumerate(trials("refused", [4] * 10))
+    ]
+    found = answer(refused, trials("good", [4] * 8 + [0] * 2))
+    last = found.standings.ranked[-1]
+    assert (found.chosen, last.name, last.rate.k, last.rate.n) == ("good", "refused", 4, 40)
+    assert last.rate_answered == last.rate
+    assert "36 of all requests were refused, which counts as wrong." in found.why
+
+
+def test_a_model_that_mostly_errs_is_never_named_over_one_that_answers() -> None:
+    """20 of 200 with 180 errors, against 160 of 200: nobody, or else the one that answers."""
+    rows = {name: trials(name, [4] * 50) for name in ("errs", "works")}
+    errs = [
+        replace(row, outcome="error", code="RATE_LIMIT", strict_ok=False) if n >= 20 else row
+        for n, row in enumerate(rows["errs"])
+    ]
+    works = [replace(row, strict_ok=n < 160) for n, row in enumerate(rows["works"])]
+    assert answer(errs, works).chosen is None
+    assert answer(errs, works, max_errors="100%").chosen == "works"
+
+
 def test_ties_go_to_fewer_false_calls_then_to_the_cheaper() -> None:
     """Equal rates are ordered by what else they cost."""
     careless = [

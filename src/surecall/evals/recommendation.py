@@ -68,7 +68,8 @@ def recommend(
         strategy: The strategy that is looked at; production by default.
         judged: The verdict that decides.
         max_errors: How many trials of a model may end with an endpoint's error, as a count or a
-            share; when it is more of any model, none is named.
+            share. With more of any model, none is named. A request that the endpoint refused is
+            the model's failure, and bars only the model itself.
 
     Raises:
         ConfigError: `NOTHING_SELECTED`: the run has trials, but none with this strategy.
@@ -103,11 +104,14 @@ class _Answer:
         self.lost = [
             f"{one.name}: {reason}"
             for one in standings.ranked
-            if (reason := explain_errors(limit, one.group))
+            if (reason := explain_errors(limit, one.group, with_refusals=False))
         ]
         self.able = [one for one in standings.ranked if one.is_eligible]
         self.ranked = len(standings.ranked)
         self.first = self.able[0] if self.able else None
+        if self.first is not None and not self.lost:
+            refused = explain_errors(limit, self.first.group)
+            self.lost = [f"{self.first.name}: {refused}"] if refused else []
         self.rivals = [
             one for one in self.able[1:] if one.against_first and not one.against_first.is_told
         ]
@@ -190,6 +194,7 @@ class _Answer:
         trials = sum(one.group.n for one in everyone)
         invented = sum(one.group.fabrications for one in everyone)
         errors = sum(one.group.errors for one in everyone)
+        refused = sum(one.group.unanswered.k for one in everyone) - errors
         found = [
             f"{invented:,} calls were invented in {trials:,} trials."
             if invented
@@ -197,6 +202,8 @@ class _Answer:
         ]
         if errors:
             found.append(f"{errors:,} of all trials met an endpoint error, which counts as wrong.")
+        if refused:
+            found.append(f"{refused:,} of all requests were refused, which counts as wrong.")
         found += [f"{reason}." for reason in self.lost]
         short = [one.name for one in self.standings.ranked if one not in self.able]
         if short:

@@ -141,8 +141,7 @@ def check_tallies(
                     hint="Say with rows_of where they come from.",
                 )
             baselines[gate.against] = tally_rows(rows_of(gate.against))
-    of_errors = [gate for gate in gates if gate.limits_errors and not gate.where]
-    limit = of_errors[-1] if of_errors else limit_errors(MAX_ERRORS)
+    limit = _find_limit(gates)
     return GateReport(tuple(_check(gate, tallies, baselines, limit) for gate in gates))
 
 
@@ -151,13 +150,26 @@ def check_stored(store: RunStore, info: RunInfo, tallies: Tallies) -> tuple[Gate
     if not info.is_complete:
         return ()
     gates = [parse_gate(text) for text in info.manifest.gates]
-    try:
-        return check_tallies(gates, tallies, rows_of=store.rows).results
-    except StoreError as error:  # the run to compare with is gone
-        return tuple(
-            GateResult(gate=gate, verdict="empty", observed=None, note=error.message)
-            for gate in gates
-        )
+    baselines: dict[str, Tallies] = {}
+    gone: dict[str, str] = {}
+    for name in {gate.against for gate in gates if gate.against is not None}:
+        try:
+            baselines[name] = tally_rows(store.rows(name))
+        except StoreError as error:
+            gone[name] = error.message
+    limit = _find_limit(gates)
+    return tuple(
+        GateResult(gate=gate, verdict="empty", observed=None, note=gone[gate.against])
+        if gate.against in gone
+        else _check(gate, tallies, baselines, limit)
+        for gate in gates
+    )
+
+
+def _find_limit(gates: Sequence[Gate]) -> Gate:
+    """Return how many endpoint errors there may be: what the last gate on them says."""
+    of_errors = [gate for gate in gates if gate.limits_errors and not gate.where]
+    return of_errors[-1] if of_errors else limit_errors(MAX_ERRORS)
 
 
 def _check(
@@ -168,7 +180,7 @@ def _check(
         return GateResult(gate=gate, verdict="empty", observed=None, note=_why_empty(gate, tallies))
     whole = merge_tallies(chosen)
     group = render_group(whole, axis="overall", value="gate")
-    lost = "" if gate.limits_errors else explain_errors(limit, group)
+    lost = explain_errors(gate if gate.limits_errors else limit, group)
     if gate.against is None:
         result = _measure(gate, group)
     else:

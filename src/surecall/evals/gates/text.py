@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.evals.metrics.records import AXES, Group
 from surecall.evals.original import find_current_name
-from surecall.evals.stats import Rate
+from surecall.evals.stats import Rate, rate_of
 from surecall.evals.taxonomy import ENDPOINT_LAYERS
 
 Undecided = Literal["pass", "fail"]
@@ -102,8 +102,8 @@ class Gate(Struct, frozen=True, kw_only=True):
 
     @property
     def limits_errors(self) -> bool:
-        """Whether it is about endpoint errors, and so says how many there may be."""
-        return self.metric in _OF_ERRORS
+        """Whether it says how many endpoint errors there may be."""
+        return self.metric in _OF_ERRORS and self.operator in {"<=", "<", "=="}
 
     def holds(self, value: float) -> bool:
         """Tell whether a value meets the condition."""
@@ -172,15 +172,22 @@ MAX_ERRORS: Final = "2%"
 """More trials than this that ended with an endpoint's error prove nothing, unless told so."""
 
 
-def explain_errors(limit: Gate, group: Group) -> str:
-    """Say that more trials ended with an endpoint's error than may be; empty when they did not."""
-    found, lost = limit.read(group), group.unanswered
-    if not isinstance(found, float | int) or limit.holds(found):
+def explain_errors(limit: Gate, group: Group, *, with_refusals: bool = True) -> str:
+    """Say that more trials ended with an endpoint's error than may be; empty when they did not.
+
+    Args:
+        limit: How many there may be.
+        group: The trials.
+        with_refusals: Whether requests that the endpoint refused count, which is a failure of the
+            model.
+    """
+    lost = group.unanswered if with_refusals else rate_of(group.errors, group.n)
+    found = lost.k if limit.metric == "errors" else lost.value
+    if found is None or limit.holds(found):
         return ""
+    failures = (*group.error_causes, *(group.failures if with_refusals else ()))
     causes = dict.fromkeys(
-        item.failure.code
-        for item in (*group.error_causes, *group.failures)
-        if item.failure.layer in ENDPOINT_LAYERS
+        item.failure.code for item in failures if item.failure.layer in ENDPOINT_LAYERS
     )
     allowed = f"{limit.bound:g}" if limit.metric == "errors" else f"{100 * limit.bound:g} %"
     return (
