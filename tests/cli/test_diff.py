@@ -124,6 +124,23 @@ def test_a_drop_that_cannot_be_told_from_chance_exits_with_0() -> None:
     assert "cannot tell" in gates["gates"][0]["note"]
 
 
+def test_endpoint_errors_of_a_later_run_fail_every_gate_above_a_limit_of_ones_own() -> None:
+    """A tenth is too much by default; `--max-errors` is a gate itself and moves the limit."""
+    keep("+" * 10, tag="first")
+    with RunStore(STORE) as store:
+        rows = [trial(n, "+") for n in range(9)]
+        rows.append(trial(9, "-", outcome="error", code="RATE_LIMIT"))
+        run_id = store.create(Manifest(units=10), now_s=1_800_000_001)
+        store.add(run_id, [(row, None) for row in rows])
+        store.finish(run_id, "complete")
+    gate = ("diff", "@first", "--gate", "strict>=0.5", "--json")
+    codes = {
+        limit: invoke(*gate, *(("--max-errors", limit) if limit else ())).exit_code
+        for limit in ("", "10%", "1", "0")
+    }
+    assert codes == {"": 1, "10%": 0, "1": 0, "0": 1}
+
+
 def test_a_page_is_written_with_both_transcripts() -> None:
     """What was kept of the trials stands side by side."""
     keep("++", body=True), keep("+-", body=True)

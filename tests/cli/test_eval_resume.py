@@ -126,6 +126,17 @@ def test_a_resumed_run_is_held_to_its_own_gates() -> None:
     assert invoke("eval", *STEADY, "--trials", "1").exit_code == 0
 
 
+def test_reports_show_the_gates_of_the_last_command() -> None:
+    """Gates that replace those of a run are its own from then on."""
+    invoke("eval", *STEADY, "--gate", "strict<0.5", "-q")
+    again = ("--gate", "strict>=0.25", "--undecided", "fail", "--report", "md", "-o", "out")
+    invoke("eval", "--resume", "@latest", *again, "-q")
+    summary = Path("out/summary.md").read_text("utf-8")
+    assert "- gate `strict>=0.25 undecided=fail` **undecided**, stops the build" in summary
+    assert "strict<0.5" not in summary
+    assert invoke("eval", "--resume", "@latest").exit_code == 1
+
+
 def test_a_kept_gate_compares_with_the_same_run_again() -> None:
     """The latest run of then is not the latest any more."""
     first = documents(invoke("eval", *STEADY, "--trials", "2", "--json"))[-1]["run"]

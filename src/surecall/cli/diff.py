@@ -18,13 +18,13 @@ from surecall.evals.diff_page import (
     render_diff_html,
 )
 from surecall.evals.experiments import open_run_store
-from surecall.evals.gates import check_gates, parse_gate
+from surecall.evals.gates import check_gates, limit_errors, parse_gate
 from surecall.evals.metrics.records import AXES
 from surecall.evals.records import TrialBody, TrialRow
 from surecall.evals.store import RunInfo, RunStore
 
 from .eval.page import show_gates
-from .flags import pass_output, store_flag, undecided_flag
+from .flags import max_errors_flag, pass_output, store_flag, undecided_flag
 from .output import ExitCode, Output, select_fields
 from .suggestions import complete_files, complete_runs
 from .terminal import bounded, line_of, make_table, styled
@@ -140,6 +140,7 @@ def _why(side: Side) -> str:
     "--gate", "gates", multiple=True, metavar="EXPR", help="Exit with 1 unless this holds."
 )
 @undecided_flag
+@max_errors_flag
 @click.option(
     "--html",
     "html_file",
@@ -159,6 +160,7 @@ def diff(
     across: tuple[str, ...],
     gates: tuple[str, ...],
     undecided: Any,
+    max_errors: str | None,
     html_file: str | None,
     limit: int,
     store_file: str | None,
@@ -169,6 +171,8 @@ def diff(
     on B; a regression is measured from A unless the gate names another run.
     """
     parsed = [parse_gate(text, against=a, undecided=undecided) for text in gates]
+    if max_errors is not None:
+        parsed.append(limit_errors(max_errors))
     with open_run_store(store_file, must_exist=True) as store:
         info_a, info_b = (store.info(store.resolve(name)) for name in (a, b))
         result = diff_rows(

@@ -2,15 +2,17 @@
 
 import hashlib
 import importlib.util
+import json
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from msgspec.structs import replace
 
-from evals.trial_rows import call, row
+from evals.trial_rows import call, row, series
 from support.eval_rows import make_rows
 from surecall.base.errors import ConfigError, StoreError
 from surecall.evals.export import (
@@ -23,6 +25,8 @@ from surecall.evals.export import (
     write_junit,
     write_markdown,
 )
+from surecall.evals.gates import check_stored
+from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.records import TrialRow
 
 from .stored import Stored, keep_rows, no_body
@@ -54,6 +58,36 @@ def test_unknown_formats_are_refused(text: str, hint: str) -> None:
         parse_formats(text)
     assert caught.value.code == "INVALID_OPTION"
     assert hint in (caught.value.hint or "")
+
+
+def test_every_summary_names_what_is_undecided_and_why(tmp_path: Path) -> None:
+    """Markdown, JUnit, JSON and the page have verdict and reason of each gate, however many."""
+    gates = ("strict>=0.5", "strict>=0.8", *(f"p95_ms<={limit}" for limit in range(90, 95)))
+    stored = keep_rows(tmp_path, series("+++++++++-", elapsed_ms=100.0), gates=gates)
+    export_run(stored.store, stored.run_id, stored.out, ["html", "json", "md", "junit"])
+    note = "n = 10 cannot tell 90.0% from 80.0%; about 62 would"
+    summary = (stored.out / "summary.md").read_text("utf-8")
+    assert "- more gates: `p95_ms<=94` failed, `strict>=0.8` undecided, `strict>=0.5`" in summary
+    found = json.loads((stored.out / "figures.json").read_text("utf-8"))["gates"]
+    assert [one["gate"]["text"] for one in found] == list(gates)
+    assert (found[1]["verdict"], found[1]["ok"], found[1]["note"]) == ("undecided", True, note)
+    assert not found[2]["ok"]
+    suites = ElementTree.parse(stored.out / "junit.xml").getroot()
+    (skipped,) = suites.findall(".//testcase[@name='strict>=0.8']/skipped")
+    assert note in skipped.get("message", "")
+    assert len(suites.findall(".//testsuite[@name='gates']/testcase/failure")) == 5
+    page = (stored.out / "report.html").read_text("utf-8")
+    assert "undecided</b>, let through" in page
+
+
+def test_a_baseline_that_is_gone_leaves_the_other_gates(tmp_path: Path) -> None:
+    """Only the gate that needs it has nothing to check."""
+    gates = ("regression<=0.02 vs gone", "strict>=0.5")
+    stored = keep_rows(tmp_path, series("+" * 40), gates=gates)
+    info = stored.store.info(stored.run_id)
+    found = check_stored(stored.store, info, tally_rows(stored.store.rows(stored.run_id)))
+    assert [one.verdict for one in found] == ["empty", "passed"]
+    assert "'gone'" in found[0].note
 
 
 def test_every_format_gives_the_same_bytes_again(tmp_path: Path) -> None:

@@ -76,11 +76,15 @@ class EvalWork:
         if is_resumed and run_id is not None and not self._gates:
             self._gates = [parse_gate(text) for text in store.info(run_id).manifest.gates]
         self._baselines = find_baselines(store, self._gates, run_id)
-        texts = tuple(
+        gates = self._name_gates()
+        return replace(experiment, manifest=replace(experiment.manifest, gates=gates))
+
+    def _name_gates(self) -> tuple[str, ...]:
+        """Return the gates as text, each with the id of the run that it compares with."""
+        return tuple(
             gate.text if gate.against is None else gate.rename(self._baselines[gate.against])
             for gate in self._gates
         )
-        return replace(experiment, manifest=replace(experiment.manifest, gates=texts))
 
     def show_plan(
         self, store: RunStore | None, experiment: Experiment, run_id: str | None
@@ -140,6 +144,8 @@ class EvalWork:
     ) -> ExitCode:
         """Show the results, write reports, check gates, and return how it ended."""
         self._run_id = info.id
+        if self._gates and self._name_gates() != info.manifest.gates:
+            store.set_gates(info.id, self._name_gates())  # reports show the gates of this command
         tallies = tally_rows(store.rows(info.id))
         with self._allow_no_reader():
             if self._output.json:

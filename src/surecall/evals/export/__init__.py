@@ -4,8 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from msgspec.structs import asdict
+
 from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.base.files import explain_write_errors
+from surecall.evals.gates import check_stored
+from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.original.summaries import write_json
 from surecall.evals.run_files import check_folder
 from surecall.evals.store import RunStore
@@ -66,9 +70,16 @@ def _write_html(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
     return (write_html(store, store.info(run_id), out / "report.html"),)
 
 
+def _write_json(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
+    info = store.info(run_id)
+    tallies = tally_rows(store.rows(run_id) if info.manifest.gates else ())
+    gates = [{**asdict(one), "ok": one.ok} for one in check_stored(store, info, tallies)]
+    return write_json(store, run_id, out, gates)
+
+
 FORMATS: Final[Mapping[str, Format]] = {
     "html": Format("One page with charts and transcripts, for a browser.", _write_html),
-    "json": Format("The original's summaries, and a file for each trial.", write_json),
+    "json": Format("The original's summaries, and a file for each trial.", _write_json),
     "csv": Format("A table of trials and one of calls.", write_csv),
     "jsonl": Format("A line for each trial.", write_jsonl),
     "md": Format("A short summary, for a pull request.", write_markdown),

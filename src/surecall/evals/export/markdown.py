@@ -33,6 +33,7 @@ _MAX_RECOVERIES: Final = 4
 _MAX_COMPARISONS: Final = 2
 _MAX_COLUMNS: Final = 4
 _MAX_GATES: Final = 4
+_MAX_NAMED_GATES: Final = 20
 _MAX_NOTE_CHARS: Final = 400
 _MAX_NAME_CHARS: Final = 80
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -135,8 +136,13 @@ def _gates(results: Sequence[GateResult]) -> Iterator[str]:
         note = f": {code_span(result.note, _MAX_NOTE_CHARS)}" if result.note else ""
         let = "" if result.ok else ", stops the build"
         yield f"- gate {code_span(result.gate.text)} **{VERDICTS[result.verdict]}**{let}{note}"
-    if len(ordered) > _MAX_GATES:
-        yield f"- {len(ordered) - _MAX_GATES} more gates"
+    if more := ordered[_MAX_GATES:]:
+        named = (
+            f"{code_span(result.gate.text)} {VERDICTS[result.verdict]}"
+            for result in more[:_MAX_NAMED_GATES]
+        )
+        left = len(more) - _MAX_NAMED_GATES
+        yield f"- more gates: {', '.join(named)}{f' and {left} more' if left > 0 else ''}"
     if ordered:
         yield ""
 

@@ -1,7 +1,7 @@
 """Counts as the original's summaries have them, with ours and the intervals beside them."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -88,8 +88,16 @@ RUNS_FOLDER: Final = "runs"
 _MAX_SAMPLES: Final = 3
 
 
-def write_json(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
+def write_json(
+    store: RunStore, run_id: str, out: Path, gates: Sequence[Mapping[str, Any]] = ()
+) -> tuple[Path, ...]:
     """Write the summaries, the figures, and a file for each trial into a folder.
+
+    Args:
+        store: Where the run is.
+        run_id: Its id.
+        out: The folder.
+        gates: What became of the gates of the run, which the figures have as well.
 
     Returns:
         The summaries and the figures, and the folder with the trials.
@@ -110,7 +118,8 @@ def write_json(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
     }
     write_object(paths[1], _render_scenarios(layout, tallies))
     write_object(paths[2], by_strategy)
-    write_object(paths[3], msgspec.structs.asdict(summarize_tallies(tallies)))
+    figures = msgspec.structs.asdict(summarize_tallies(tallies))
+    write_object(paths[3], {**figures, "gates": gates})
     return (*paths, out / RUNS_FOLDER)
 
 

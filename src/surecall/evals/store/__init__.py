@@ -13,6 +13,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
+from msgspec.structs import replace
+
 from surecall.base.database import damaged, explain_database_errors, transaction
 from surecall.base.errors import Code, StoreError
 from surecall.evals.records import Cell, Manifest, TrialBody, TrialRow
@@ -178,6 +180,14 @@ class RunStore:
         """List all runs, the latest first."""
         found = self._select(f"{_INFO} ORDER BY runs.created_at DESC, runs.number DESC")
         return [self._decode(decode_info, row) for row in found]
+
+    def set_gates(self, run_id: str, gates: tuple[str, ...]) -> None:
+        """Note what a run must pass from now on, in place of the gates that it had."""
+        number, manifest = self._number(run_id), replace(self.info(run_id).manifest, gates=gates)
+        with self._writing() as database:
+            database.execute(
+                "UPDATE runs SET manifest = ? WHERE number = ?", (encode_text(manifest), number)
+            )
 
     def finish(self, run_id: str, status: RunStatus, *, now_s: float | None = None) -> None:
         """Note how the work on a run ended."""
