@@ -12,7 +12,7 @@ from surecall.models.transport import ScriptedReply, ScriptedTransport
 
 from .toolbox import run_script, saved
 
-SAVE = '<tool_call>{"name": "save", "arguments": {"text": "x",}}</tool_call>'
+SAVE = '<tool_call>{"name": "save", "arguments": {text: "x"}}</tool_call>'
 FINAL = "Saved."
 
 
@@ -39,7 +39,7 @@ async def test_whole_calls_in_an_error_are_the_reply(error: ScriptedReply, strea
     assert [receipt.rule for receipt in turn.all_receipts] == [
         "rescue_from_error_body",
         "read_call_from_text",
-        "drop_trailing_comma",
+        "quote_key",
     ]
     assert turn.receipts[0].after == SAVE
     assert [defect.code for defect in turn.defects] == [Code.REPLY_IN_ERROR_BODY]
