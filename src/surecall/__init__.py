@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         Options,
         OutputForm,
         OutputResult,
-        OutputStream,
+        PausedResult,
         RunResult,
         RunStream,
         Session,
@@ -90,7 +90,7 @@ __all__ = [
     "OutputError",
     "OutputForm",
     "OutputResult",
-    "OutputStream",
+    "PausedResult",
     "ProviderError",
     "Receipt",
     "ReplyReader",
@@ -147,8 +147,8 @@ _HOMES = {
     ),
     "text": "repair_json",
     "loop": (
-        "FileJournal Options OutputForm OutputResult OutputStream RunResult RunStream Session "
-        "approve deny extract load_trace resume run run_sync save_trace stream"
+        "FileJournal Options OutputForm OutputResult PausedResult RunResult RunStream "
+        "Session approve deny extract load_trace resume run run_sync save_trace stream"
     ),
     "tools.mcp": "McpTools mcp_tools",
     "tools.openapi": "openapi_tools",

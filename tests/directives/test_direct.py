@@ -11,7 +11,7 @@ from surecall.base.errors import OutputError
 from surecall.base.records import RawCall, Reply, TextDelta, Usage
 from surecall.loop import replay_trace
 from surecall.loop.directives import Envelope, EnvelopeForm
-from surecall.models.transport import ScriptedReply
+from surecall.models.transport import ScriptedReply, assistant, tool_call
 from surecall.text import encode_text
 from surecall.wire import PROTOCOLS, find_protocol
 
@@ -72,6 +72,37 @@ async def test_the_applications_check_is_told_to_the_model() -> None:
     result, (_, body) = await direct([empty, GOOD], check=check)
     assert (result.ok, result.repairs, result.semantic_repairs) == (True, 0, 1)
     assert "ASSERTION_FAILED: A toast must be shown." in body["messages"][-1]["content"]
+
+
+async def test_a_call_that_waits_for_an_approval_is_in_the_result() -> None:
+    """Nothing is raised; once somebody has decided, the same form ends with the envelope."""
+    launched: list[str] = []
+
+    @surecall.tool(effect="external", approval="required")
+    def launch(site: str) -> str:
+        """Launch."""
+        launched.append(site)
+        return "up"
+
+    store = surecall.MemoryApprovals()
+    call = assistant(None, tool_call("launch", {"site": "a"}, "c1"))
+    result, _ = await direct([call], tools=[launch], approvals=store)
+    assert (result.ok, result.envelope, launched) == (False, None, [])
+    assert [each.code for each in result.errors] == ["APPROVAL_PENDING"]
+    (waiting,) = result.pending
+    assert (waiting.name, waiting.payload) == ("launch", {"site": "a"})
+    assert result.trace is not None
+    await surecall.approve(store, waiting.id, by="ada")
+    ended = await surecall.resume(
+        result.trace.run_id,
+        output=EnvelopeForm(REGISTRY),
+        approvals=store,
+        tools=[launch],
+        transport=ScriptedTransport(["Up.", GOOD]),
+        preset=(),
+    )
+    assert not isinstance(ended, surecall.PausedResult)
+    assert (ended.output.assistant_text, launched) == ("All\nsaved.", ["a"])
 
 
 async def test_a_refused_mode_leads_to_the_next_one() -> None:

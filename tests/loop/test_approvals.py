@@ -10,7 +10,14 @@ import msgspec
 import pytest
 
 import surecall
-from surecall import MemoryApprovals, OutputResult, RunResult, ScriptedTransport, ToolContext
+from surecall import (
+    MemoryApprovals,
+    OutputResult,
+    PausedResult,
+    RunResult,
+    ScriptedTransport,
+    ToolContext,
+)
 from surecall.base.errors import ApprovalError, ConfigError, JournalError
 from surecall.base.records import ApprovalFailed, ApprovalRequested, Event, RunEnded, RunStarted
 from surecall.loop import MemoryJournal, replay_trace
@@ -650,12 +657,14 @@ async def test_a_run_with_output_pauses_and_ends_with_its_value(bank: Bank) -> N
     """Also in another process: nothing but the store and the type is needed."""
     paused = await bank.start(output=Receipt)
     assert (paused.code, bank.paid) == ("APPROVAL_PENDING", [])
-    assert isinstance(paused, OutputResult)
-    for name in ("output", "value", "certainty", "doubt", "output_mode"):
+    assert isinstance(paused, PausedResult)
+    assert repr(paused).startswith("<PausedResult ")
+    for name in ("output", "value", "attempts", "certainty", "doubt", "output_mode"):
         with pytest.raises(ApprovalError, match=r"pay waits for a decision") as raised:
             getattr(paused, name)
         assert raised.value.code == "APPROVAL_PENDING"
-        assert "result.pending" in str(raised.value.hint)
+        assert "isinstance(result, PausedResult)" in str(raised.value.hint)
+    assert not hasattr(paused, "outputs")
     again = await bank.resume(paused.run_id, output=Receipt)
     assert ([a.id for a in again.pending], len(bank.requests)) == ([paused.pending[0].id], 1)
     await surecall.approve(bank.store, paused.pending[0].id, by="ann")

@@ -27,7 +27,7 @@ from surecall import (
     OutputError,
     OutputForm,
     OutputResult,
-    OutputStream,
+    PausedResult,
     ProviderError,
     Receipt,
     ReplyReader,
@@ -290,17 +290,38 @@ async def end_with_a_value(session: Session) -> None:
     assert_type((await extract([{"role": "user"}], output={"type": "object"})).output, Any)
     assert_type(run_sync("Oslo?", output=OutputForm(City)).output, City)
     assert_type(await session.run("Oslo?"), RunResult)
-    assert_type((await session.resume("r1", output=City)).output, City)
     assert_type(await session.resume("r1", max_turns=3), RunResult)
-    assert_type((await resume("r1", output=OutputForm(City))).output, City)
-    assert_type((await resume("r1", output={"type": "object"})).output, Any)
     events = stream("Oslo?", output=City, max_output_retries=2, output_modes=["json_schema"])
-    assert_type(events, OutputStream[City])
+    assert_type(events, RunStream[OutputResult[City]])
     assert_type(events.result.output, City)
     try:
         await run("Oslo?", output=City)
     except OutputError as error:
         print(error.details)
+
+
+async def look_at_the_pause_first(store: MemoryApprovals, maybe: MemoryApprovals | None) -> City:
+    """Where a run may wait for an approval, there is no value without asking whether it does."""
+    found = await run("Oslo?", output=City, model="m", approvals=store)
+    assert_type(found, OutputResult[City] | PausedResult)
+    print(found.output)  # type: ignore
+    print(found.value)  # type: ignore
+    print(run_sync("Oslo?", output=City, approvals=store).output)  # type: ignore
+    print((await extract("Oslo", output=City, approvals=maybe)).output)  # type: ignore
+    print((await resume("r1", output=City)).output)  # type: ignore
+    print((await resume("r1", output={"type": "object"}, approvals=store)).value)  # type: ignore
+    print(stream("Oslo?", output=City, approvals=store).result.output)  # type: ignore
+    async with Session(model="m", approvals=store) as session:
+        print((await session.run("Oslo?", output=City)).output)  # type: ignore
+        print((await session.resume("r1", output=City)).output)  # type: ignore
+        print(session.stream("Oslo?", output=City).result.output)  # type: ignore
+        assert_type(await session.run("Oslo?"), RunResult)
+    if isinstance(found, PausedResult):
+        assert_type(found.pending, tuple[Approval, ...])
+        found = await resume(found.run_id, output=City, approvals=store)
+        assert not isinstance(found, PausedResult)
+    assert_type(found, OutputResult[City])
+    return found.output
 
 
 async def direct_an_interface() -> Directive | None:

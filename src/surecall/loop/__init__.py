@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .plan import Plan, make_plan
     from .prompt_runner import PromptResult, PromptRunner
     from .replay import Replay, replay_trace, resend_turn
-    from .result import OutputResult, OutputStream, RunResult, RunStream
+    from .result import OutputResult, PausedResult, RunResult, RunStream
     from .runs import Arguments, extract, resume, run, run_sync, stream
     from .session import Session
     from .trace import Trace, TurnTrace, load_trace, save_trace
@@ -27,7 +27,7 @@ __all__ = [
     "OutputReading",
     "OutputResult",
     "OutputSpec",
-    "OutputStream",
+    "PausedResult",
     "Plan",
     "PromptResult",
     "PromptRunner",
@@ -61,7 +61,7 @@ _HOMES = {
     "plan": "Plan make_plan",
     "prompt_runner": "PromptResult PromptRunner",
     "replay": "Replay replay_trace resend_turn",
-    "result": "OutputResult OutputStream RunResult RunStream",
+    "result": "OutputResult PausedResult RunResult RunStream",
     "runs": "Arguments extract resume run run_sync stream",
     "session": "Session",
     "trace": "Trace TurnTrace load_trace save_trace",

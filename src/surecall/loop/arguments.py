@@ -19,7 +19,7 @@ from .history import parse_history
 from .journal import Journal
 from .options import CallerArguments
 from .resolve import ToolSource
-from .result import OutputStream, RunResult, RunStream
+from .result import RunResult, RunStream
 
 Prompt = str | Mapping[str, Any] | Message | Iterable[Any]
 
@@ -32,8 +32,8 @@ class RunArguments(CallerArguments, total=False):
     run_id: str | None
 
 
-class SessionArguments(CallerArguments, total=False):
-    """What `Session` takes."""
+class ConnectionArguments(CallerArguments, total=False):
+    """What `Session` takes, but for a store in which its runs can wait."""
 
     model: str | None
     tools: ToolSource
@@ -53,9 +53,14 @@ class SessionArguments(CallerArguments, total=False):
     config: Config | None
     on_event: Listener | None
     approver: Approver | None
-    approvals: ApprovalStore | None
     transforms: TransformRegistry | None
     catalog: Catalog | None
+
+
+class SessionArguments(ConnectionArguments, total=False):
+    """What `Session` takes."""
+
+    approvals: ApprovalStore | None
 
 
 class ResumeArguments(CallerArguments, total=False):
@@ -125,7 +130,6 @@ def stream_run(
     """Return the events of a run that `start` makes of the prompt."""
     given: dict[str, Any] = {"stream": True, "output": output, **arguments}
     on_event: Listener | None = given.pop("on_event", None)
-    kind = RunStream if output is None else OutputStream[Any]
-    return kind(
+    return RunStream(
         lambda listener: start(prompt, on_event=combine_listeners(on_event, listener), **given)
     )

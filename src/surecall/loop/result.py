@@ -13,10 +13,10 @@ from collections.abc import (
 )
 from contextlib import suppress
 from html import escape
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Never, NoReturn, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from surecall.base.errors import ApprovalError, Code, JSONTextError
 from surecall.base.json_values import as_fields
@@ -40,6 +40,15 @@ from .output import OutputMode, OutputReading
 from .trace import Trace
 
 T = TypeVar("T")
+if TYPE_CHECKING:
+    # What is here before Python 3.13 knows no defaults; type checkers know them without it.
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    R_co = TypeVarWithDefault("R_co", bound="RunResult", covariant=True, default="RunResult")
+    Pause_co = TypeVarWithDefault("Pause_co", bound="RunResult", covariant=True, default=Never)
+else:
+    R_co = TypeVar("R_co", covariant=True)
+    Pause_co = TypeVar("Pause_co", covariant=True)
 
 
 class RunResult(Struct, frozen=True, kw_only=True):
@@ -114,7 +123,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
         return not self.text.strip()
 
     def __repr__(self) -> str:
-        lines = [f"<RunResult {clip(self.text, 80)!r}: {self._summary()}>"]
+        lines = [f"<{type(self).__name__} {clip(self.text, 80)!r}: {self._summary()}>"]
         for turn in self.trace.turns:
             for call, result in zip(turn.calls, turn.results, strict=False):
                 lines.append(f"  {_call_text(call)} -> {_outcome(result)}{_tell_change(call)}")
@@ -149,38 +158,42 @@ class RunResult(Struct, frozen=True, kw_only=True):
         )
 
 
+class PausedResult(RunResult, frozen=True, kw_only=True):
+    """What a run returns that waits for approvals: `pending` says for which.
+
+    It has no answer and no value yet; `surecall.resume` continues it.
+    """
+
+    if not TYPE_CHECKING:  # for a type checker there is no value to ask for
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name not in _OF_A_VALUE:
+                raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+            names = ", ".join(dict.fromkeys(each.name for each in self.pending))
+            raise ApprovalError(
+                Code.APPROVAL_PENDING,
+                f"The run {self.run_id!r} has no value yet: {names} waits for a decision.",
+                hint="Ask `isinstance(result, PausedResult)` before `result.output`. "
+                "Decide with surecall.approve or surecall.deny, then call surecall.resume.",
+            )
+
+
 class OutputResult(RunResult, Generic[T], frozen=True, kw_only=True):
     """The value that a run ended with, besides all that a run returns.
 
-    A run that waits for an approval has no value yet: look at `pending` first.
+    A run that was given a store for approvals may return a `PausedResult` instead, and a type
+    checker demands that you look.
 
-        if result.pending:
+        if isinstance(result, PausedResult):
             ...  # decide, then surecall.resume(result.run_id, output=..., approvals=...)
         else:
             print(result.output)
     """
 
-    found: tuple[T, Any] | None = None
-    """The value as an object and as JSON; unset while the run waits for a decision."""
-
-    @classmethod
-    def of(cls, result: RunResult, found: tuple[T, Any] | None) -> "OutputResult[T]":
-        """Return a result with the value that its text holds, if it has ended."""
-        return cls(**asdict(result), found=found)
-
-    @property
-    def output(self) -> T:
-        """The value, as an object of the type that was asked for, or as JSON.
-
-        Raises:
-            ApprovalError: `APPROVAL_PENDING`, while the run waits for a decision.
-        """
-        return self._need_value()[0]
-
-    @property
-    def value(self) -> Any:
-        """The same as JSON."""
-        return self._need_value()[1]
+    output: T
+    """The value, as an object of the type that was asked for, or as JSON."""
+    value: Any
+    """The same as JSON."""
 
     @property
     def attempts(self) -> tuple[OutputReading, ...]:
@@ -204,19 +217,10 @@ class OutputResult(RunResult, Generic[T], frozen=True, kw_only=True):
 
     @property
     def _last_attempt(self) -> OutputReading:
-        self._need_value()
         return self.attempts[-1]
 
-    def _need_value(self) -> tuple[T, Any]:
-        if self.found is None:
-            names = ", ".join(dict.fromkeys(each.name for each in self.pending))
-            raise ApprovalError(
-                Code.APPROVAL_PENDING,
-                f"The run {self.run_id!r} has no value yet: {names} waits for a decision.",
-                hint="Look at `result.pending` before `result.output`. "
-                "Decide with surecall.approve or surecall.deny, then call surecall.resume.",
-            )
-        return self.found
+
+_OF_A_VALUE: Final = frozenset(name for name in vars(OutputResult) if not name.startswith("_"))
 
 
 def _count(number: int, noun: str) -> str:
@@ -263,20 +267,22 @@ _MANY_EVENTS: Final = 256
 _MAX_JOINED_CHARS: Final = 4096
 
 
-class RunStream:
+class RunStream(Generic[R_co]):
     """The events of one run, as they happen; `result` is there when they have ended.
+
+    Where the run ends with a value, it is a `RunStream[OutputResult[T]]`.
 
     Leaving the loop early, or `aclose()`, cancels the run.
     """
 
-    def __init__(self, start: Callable[[Callable[[Event], object]], Awaitable[RunResult]]) -> None:
+    def __init__(self, start: Callable[[Callable[[Event], object]], Awaitable[R_co]]) -> None:
         self._start = start
-        self._result: RunResult | None = None
+        self._result: R_co | None = None
         # Only the loop over the events keeps them alive: leaving it closes them.
         self._events: weakref.ref[AsyncGenerator[Event, None]] | None = None
 
     @property
-    def result(self) -> RunResult:
+    def result(self) -> R_co:
         """What the run returned."""
         if self._result is None:
             raise RuntimeError("the run has not ended; iterate over all its events first")
@@ -309,17 +315,6 @@ class RunStream:
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-
-
-class OutputStream(RunStream, Generic[T]):
-    """The events of a run that ends with a value."""
-
-    @property
-    def result(self) -> OutputResult[T]:
-        """What the run returned."""
-        result = super().result
-        assert isinstance(result, OutputResult)
-        return result  # pyright: ignore[reportUnknownVariableType]
 
 
 class _WaitingEvents:

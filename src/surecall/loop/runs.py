@@ -4,8 +4,11 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, TypeVar, Unpack, cast, overload
 
+from surecall.tools import ApprovalStore
+
 from .arguments import (
     DECLARED_FOR_A_RUN,
+    ConnectionArguments,
     Prompt,
     RunArguments,
     SessionArguments,
@@ -14,13 +17,17 @@ from .arguments import (
 )
 from .output import OutputForm, make_form
 from .paused import load_waiting, unpack_run
-from .result import OutputResult, OutputStream, RunResult, RunStream
+from .result import OutputResult, PausedResult, RunResult, RunStream
 from .session import Session
 from .wording import EXTRACT
 
 T = TypeVar("T")
 
 _OF_THE_RUN = frozenset({"journal", "run_id"}) | DECLARED_FOR_A_RUN
+
+
+class UnpausedArguments(ConnectionArguments, RunArguments, total=False):
+    """What a run takes that cannot wait for approvals."""
 
 
 class Arguments(SessionArguments, RunArguments, total=False):
@@ -35,14 +42,42 @@ async def run(
 
 @overload
 async def run(
-    prompt: Prompt, *, output: type[T] | OutputForm[T], **arguments: Unpack[Arguments]
+    prompt: Prompt,
+    *,
+    output: type[T] | OutputForm[T],
+    approvals: None = None,
+    **arguments: Unpack[UnpausedArguments],
 ) -> OutputResult[T]: ...
 
 
 @overload
 async def run(
-    prompt: Prompt, *, output: Mapping[str, Any], **arguments: Unpack[Arguments]
+    prompt: Prompt,
+    *,
+    output: Mapping[str, Any],
+    approvals: None = None,
+    **arguments: Unpack[UnpausedArguments],
 ) -> OutputResult[Any]: ...
+
+
+@overload
+async def run(
+    prompt: Prompt,
+    *,
+    output: type[T] | OutputForm[T],
+    approvals: ApprovalStore,
+    **arguments: Unpack[UnpausedArguments],
+) -> OutputResult[T] | PausedResult: ...
+
+
+@overload
+async def run(
+    prompt: Prompt,
+    *,
+    output: Mapping[str, Any],
+    approvals: ApprovalStore,
+    **arguments: Unpack[UnpausedArguments],
+) -> OutputResult[Any] | PausedResult: ...
 
 
 async def run(prompt: Prompt, *, output: Any = None, **arguments: Unpack[Arguments]) -> RunResult:
@@ -62,13 +97,13 @@ async def resume(
 @overload
 async def resume(
     run_id: str, *, output: type[T] | OutputForm[T], **arguments: Unpack[SessionArguments]
-) -> OutputResult[T]: ...
+) -> OutputResult[T] | PausedResult: ...
 
 
 @overload
 async def resume(
     run_id: str, *, output: Mapping[str, Any], **arguments: Unpack[SessionArguments]
-) -> OutputResult[Any]: ...
+) -> OutputResult[Any] | PausedResult: ...
 
 
 async def resume(
@@ -95,14 +130,42 @@ def run_sync(
 
 @overload
 def run_sync(
-    prompt: Prompt, *, output: type[T] | OutputForm[T], **arguments: Unpack[Arguments]
+    prompt: Prompt,
+    *,
+    output: type[T] | OutputForm[T],
+    approvals: None = None,
+    **arguments: Unpack[UnpausedArguments],
 ) -> OutputResult[T]: ...
 
 
 @overload
 def run_sync(
-    prompt: Prompt, *, output: Mapping[str, Any], **arguments: Unpack[Arguments]
+    prompt: Prompt,
+    *,
+    output: Mapping[str, Any],
+    approvals: None = None,
+    **arguments: Unpack[UnpausedArguments],
 ) -> OutputResult[Any]: ...
+
+
+@overload
+def run_sync(
+    prompt: Prompt,
+    *,
+    output: type[T] | OutputForm[T],
+    approvals: ApprovalStore,
+    **arguments: Unpack[UnpausedArguments],
+) -> OutputResult[T] | PausedResult: ...
+
+
+@overload
+def run_sync(
+    prompt: Prompt,
+    *,
+    output: Mapping[str, Any],
+    approvals: ApprovalStore,
+    **arguments: Unpack[UnpausedArguments],
+) -> OutputResult[Any] | PausedResult: ...
 
 
 def run_sync(prompt: Prompt, *, output: Any = None, **arguments: Unpack[Arguments]) -> RunResult:
@@ -120,14 +183,42 @@ def stream(prompt: Prompt, *, output: None = None, **arguments: Unpack[Arguments
 
 @overload
 def stream(
-    prompt: Prompt, *, output: type[T] | OutputForm[T], **arguments: Unpack[Arguments]
-) -> OutputStream[T]: ...
+    prompt: Prompt,
+    *,
+    output: type[T] | OutputForm[T],
+    approvals: None = None,
+    **arguments: Unpack[UnpausedArguments],
+) -> RunStream[OutputResult[T]]: ...
 
 
 @overload
 def stream(
-    prompt: Prompt, *, output: Mapping[str, Any], **arguments: Unpack[Arguments]
-) -> OutputStream[Any]: ...
+    prompt: Prompt,
+    *,
+    output: Mapping[str, Any],
+    approvals: None = None,
+    **arguments: Unpack[UnpausedArguments],
+) -> RunStream[OutputResult[Any]]: ...
+
+
+@overload
+def stream(
+    prompt: Prompt,
+    *,
+    output: type[T] | OutputForm[T],
+    approvals: ApprovalStore,
+    **arguments: Unpack[UnpausedArguments],
+) -> RunStream[OutputResult[T] | PausedResult]: ...
+
+
+@overload
+def stream(
+    prompt: Prompt,
+    *,
+    output: Mapping[str, Any],
+    approvals: ApprovalStore,
+    **arguments: Unpack[UnpausedArguments],
+) -> RunStream[OutputResult[Any] | PausedResult]: ...
 
 
 def stream(prompt: Prompt, *, output: Any = None, **arguments: Unpack[Arguments]) -> RunStream:
@@ -137,19 +228,47 @@ def stream(prompt: Prompt, *, output: Any = None, **arguments: Unpack[Arguments]
 
 @overload
 async def extract(
-    source: Prompt, *, output: type[T] | OutputForm[T], **arguments: Unpack[Arguments]
+    source: Prompt,
+    *,
+    output: type[T] | OutputForm[T],
+    approvals: None = None,
+    **arguments: Unpack[UnpausedArguments],
 ) -> OutputResult[T]: ...
 
 
 @overload
 async def extract(
-    source: Prompt, *, output: Mapping[str, Any], **arguments: Unpack[Arguments]
+    source: Prompt,
+    *,
+    output: Mapping[str, Any],
+    approvals: None = None,
+    **arguments: Unpack[UnpausedArguments],
 ) -> OutputResult[Any]: ...
+
+
+@overload
+async def extract(
+    source: Prompt,
+    *,
+    output: type[T] | OutputForm[T],
+    approvals: ApprovalStore,
+    **arguments: Unpack[UnpausedArguments],
+) -> OutputResult[T] | PausedResult: ...
+
+
+@overload
+async def extract(
+    source: Prompt,
+    *,
+    output: Mapping[str, Any],
+    approvals: ApprovalStore,
+    **arguments: Unpack[UnpausedArguments],
+) -> OutputResult[Any] | PausedResult: ...
 
 
 async def extract(
     source: Prompt, *, output: Any, **arguments: Unpack[Arguments]
-) -> OutputResult[Any]:
+) -> OutputResult[Any] | PausedResult:
     """Read a value out of a text or messages; nothing that is not in them is made up.
 
     Args:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Literal, TypeVar, Unpack, overload
+from typing import Any, Generic, Literal, Never, TypeVar, Unpack, overload
 from uuid import uuid4
 
 from surecall.base.errors import Code, ConfigError
@@ -28,6 +28,7 @@ from surecall.tools import (
 from surecall.wire import WireProtocol
 
 from .arguments import (
+    ConnectionArguments,
     Prompt,
     ResumeArguments,
     RunArguments,
@@ -59,13 +60,13 @@ from .resolve import (
     merge_options,
     refuse_shaped_transforms,
 )
-from .result import OutputResult, OutputStream, RunResult, RunStream
+from .result import OutputResult, Pause_co, PausedResult, RunResult, RunStream
 from .tool_loop import ToolLoop
 
 T = TypeVar("T")
 
 
-class Session(Closing):
+class Session(Closing, Generic[Pause_co]):
     """Runs that share history, tools and connection; use it as `async with Session(...)`.
 
     Args:
@@ -96,6 +97,22 @@ class Session(Closing):
         options: Any option of `docs/reference/options.md`, and `temperature`, `max_tokens`,
             `seed` and `stop`, which are sent with every request.
     """
+
+    @overload
+    def __init__(
+        self: "Session[Never]",
+        *,
+        approvals: None = None,
+        **arguments: Unpack[ConnectionArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "Session[PausedResult]",
+        *,
+        approvals: ApprovalStore,
+        **arguments: Unpack[ConnectionArguments],
+    ) -> None: ...
 
     def __init__(
         self,
@@ -173,12 +190,12 @@ class Session(Closing):
         *,
         output: type[T] | OutputForm[T],
         **arguments: Unpack[RunArguments],
-    ) -> OutputResult[T]: ...
+    ) -> OutputResult[T] | Pause_co: ...
 
     @overload
     async def run(
         self, prompt: Prompt, *, output: Mapping[str, Any], **arguments: Unpack[RunArguments]
-    ) -> OutputResult[Any]: ...
+    ) -> OutputResult[Any] | Pause_co: ...
 
     async def run(
         self,
@@ -247,12 +264,12 @@ class Session(Closing):
         *,
         output: type[T] | OutputForm[T],
         **arguments: Unpack[ResumeArguments],
-    ) -> OutputResult[T]: ...
+    ) -> OutputResult[T] | PausedResult: ...
 
     @overload
     async def resume(
         self, run_id: str, *, output: Mapping[str, Any], **arguments: Unpack[ResumeArguments]
-    ) -> OutputResult[Any]: ...
+    ) -> OutputResult[Any] | PausedResult: ...
 
     async def resume(
         self,
@@ -327,12 +344,12 @@ class Session(Closing):
         *,
         output: type[T] | OutputForm[T],
         **arguments: Unpack[RunArguments],
-    ) -> OutputStream[T]: ...
+    ) -> RunStream[OutputResult[T] | Pause_co]: ...
 
     @overload
     def stream(
         self, prompt: Prompt, *, output: Mapping[str, Any], **arguments: Unpack[RunArguments]
-    ) -> OutputStream[Any]: ...
+    ) -> RunStream[OutputResult[Any] | Pause_co]: ...
 
     def stream(
         self, prompt: Prompt, *, output: Any = None, **arguments: Unpack[RunArguments]

@@ -7,7 +7,7 @@ from time import perf_counter
 from types import MappingProxyType
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from surecall.base.background import is_long, read_aside
 from surecall.base.errors import (
@@ -54,7 +54,7 @@ from .plan import Plan
 from .prompt_runner import PromptResult, PromptRunner
 from .prompting import taught_way
 from .recorder import Recorder
-from .result import OutputResult, RunResult
+from .result import OutputResult, PausedResult, RunResult
 from .steps import (
     Accepted,
     AskModel,
@@ -399,7 +399,7 @@ class ToolLoop:
                 expires_at=approval.expires_at,
             )
         self._end(Code.APPROVAL_PENDING)
-        result = RunResult(
+        return PausedResult(
             text="",
             history=self._state.history + answer_calls(results),
             trace=trace,
@@ -407,7 +407,6 @@ class ToolLoop:
             pending=pending,
             elapsed_ms=self._emitter.now_ms(),
         )
-        return result if self._form is None else OutputResult[Any].of(result, None)
 
     async def _forget_pause(self) -> None:
         """Remove the stored run that has its answer; the answer counts, even if that fails."""
@@ -439,7 +438,7 @@ class ToolLoop:
         read = self._output
         if read is None:
             return result
-        return OutputResult[Any].of(result, (read.output, read.value))
+        return OutputResult[Any](**asdict(result), output=read.output, value=read.value)
 
     def _error(self, fail: Fail) -> RunError:
         kind: type[RunError] = ToolUseError if fail.code in _TOOL_USE_CODES else RunLimitError

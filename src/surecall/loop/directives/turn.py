@@ -18,9 +18,19 @@ from surecall.base.records import (
     Usage,
     clip,
 )
-from surecall.loop import Arguments, OutputForm, OutputMode, OutputReading, OutputResult, Trace, run
+from surecall.loop import (
+    Arguments,
+    OutputForm,
+    OutputMode,
+    OutputReading,
+    OutputResult,
+    PausedResult,
+    Trace,
+    run,
+)
 from surecall.loop.arguments import Prompt
 from surecall.loop.output import Check, ReadOutput, TextReader, find_reasons
+from surecall.tools import Approval
 
 from . import wording
 from .envelope import TEXT, Directive, Envelope, parse_envelope
@@ -111,6 +121,8 @@ class DirectResult(Struct, frozen=True, kw_only=True):
     """Unset when nothing was asked."""
     error: Exception | None = None
     """What a run would have raised."""
+    pending: tuple[Approval, ...] = ()
+    """What the run waits for: `surecall.resume(trace.run_id, output=EnvelopeForm(...))` goes on."""
 
     @property
     def assistant_text(self) -> str:
@@ -185,7 +197,7 @@ async def direct(
         result = await run(prompt, output=form, **given)
     except Exception as error:
         return _report(error, (perf_counter() - started) * 1000)
-    return _succeed(result)
+    return _wait(result) if isinstance(result, PausedResult) else _succeed(result)
 
 
 def make_registry(directives: Types) -> DirectiveRegistry:
@@ -215,6 +227,18 @@ def _succeed(result: OutputResult[Envelope]) -> DirectResult:
         usage=result.usage,
         elapsed_ms=result.elapsed_ms,
         trace=result.trace,
+    )
+
+
+def _wait(result: PausedResult) -> DirectResult:
+    return DirectResult(
+        ok=False,
+        errors=() if result.trace.error is None else (result.trace.error,),
+        history=result.history,
+        usage=result.usage,
+        elapsed_ms=result.elapsed_ms,
+        trace=result.trace,
+        pending=result.pending,
     )
 
 
