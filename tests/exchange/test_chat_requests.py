@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from surecall.exchange import ClientRequest, Policy, Route, mediate
 from surecall.exchange.policy import Sent
@@ -164,7 +165,7 @@ def test_a_request_that_needs_nothing_keeps_its_bytes(provider: str | None) -> N
 
 # What agent programs send
 
-CODEX = {
+CODEX: dict[str, Any] = {
     "model": "m",
     "instructions": "word-1",
     "store": False,
@@ -187,7 +188,7 @@ CODEX = {
         {"role": "user", "content": [{"type": "input_text", "text": "word-8"}]},
     ],
 }
-CLAUDE = {
+CLAUDE: dict[str, Any] = {
     "model": "m",
     "max_tokens": 100,
     "metadata": {"user_id": "u" * 150},
@@ -226,7 +227,7 @@ CLAUDE = {
         {"role": "user", "content": "word-8"},
     ],
 }
-CHAT = {
+CHAT: dict[str, Any] = {
     "model": "m",
     "user": "u" * 150,
     "metadata": {"a": "b"},
@@ -274,6 +275,22 @@ def test_what_agent_programs_send_is_rendered_whole(
         "chat_completions": {"messages.cache_control", "tools.cache_control", "store"},
     }
     assert expected[client] <= losses
+
+
+@pytest.mark.parametrize(("client", "document"), [("responses", CODEX), ("messages", CLAUDE)])
+@pytest.mark.parametrize(
+    ("provider", "declared"),
+    [(None, {}), ("groq", {}), ("together", {}), ("openrouter", {"takes_repeated_roles": False})],
+)
+def test_a_program_of_another_format_says_it_as_all_templates_take_it(
+    client: str, document: dict[str, Any], provider: str | None, declared: dict[str, Any]
+) -> None:
+    """It cannot know what the endpoint takes, so what nobody knows is not tried."""
+    route = route_to(provider, "m", **declared)
+    if provider == "openrouter":  # another server that is named after it
+        route = replace(route, known=route.known - {"takes_user_after_result"})
+    sent, _ = send(client, document, route)
+    assert [*texts_in(render_strictly(sent))] == [*texts_in(document)]
 
 
 @PROGRAMS

@@ -144,17 +144,20 @@ def test_a_client_hears_something_while_the_model_is_asked_again(
     assert_same(heard, plain)
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_a_client_hears_something_while_a_call_is_written_as_text(name: str) -> None:
+@pytest.mark.parametrize(("client", "upstream"), PAIRS)
+@pytest.mark.parametrize("text", ["", "I do.\n"])
+def test_a_client_hears_something_while_a_call_is_written_as_text(
+    text: str, client: str, upstream: str
+) -> None:
     """Text that is held because it makes a call is a silence as well."""
     call = {"name": "save", "arguments": ARGUMENTS}
-    chunks = text_call(name, f"I do.\n<tool_call>{json.dumps(call)}</tool_call>")
-    heard = Heard(name, name)
+    chunks = text_call(upstream, f"{text}<tool_call>{json.dumps(call)}</tool_call>")
+    heard = Heard(client, upstream)
     for chunk in chunks:
         heard.feed(chunk)
     heard.finish()
     assert len(heard.pulses) > len(chunks) // 2
-    assert_same(heard, without(name, name, chunks))
+    assert_same(heard, without(client, upstream, chunks))
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -248,6 +248,19 @@ async def test_what_was_not_carried_over_is_said_in_a_header(tmp_path: Path) -> 
             assert [item.place for item in served.last.defects] == ["/parts/1", "user"]
 
 
+async def test_a_server_named_after_a_provider_may_have_any_template(tmp_path: Path) -> None:
+    """A client of another format is put into turns that all take; a client of its own is left."""
+    async with serve_stub([reply(completion())]) as stub:
+        text = f'[upstreams.a]\nurl = "{stub.url}"\nprovider = "openai"\nprobe = "off"\n'
+        said = [{"role": "developer", "content": "rules"}, {"role": "user", "content": "hi"}]
+        async with serve_gateway(make_settings(tmp_path, text)) as served:
+            await ask(served, "POST", "/v1/responses", {"model": "m", "input": said})
+            await ask(served, "POST", CHAT, {"model": "m", "messages": said})
+    messages = [json.loads(body)["messages"] for body in stub.bodies]
+    roles = [[item["role"] for item in items] for items in messages]
+    assert roles == [["system", "user"], ["developer", "user"]]
+
+
 # what clients wish for
 
 

@@ -6,6 +6,7 @@ an endpoint is not known to take is said in the form that all of them take.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from hashlib import sha256
 from itertools import pairwise
 from operator import eq
@@ -15,7 +16,6 @@ from msgspec import Struct
 
 from surecall.base.json_values import as_fields, as_list
 from surecall.loop.wording import FROM_SYSTEM
-from surecall.models.profiles import Capabilities
 from surecall.text import decode, decoder_of, encode
 from surecall.wire.call_ids import find_id_shape
 
@@ -26,6 +26,8 @@ _CACHE: Final = "cache_control"
 _NAMES: Final = ("prompt_cache_key", "safety_identifier", "user")
 """Members that name somebody, and how long they may be."""
 _MAX_NAME_CHARS: Final = 64
+_ANY_ID: Final = "^[a-zA-Z0-9]{9}$"
+"""Ids of calls that every template takes which was rendered."""
 _GOES_ON: Final = "[The conversation goes on.]"
 _SEEN: Final = "[The result is above.]"
 _JOINED: Final = frozenset({"content", "reasoning_content", "role", "tool_calls"})
@@ -117,7 +119,7 @@ def _may_need_order(roles: list[Any], route: Route) -> bool:
         return True
     if "developer" in roles and not wanted.takes_developer:
         return True
-    if "system" in roles[1:] and not _takes_late_system(wanted):
+    if "system" in roles[1:] and not (wanted.allows_midturn_system or wanted.takes_developer):
         return True
     repeats = not wanted.takes_repeated_roles and any(map(eq, roles, roles[1:]))
     return repeats and any(
@@ -125,8 +127,9 @@ def _may_need_order(roles: list[Any], route: Route) -> bool:
     )
 
 
-def _takes_late_system(wanted: Capabilities) -> bool:
-    return wanted.allows_midturn_system or wanted.takes_developer
+def _takes(route: Route, name: str, *, is_known: bool) -> bool:
+    """Tell whether an endpoint takes more than all do, and whether that has to be known of it."""
+    return getattr(route.capabilities, name) and (name in route.known or not is_known)
 
 
 class _Fitting:
@@ -134,13 +137,21 @@ class _Fitting:
 
     def __init__(self, route: Route, *, is_translated: bool) -> None:
         wanted = route.capabilities
-        self._wanted = wanted
         self._is_translated = is_translated
         self._taken = frozenset(wanted.request_fields)
         self._takes_all = "*" in self._taken
         self._takes_cache = self._takes_all or _CACHE in self._taken
+        takes_more = partial(_takes, route, is_known=is_translated)
+        self._takes_developer = takes_more("takes_developer")
+        self._takes_late_system = self._takes_developer or takes_more("allows_midturn_system")
+        self._takes_repeated_roles = takes_more("takes_repeated_roles")
         self._alternates = route.lacks("takes_user_after_result")
         """Whether turns have to alternate also around results, and the user has to begin."""
+        self._id_pattern = wanted.tool_id_pattern
+        if is_translated and not takes_more("takes_user_after_result"):
+            self._alternates = True
+            if "tool_id_pattern" not in route.known:
+                self._id_pattern = _ANY_ID
         self.losses: set[str] = set()
 
     def fit(self, document: dict[str, Any]) -> dict[str, Any]:
@@ -156,8 +167,8 @@ class _Fitting:
             return fitted
         messages: Iterable[_Message] = [self._clean(as_fields(item)) for item in as_list(items)]
         messages = self._order(messages)
-        if self._wanted.tool_id_pattern is not None:
-            messages = _fit_ids(messages, self._wanted.tool_id_pattern)
+        if self._id_pattern is not None:
+            messages = _fit_ids(messages, self._id_pattern)
         return {**fitted, "messages": list(messages)}
 
     # Members
@@ -217,14 +228,13 @@ class _Fitting:
 
     def _order(self, messages: Iterable[_Message]) -> list[_Message]:
         """Return the messages in roles and turns that are taken; no text is lost."""
-        wanted = self._wanted
         fitted: list[_Message] = []
         was_moved = False
         for message in messages:
-            if message.get("role") == "developer" and not wanted.takes_developer:
+            if message.get("role") == "developer" and not self._takes_developer:
                 message = {**message, "role": "system"}
             is_moved = False
-            if message.get("role") in _SYSTEM and not _takes_late_system(wanted):
+            if message.get("role") in _SYSTEM and not self._takes_late_system:
                 is_moved = any(item.get("role") not in _SYSTEM for item in fitted)
                 if is_moved:
                     message = _from_system(message)
@@ -241,7 +251,7 @@ class _Fitting:
         if (
             role == last.get("role")
             and role in ("user", "assistant")
-            and (may_join or not self._wanted.takes_repeated_roles)
+            and (may_join or not self._takes_repeated_roles)
             and _may_join(last, message)
         ):
             fitted[-1] = _join(last, message)

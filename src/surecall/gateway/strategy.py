@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
@@ -18,7 +19,13 @@ from surecall.base.limits import MAX_EMBEDDED_TOKENS
 from surecall.base.redaction import open_log
 from surecall.exchange import Route
 from surecall.models.config import load_config
-from surecall.models.profiles import merge_presets, presets_for, resolve_capabilities
+from surecall.models.profiles import (
+    Catalog,
+    ResolvedCapabilities,
+    merge_presets,
+    presets_for,
+    resolve_capabilities,
+)
 
 from .settings import GatewaySettings, ModelSettings
 from .upstreams import Known, Target, Upstream
@@ -31,6 +38,7 @@ FACTS_FILE: Final = "facts.sqlite3"
 _MAX_KNOWN: Final = 1024
 _RECHECK_S: Final = 60.0
 _NEEDED: Final = "supports_tool_use"
+_TURNS: Final = ("takes_developer", "takes_repeated_roles", "takes_user_after_result")
 
 _log = open_log("surecall.gateway")
 
@@ -101,6 +109,8 @@ class Strategies:
         found = resolve_capabilities(
             entry.provider, name, overrides=declared, probed=probed, probed_on=dates
         )
+        if _is_elsewhere(target):
+            found = _forget_turns(found)
         if model is not None:  # what the settings put into requests is meant to arrive
             named = (*model.request_defaults, *model.request_overrides)
             taken = (*found.capabilities.request_fields, *named)
@@ -256,3 +266,23 @@ async def _open_transport(upstream: Upstream) -> "Transport":
         deadlines=entry.deadlines,
         protocol=upstream.protocol,
     )
+
+
+def _is_elsewhere(target: Target) -> bool:
+    """Tell whether an upstream is named after a provider, but is none of its hosts."""
+    entry, catalog = target.upstream.entry, Catalog.builtin()
+    provider = catalog.find_provider(entry.provider) if entry.provider else None
+    host = urlsplit(entry.base).hostname or ""
+    return bool(provider and provider.hosts) and catalog.provider_at(host) is None
+
+
+def _forget_turns(found: ResolvedCapabilities) -> ResolvedCapabilities:
+    """Return capabilities in which the turns that a provider's own servers take are only assumed.
+
+    Another server may hand the messages to the template of any model.
+    """
+    origins = {
+        name: "default" if name in _TURNS and origin.startswith("provider:") else origin
+        for name, origin in found.origins.items()
+    }
+    return found._replace(origins=origins)

@@ -396,18 +396,18 @@ class ChatWire(Wire):
         return event_of({**head, "choices": [choice]})
 
     def pulse(self, held: bytes, passed: Sequence[bytes]) -> bytes:
-        """Return a chunk that brings nothing."""
-        return self._write_finish(held, None)
+        """Return a chunk with an empty text; some SDKs drop one without any."""
+        return self._write_chunk(held, {"content": ""}, None)
 
     def stop(self, held: bytes, passed: Sequence[bytes]) -> bytes:
         """Return the finish and the end of the stream."""
-        return self._write_finish(held, "stop") + same_event(_DONE)
+        return self._write_chunk(held, {}, "stop") + same_event(_DONE)
 
-    def _write_finish(self, held: bytes, finish: str | None) -> bytes:
+    def _write_chunk(self, held: bytes, delta: dict[str, Any], finish: str | None) -> bytes:
         fields = fields_or_none(held)
         head = {key: fields[key] for key in _HEAD if key in fields}
         index = self._choice or 0
-        choice: dict[str, Any] = {"index": index, "delta": {}, "finish_reason": finish}
+        choice: dict[str, Any] = {"index": index, "delta": delta, "finish_reason": finish}
         return event_of({"object": "chat.completion.chunk", **head, "choices": [choice]})
 
     def rewrite(

@@ -126,10 +126,10 @@ class Translating(Side):
         if not deltas:
             self._has_data = self._has_data or b"data:" in chunk
             return b""
-        self._has_data, self._is_quiet = True, False
-        written = [self._begin()]
-        written += [self._write(delta) for delta in deltas]
-        return b"".join(written)
+        self._has_data = True
+        written = self._begin() + b"".join([self._write(delta) for delta in deltas])
+        self._is_quiet = self._is_quiet and not written
+        return written
 
     def pulse(self) -> bytes:
         """Return an event that says nothing if the client has got none since the last look."""

@@ -123,8 +123,8 @@ class ChatStreamWriter:
         return self._chunk({"tool_calls": [entry]})
 
     def pulse(self) -> bytes:
-        """Write a chunk that brings nothing."""
-        return self._chunk({})
+        """Write a chunk with an empty text; some SDKs drop one without any."""
+        return self._chunk({"content": ""})
 
     def end(self, reply: Reply) -> bytes:
         """Close the reply with its finish reason and usage; its text is not written again."""
