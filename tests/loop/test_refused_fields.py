@@ -176,6 +176,63 @@ def test_a_quoted_name_is_found_and_no_other(
     assert find_refused_field(error, [other]) is None
 
 
+NAMED = [
+    ("stop", "Unrecognized request argument supplied: stop"),
+    ("temperature", "Unrecognized request arguments supplied: temperature, top_p"),
+    ("temperature", "Unsupported parameter: temperature"),
+    ("temperature", "temperature is not supported with this model"),
+    ("temperature", "Unsupported value: 'temperature' does not support 0.2 with this model."),
+    ("stop", "Model grok-4 does not support parameter stop."),
+    ("presence_penalty", "Argument not supported on this model: presencePenalty"),
+    ("tool_choice", "deepseek-reasoner does not support this tool_choice"),
+    ("seed", {"detail": "Unsupported parameters: ['seed']"}),
+    ("top_k", "Unknown name \"topK\" at 'generation_config': Cannot find field."),
+    (
+        "stop",
+        {"message": {"detail": [{"type": "extra_forbidden", "loc": ["body", "stop"], "input": 1}]}},
+    ),
+    (None, "'max_tokens' or 'max_completion_tokens' is too large: 20000."),
+    (None, "max_tokens: 300000 > 8192, which is the maximum allowed number of output tokens"),
+    (None, "Invalid schema for function 'stop': schema must be an object"),
+    (None, "Please stop. The temperature was fine; the model does not support images."),
+    (None, "content filter: 'stop' was flagged"),
+    (None, {"error": {"message": "Unknown 'stop' in a tool.", "param": "tools[0].function"}}),
+    (
+        None,
+        {
+            "detail": [
+                {
+                    "type": "extra_forbidden",
+                    "loc": ["body", "mode"],
+                    "input": {"messages": "Is 'temperature' unknown, or the parameter stop?"},
+                }
+            ]
+        },
+    ),
+    (None, "[{'type': 'missing', 'loc': ('body', 'n'), 'input': {'temperature': 'unknown'}}]"),
+]
+
+
+@pytest.mark.parametrize(("field", "body"), NAMED)
+def test_a_field_is_found_only_where_it_is_the_field_that_is_refused(
+    field: str | None, body: Any
+) -> None:
+    """A wrong value, a tool or a message of that name, and what is quoted back do not count."""
+    sent = [
+        "temperature",
+        "top_p",
+        "top_k",
+        "stop",
+        "max_tokens",
+        "tool_choice",
+        "seed",
+        "presence_penalty",
+    ]
+    document = {"error": {"message": body}} if isinstance(body, str) else body
+    error = parse_error(400, {}, json.dumps(document).encode())
+    assert find_refused_field(error, sent) == field
+
+
 @pytest.mark.parametrize("status", [401, 404, 429, 500])
 def test_other_failures_are_not_about_a_field(status: int) -> None:
     """Only a request that is refused as such can be wrong in a field."""

@@ -146,6 +146,21 @@ _PLACES: Final = frozenset({"field", "loc", "param", "parameter"})
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _PATH: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*")
 _QUOTES: Final = frozenset("\"'`")
+_REFUSES: Final = re.compile(
+    r"unsupported|not[ _]support|not (?:permitted|allowed|accepted)|only allowed|unrecogni[sz]ed"
+    r"|unknown|unexpected|extra|deprecated|cannot|additional propert",
+    re.IGNORECASE,
+)
+"""How providers say that they do not take a field, whatever its value."""
+_NOUN_BEFORE: Final = re.compile(
+    r"\b(?:argument|field|option|parameter|property|propertie)s?(?:(?: \w{1,20}){0,5}:)? $",
+    re.IGNORECASE,
+)
+_MAX_NOUN_CHARS: Final = 80
+_SAID_OF_NAME: Final = (":", " is not ", " is un", " is deprecated")
+_NEVER_LEFT_OUT: Final = frozenset({"contents", "input", "messages", "model", "system", "tools"})
+_QUOTED_BACK: Final = "input"
+"""The key under which validators repeat what was sent, which names nothing."""
 _MAX_READ_CHARS: Final = 20_000
 _MAX_LEVELS: Final = 8
 _OTHER_SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -160,21 +175,26 @@ def find_refused_field(error: ProviderError, sent: Iterable[str]) -> str | None:
     """Return the field of a request that a provider refuses by name, among those that were sent.
 
     A field is named by the structure of the error (`param`, `loc`, `field`), by quotation marks
-    around it, by a colon behind it at the beginning, or by an underscore in it, which no word has.
+    around it, by what is said of it at the beginning, by a word such as `parameter` before it, or
+    by an underscore in it, which no word has. An error that refuses only a value, or something in
+    the messages or tools, names none.
     """
     if error.code not in _REFUSALS:
         return None
     fields: dict[str, str] = {}
     for field in sent:
         fields.update((_fold(name), field) for name in (field, *_OTHER_SPELLINGS.get(field, ())))
-    if not fields:
-        return None
     text = (error.body or error.provider_message or "")[:_MAX_READ_CHARS]
+    if not fields or not _REFUSES.search(text):
+        return None
     try:
         document = decode(text)
     except JSONTextError:
         document = text
-    names = (*_names_of_places(document), *_names_in_texts(document))
+    places = tuple(_names_of_places(document))
+    if not _NEVER_LEFT_OUT.isdisjoint(places):
+        return None
+    names = (*places, *_names_in_texts(document))
     return next((fields[name] for name in map(_fold, names) if name in fields), None)
 
 
@@ -199,14 +219,23 @@ def _names_of_places(value: Any, levels: int = _MAX_LEVELS) -> Iterator[str]:
 def _names_in_texts(value: Any, levels: int = _MAX_LEVELS) -> Iterator[str]:
     """Yield what can only be the name of a field in the sentences of an error."""
     if isinstance(value, str):
+        value = value.partition(f"'{_QUOTED_BACK}':")[0]
         for found in _PATH.finditer(value):
-            before, behind = (
-                value[max(found.start() - 1, 0) : found.start()],
-                value[found.end() : found.end() + 1],
-            )
-            is_quoted = before in _QUOTES and before == behind
-            if is_quoted or "_" in found[0] or (not before and behind == ":"):
+            if _stands_as_name(value, found.start(), found.end()):
                 yield from reversed(_NAME.findall(found[0]))
     if levels:
-        for item in (*as_fields(value).values(), *as_list(value)):
+        fields = as_fields(value).items()
+        inside = (item for key, item in fields if key != _QUOTED_BACK)
+        for item in (*inside, *as_list(value)):
             yield from _names_in_texts(item, levels - 1)
+
+
+def _stands_as_name(text: str, start: int, end: int) -> bool:
+    """Tell whether a word of a sentence is surely the name of a field."""
+    before, behind = text[max(start - 1, 0) : start], text[end : end + 1]
+    return (
+        (before in _QUOTES and before == behind)
+        or "_" in text[start:end]
+        or (not before and text.startswith(_SAID_OF_NAME, end))
+        or _NOUN_BEFORE.search(text, max(start - _MAX_NOUN_CHARS, 0), start) is not None
+    )
