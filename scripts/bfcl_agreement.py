@@ -231,6 +231,8 @@ class Mutator:
         text = function["arguments"]
         forms = (
             json.dumps(text),
+            f"\ufeff{text}",
+            text[: self.random.randrange(len(text))],
             f"```json\n{text}\n```",
             text[:-1],
             text + "}",
@@ -303,8 +305,8 @@ async def play_all(wheel: str, own: list[dict[str, Any]] | None, count: int, see
                 if entry["category"] == category
             ]
         )
-        for number in range(count // len(categories)):
-            entry = entries[number % len(entries)]
+        for _ in range(count // len(categories)):
+            entry = mutator.random.choice(entries)
             case = case_of(category, entry)
             question = {
                 "id": entry.id,

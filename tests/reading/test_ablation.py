@@ -70,6 +70,7 @@ def test_sound_json_is_refused_by_its_schema(disabled: set[str]) -> None:
         ('"{\\"minutes\\": 5}"', None),
         ("{'minutes': 5}", None),
         ('{"minutes": 5', None),
+        ('\ufeff{"minutes": 5}', None),
     ],
 )
 def test_without_rules_a_call_is_what_json_says(arguments: str, value: Any) -> None:
@@ -77,7 +78,7 @@ def test_without_rules_a_call_is_what_json_says(arguments: str, value: Any) -> N
     assert read(arguments, {"*"}).calls[0].arguments == value
 
 
-@given(st.text(alphabet="{}[]\"minutes: 5,\\'`\n", max_size=30))
+@given(st.text(alphabet="{}[]\"minutes: 5,\\'`\n\ufeff", max_size=30))
 def test_any_text_without_rules_is_what_json_says(arguments: str) -> None:
     """Whatever arrives, only an object is arguments, and it is the one that was written."""
     try:

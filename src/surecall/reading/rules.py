@@ -12,7 +12,7 @@ from surecall.base.records import ErrorDetail, Reading, Receipt, Reply, ToolCall
 from surecall.calls import ToolNames
 from surecall.text import decode
 
-from .wording import MISSHAPEN, refuse_bad_json, refuse_json, refuse_kind
+from .wording import MARKED, MISSHAPEN, refuse_bad_json, refuse_json, refuse_kind
 
 RuleFamily = Literal[
     "structure", "ids", "calls", "json", "schema", "text", "answers", "cut", "exchange", "approval"
@@ -32,6 +32,7 @@ CALLS_OBJECT_TO_ARRAY: Final = "assistant_tool_calls_object_to_array"
 OBJECT_TO_ARGUMENTS: Final = "assistant_tool_calls_arguments_json_string_if_hash"
 TAGS_TO_CALLS: Final = "assistant_content_tool_call_tags_to_tool_calls"
 BLANK_TRANSFORM: Final = "assistant_tool_calls_arguments_blank_to_empty_object"
+BYTE_ORDER_MARK: Final = "\ufeff"
 _NAMES: Final = frozenset({"infer_tool_name", "resolve_tool_name", "strip_name"})
 _LIMITS: Final = frozenset(
     {Code.ARGUMENTS_HOLD_SECRET, Code.ARGUMENTS_TOO_DEEP, Code.ARGUMENTS_TOO_LARGE}
@@ -377,7 +378,9 @@ def _take_as_sent(call: ToolCall, names: ToolNames) -> ToolCall:
     errors: tuple[ErrorDetail, ...] = ()
     if any(error.code in _LIMITS for error in call.errors):
         return call
-    if value is None or isinstance(value, str):
+    if isinstance(value, str) and value.startswith(BYTE_ORDER_MARK):
+        errors = (refuse_json(MARKED),)  # which decoding would leave out
+    elif value is None or isinstance(value, str):
         try:
             value = decode(value or "")
         except JSONTextError as error:

@@ -28,6 +28,7 @@ _KINDS: Final[dict[type, str]] = {
 }
 
 MISSHAPEN: Final = "The call is not one of a list of tool calls, with its arguments as JSON text."
+MARKED: Final = "The arguments are not valid JSON: they begin with a byte order mark."
 PLACEHOLDER: Final = "They are a placeholder for arguments that could not be read."
 
 # Doubts

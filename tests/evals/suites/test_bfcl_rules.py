@@ -86,6 +86,21 @@ async def test_a_raw_trial_has_the_verdict_of_the_leaderboard(entry: dict[str, A
     assert len(recorded) > 15
 
 
+@pytest.mark.parametrize("functions", [[], [{"name": "f", "parameters": {"properties": {}}}]])
+@pytest.mark.parametrize(
+    ("arguments", "is_call"), [("{}", True), ('{"x": NaN}', True), ("\ufeff{}", False), ("", False)]
+)
+@pytest.mark.parametrize("category", ["live_irrelevance", "live_relevance"])
+async def test_a_call_counts_as_made_whatever_is_offered(
+    functions: list[Any], arguments: str, is_call: bool, category: str
+) -> None:
+    """Also where no function is offered at all, as in some cases of the leaderboard."""
+    entry = {"id": "own", "category": category, "functions": functions, "answers": []}
+    called = {"name": "other", "arguments": arguments}
+    message = {"content": None, "tool_calls": [{"id": "c", "type": "function", "function": called}]}
+    assert await verdict_of(entry, message) == (is_call == (category == "live_relevance"))
+
+
 def function(declared: dict[str, Any], *, required: bool = True) -> dict[str, Any]:
     """Describe a function `f` of one parameter `x`."""
     return {

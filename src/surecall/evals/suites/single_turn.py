@@ -24,6 +24,7 @@ from surecall.evals.records import Reason, Verdict
 from surecall.evals.suites.sampling import sample_value
 from surecall.loop import Trace, TurnTrace
 from surecall.reading import ALL_RULES
+from surecall.reading.rules import BYTE_ORDER_MARK
 from surecall.schema import SchemaChecker
 from surecall.text import decode
 from surecall.tools import ToolRegistry
@@ -390,15 +391,22 @@ def _is_decodable(call: ToolCall) -> bool:
     """Tell whether a call has an object as its arguments, also one with NaN in it."""
     if call.arguments is not None or not isinstance(call.raw, str):
         return call.arguments is not None
+    if call.raw.startswith(BYTE_ORDER_MARK):
+        return False
     try:
         return isinstance(decode(call.raw), dict)
     except JSONTextError as error:
-        return error.code != Code.INVALID_JSON and call.raw.lstrip().startswith("{")
+        return error.code != Code.INVALID_JSON and call.raw.lstrip(" \t\r\n").startswith("{")
 
 
 def judged_turns(trace: Trace | None) -> Iterator[TurnTrace]:
-    """Yield the turns with calls, up to the first in which any ran."""
+    """Yield the turns with calls, up to the first in which any ran.
+
+    Calls of which none was accepted, because no tool was offered, were made as well.
+    """
     for turn in () if trace is None else drop_withdrawn(trace).turns:
+        if turn.ignored_calls and not turn.calls:
+            yield replace(turn, calls=turn.ignored_calls)
         if turn.calls:
             yield turn
             if any(result.executed for result in turn.results):
