@@ -25,9 +25,11 @@ _PLACEHOLDERS: Final = frozenset(
 """What people write where a local server wants a key and ignores it; these are ordinary words."""
 _ESCAPED: Final = re.compile(
     r"\\{1,8}(?:u00|x)([0-9a-f]{2})|%(?:25){0,3}([0-9a-f]{2})"
-    r"|&#x0{0,6}([0-9a-f]{2});|&#0{0,6}([0-9]{2,3});|\\{1,8}",
+    r"|&#x0{0,6}([0-9a-f]{2});|&#0{0,6}([0-9]{2,3});|&(amp|apos|gt|lt|quot);|\\{1,8}",
     re.IGNORECASE,
 )
+_ENTITY: Final = re.compile(r"&(?:#|amp;|apos;|gt;|lt;|quot;)")
+_NAMED: Final = {"amp": "&", "apos": "'", "gt": ">", "lt": "<", "quot": '"'}
 _LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 """Unlike `lower()`, this never changes the length of a text."""
 
@@ -38,14 +40,15 @@ _MIN_PART_CHARS: Final = 6
 """So much of a secret counts as one anywhere, where text was in pieces."""
 _MIN_WORDS_CHARS: Final = 12
 """The same for parts that are words, as in `my-api-key`, at an edge."""
-_WORDS: Final = re.compile(r"(?<![a-z0-9])[a-z]++(?![a-z0-9])")
+_WORDS: Final = re.compile(r"(?<![a-z0-9])[a-z]{1,15}+(?![a-z0-9])")
+"""More letters in a row are no word."""
 PART_CHARS: Final = _MIN_PART_CHARS * _MAX_ESCAPED_CHARS
 """How long such a part is at most, however it is escaped."""
 _BEFORE_SECRET: Final = re.compile(r"\A[^a-z0-9]{0,8}+")
 _BEHIND_SECRET: Final = re.compile(r"[^a-z0-9]{1,8}\Z")
 """Marks that may stand between a secret and the edge that cuts it, in lower case."""
 _HALF_ESCAPE: Final = re.compile(
-    r"(?:\\{1,8}(?:u[0-9a-f]{0,3}|x[0-9a-f]?)?|%(?:25){0,3}[0-9a-f]?|&#?x?[0-9a-f]{0,8})\Z",
+    r"(?:\\{1,8}(?:u[0-9a-f]{0,3}|x[0-9a-f]?)?|%(?:25){0,3}[0-9a-f]?|&[#0-9a-z]{0,10})\Z",
     re.IGNORECASE,
 )
 
@@ -84,7 +87,7 @@ class _Known(NamedTuple):
 
     def _may_be_escaped(self, lowered: str) -> bool:
         # Looking for one character is a hundred times as fast as looking for two.
-        if "%" in lowered or ("&" in lowered and "&#" in lowered):
+        if "%" in lowered or ("&" in lowered and _ENTITY.search(lowered) is not None):
             return True
         return "\\" in lowered and any(map(lowered.__contains__, ("\\u00", "\\x", *self.escapable)))
 
@@ -212,6 +215,30 @@ def known_spans(text: str, *, starts: bool = False, ends: bool = False) -> list[
         source = _Source(whole, unescaped=True)
         spans += _find_spans(source, known.bare_forms, starts=starts, ends=ends)
     return spans
+
+
+def find_begun(text: str) -> int:
+    """Return where the end of a text begins to be a known secret, or the length of the text."""
+    known = known_secrets()
+    first = _find_begun(text.translate(_LOWER), known.forms)
+    if any(map(text.__contains__, "\\%&")):
+        whole = _HALF_ESCAPE.sub("", text)
+        source = _Source(whole, unescaped=True)
+        begun = _find_begun(source.plain, known.bare_forms)
+        first = min(first, source.start(begun) if begun < len(source.plain) else len(whole))
+    return first
+
+
+def _find_begun(lowered: str, forms: tuple[str, ...]) -> int:
+    first = len(lowered)
+    for form in forms:
+        start = lowered.find(form[0], max(0, len(lowered) - len(form) + 1))
+        while 0 <= start < first:
+            if form.startswith(lowered[start:]):
+                first = start
+                break
+            start = lowered.find(form[0], start + 1)
+    return first
 
 
 def _find_spans(
@@ -347,6 +374,8 @@ def _base64_core(raw: bytes, shift: int) -> str:
 
 def _unescape(match: re.Match[str]) -> str:
     """Return the character that is meant; a backslash may be one of several, so none is kept."""
+    if match[5]:
+        return _NAMED[match[5].lower()]
     digits = match[1] or match[2] or match[3]
     char = chr(int(digits, 16)) if digits else chr(int(match[4])) if match[4] else ""
     return "" if char == "\\" else char

@@ -5,7 +5,16 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from .known import MASK, MIN_EDGE_CHARS, PART_CHARS, Secret, known_secrets, known_spans, mask_text
+from .known import (
+    MASK,
+    MIN_EDGE_CHARS,
+    PART_CHARS,
+    Secret,
+    find_begun,
+    known_secrets,
+    known_spans,
+    mask_text,
+)
 
 _SHAPE_START_CHARS: Final = 512
 """What begins like a key is recognized by this much of it."""
@@ -234,7 +243,7 @@ class StreamMask:
         if not known.forms:
             return text
         text = mask_text(self._held + text) if self._held else mask_text(text)
-        start = _begun_secret(text.lower(), known.forms)
+        start = find_begun(text)
         self._held = text[start:]
         return text[:start]
 
@@ -249,22 +258,9 @@ def drop_begun(text: str) -> str:
     known = known_secrets()
     if not known.forms:
         return text
-    tail = text[-max(map(len, known.forms)) :].lower()
-    left_out = len(tail) - _begun_secret(tail, known.forms)
+    tail = text[-known.longest :]
+    left_out = len(tail) - find_begun(tail)
     return text[: len(text) - left_out] if left_out >= MIN_EDGE_CHARS else text
-
-
-def _begun_secret(lowered: str, forms: tuple[str, ...]) -> int:
-    """Return where the end of a text begins to be a secret, or its length."""
-    first = len(lowered)
-    for form in forms:
-        start = lowered.find(form[0], max(0, len(lowered) - len(form) + 1))
-        while 0 <= start < first:
-            if form.startswith(lowered[start:]):
-                first = start
-                break
-            start = lowered.find(form[0], start + 1)
-    return first
 
 
 def cut_secret_causes(error: BaseException) -> None:

@@ -19,9 +19,8 @@ from surecall.base.records import (
     RunStarted,
     ToolCallEnded,
     ToolCallStarted,
-    clip,
 )
-from surecall.base.redaction import redact
+from surecall.base.redaction import excerpt, redact
 from surecall.text import encode_text
 
 from .record import RequestRecord
@@ -52,7 +51,7 @@ def _load_tracing() -> Any:
 
 
 def _content(text: str) -> str:
-    return clip(redact(text), _MAX_CONTENT_CHARS)
+    return excerpt(text, _MAX_CONTENT_CHARS)
 
 
 class RequestSpans:
