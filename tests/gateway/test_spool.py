@@ -329,3 +329,20 @@ async def test_bringing_records_back_outlives_whatever_it_meets(
     assert store.counts.restarts >= 1
     assert not store.is_away
     await store.close()
+
+
+async def test_work_that_is_wanted_again_as_it_ends_is_begun_again() -> None:
+    """Between its end and the notice of it, nothing that asks for it is overheard."""
+    begun: list[int] = []
+
+    async def work() -> None:
+        begun.append(len(begun))
+
+    supervised = supervision.Supervised("work", work, lambda: None)
+    supervised.start()
+    await asyncio.sleep(0)  # it has ended, and its end was not noticed yet
+    supervised.start()
+    await supervised.wait()
+    assert begun == [0, 1]
+    await asyncio.sleep(0)
+    assert not supervised.is_running

@@ -44,12 +44,13 @@ class Supervised:
     def start(self) -> None:
         """Begin, unless it has begun already."""
         self._again = None
-        if self._task is None and not self._is_stopped:
+        if (self._task is None or self._task.done()) and not self._is_stopped:
             self._task = asyncio.get_running_loop().create_task(self._work())
             self._task.add_done_callback(self._end)
 
     def _end(self, task: asyncio.Task[None]) -> None:
-        self._task = None
+        if self._task is task:
+            self._task = None
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
         if error is None or self._is_stopped:
             return
