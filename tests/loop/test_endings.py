@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import surecall
-from surecall import apart
+from surecall.base import background
 from surecall.base.errors import Code, RunLimitError
 from surecall.base.records import Event, RunEnded, WireReply, WireRequest
 from surecall.loop import MemoryJournal, replay_trace
@@ -49,14 +49,14 @@ class Stubborn:
     async def end(self) -> None:
         """Release the work and wait until nothing of it is left."""
         self.release.set()
-        while self.running or apart._left_behind:  # pyright: ignore[reportPrivateUsage]
+        while self.running or background._left_behind:  # pyright: ignore[reportPrivateUsage]
             await asyncio.sleep(0)
 
 
 @pytest.fixture(autouse=True)
 def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits a whole second in a test."""
-    monkeypatch.setattr(apart, "_GRACE_S", 0.02)
+    monkeypatch.setattr(background, "_GRACE_S", 0.02)
 
 
 class StubbornTransport:

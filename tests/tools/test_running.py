@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from surecall import apart
+from surecall.base import background
 from surecall.tools import tool
 
 from .calls import dispatch, shown
@@ -108,7 +108,7 @@ async def test_a_tool_that_ignores_cancellation_is_left_behind(
     ends: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run goes on; however the tool ends later, nothing more is heard of it."""
-    monkeypatch.setattr(apart, "_GRACE_S", 0.01)
+    monkeypatch.setattr(background, "_GRACE_S", 0.01)
     release = asyncio.Event()
     ended = asyncio.Event()
 
