@@ -64,7 +64,12 @@ SHAPES = (
         (("functions.ping", {}),),
     ),
     TextCase("the name as key", '{"dim_lamp": {"room": "a"}}', (LAMP,)),
-    TextCase("flat", '{"name": "dim_lamp", "room": "a"}', (LAMP,)),
+    TextCase(
+        "flat",
+        '{"name": "dim_lamp", "room": "a"}',
+        (LAMP,),
+        rules=("nest_flat_arguments",),
+    ),
     TextCase("nothing to give", '{"name": "ping"}', (PING,)),
     TextCase("null arguments", '{"name": "ping", "arguments": null}', (PING,)),
     TextCase("a list of one", '{"name": "dim_lamp", "arguments": [{"room": "a"}]}', (LAMP,)),

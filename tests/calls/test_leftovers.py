@@ -240,3 +240,79 @@ def test_talk_about_a_tool_is_quiet(text: str) -> None:
     """A name without arguments that are given leaves nothing."""
     reading = _read(text)
     assert (reading.calls, reading.seen, reading.defects) == ((), (), ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'T[OOL_CALLS] [{"name": "send", "arguments": {"to": "bob", "amount": 5}}]',
+        '>>send\n{"to": "bob", "amount": 5}',
+        '``json\n{"name": "send", "arguments": {"to": "bob", "amount": 5}}\n```',
+        "```tol_code\nsend(to='bob', amount=5)\n```",
+        "/code>\nsend(to='bob', amount=5)\n</code>",
+        "Calll: send(to='bob', amount=5)<bot_end>",
+        "<>send(to='bob', amount=5)",
+        '{"name": "send", "to": "bob, "amount": 5, "note": [}',
+        '{"name": "send", "arguments": {"to": "bob", "amount": 5}}x',
+        "<|tool_call>call:sendto:bob,amount:5}<tool_call|>",
+        "<tool_cal>lsend<arg_key>to</arg_key><arg_value>bob</arg_value></tool_call>",
+        '[TOOL_CALLS]send[ARGS]o": "bob", "amount": 5}',
+    ],
+)
+def test_a_call_that_cannot_be_read_leaves_a_defect(text: str) -> None:
+    """One slip in its markup makes it text, which is never left without a word."""
+    reading = _read(text)
+    assert reading.calls == ()
+    assert "CALL_IN_TEXT_NOT_READ" in {defect.code for defect in reading.defects}
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        'a<ntml:invoke name="book"><parameter name="cabin">x</parameter></invoke>',
+        '<tool_call>\n{}"name": "book", "arguments": {"cabin": "x"}}\n</tool_call>',
+        '{"cabin": "x"}</function>',
+    ],
+)
+def test_a_call_left_beside_others_leaves_a_defect(left: str) -> None:
+    """A message that calls in markup speaks of no other calls."""
+    call = f'<tool_call>{{"name": "send", "arguments": {HEAD}}}</tool_call>'
+    reading = _read(f"{call}\n{left}")
+    assert [call.name for call in reading.calls] == ["send"]
+    assert "CALL_IN_TEXT_NOT_READ" in {defect.code for defect in reading.defects}
+
+
+def test_an_extra_bracket_behind_flat_arguments_is_doubtful() -> None:
+    """It may have closed what held them, and more."""
+    (call,) = _read('{"name": "send", "to": "bob", "amount": 5}}').calls
+    assert (call.certainty, call.state) == ("likely", "whole")
+
+
+@pytest.mark.parametrize("value", ["economy<", ">economy"])
+def test_half_a_bracket_at_the_edge_of_a_value_is_doubtful(value: str) -> None:
+    """It may be the rest of a tag."""
+    text = f"<tool_call><function=book><parameter=cabin>{value}</parameter></function></tool_call>"
+    (call,) = _read(text).calls
+    assert (call.arguments, call.certainty) == ({"cabin": value}, "likely")
+
+
+def test_a_broken_entry_of_an_array_of_keyed_calls_is_refused() -> None:
+    """It is told beside the calls around it, and its members are not dropped."""
+    text = (
+        '<|tools_prefix|>[{"book": {"cabin": "a"}, "dry_run": true}, '
+        '{"book": {"cabin": "b"}}]<|tools_suffix|>'
+    )
+    first, second = _read(text).calls
+    assert (first.state, first.arguments) == ("unreadable", None)
+    assert (second.arguments, second.certainty) == ({"cabin": "b"}, "certain")
+
+
+def test_half_a_character_makes_the_calls_of_a_stream_likely() -> None:
+    """A pair whose halves come in two pieces is whole; a half alone is shown as a mark."""
+    texts = {"\ud83d\ude00": ("\U0001f600", "certain"), "a\ud83d": ("a\ufffd", "likely")}
+    for written, expected in texts.items():
+        reader = ReplyReader(TOOLS)
+        for char in f"<function=book><parameter=cabin>{written}</parameter></function>":
+            reader.feed(char)
+        (call,) = reader.close("stop").calls
+        assert ((call.arguments or {})["cabin"], call.certainty) == expected

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from surecall.base.records import ToolCall
 from surecall.calls import ToolNames
 from surecall.reading import read_reply
+from surecall.reading.arguments import read_arguments
 
 from .cut_calls import RENDERERS, TARGET
 from .damage import damage
@@ -190,9 +191,8 @@ def _is_strict(case: DamagedCall, call: ToolCall) -> bool:
     """Tell whether a strict reader of the damaged text would run the same call."""
     arguments: Any = call.arguments
     try:
-        if RENDERERS[case.family]([("clean", arguments)], "", "") in _TRAILING.sub(
-            r"\1", case.text
-        ):
+        written = RENDERERS[case.family]([("clean", arguments)], "", "")
+        if written in case.text or written in _TRAILING.sub(r"\1", case.text):
             return True
     except KeyError:
         pass
@@ -237,8 +237,10 @@ def _strictly_read(payload: str) -> Iterator[Any]:
 def _holds(value: Any, said: str) -> bool:
     if _canonical(value) == said:
         return True
-    if isinstance(value, dict) and value.keys() == {"name"} and said == "{}":
-        return True  # all arguments were lost with their brackets
+    if isinstance(value, dict) and value.get("name") == TARGET.name:  # the arguments are beside it
+        flat = {key: item for key, item in value.items() if key != "name"}
+        if said in (_canonical(flat), _canonical(read_arguments(flat, TARGET.parameters).value)):
+            return True
     if isinstance(value, str) and value[:1] == "{":
         return any(_holds(inner, said) for inner in _strictly_read(value))
     items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()

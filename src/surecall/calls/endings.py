@@ -8,6 +8,7 @@ from surecall.base.records import Receipt, clip
 
 from .base import TextCall, add_receipts
 from .marks import RESIDUE
+from .shapes import FLAT_ARGUMENTS
 from .source import Source
 
 _LEFTOVERS: Final = (";", "}", "]")
@@ -57,18 +58,20 @@ def skip_leftovers(source: Source, at: int) -> int:
 def note_leftovers(
     calls: tuple[TextCall, ...], written: str, leftovers: str
 ) -> tuple[TextCall, ...]:
-    """Return calls with a receipt for the brackets that were dropped behind them, if any were."""
-    return add_receipts(calls, note_extra_brackets(written, leftovers)) if leftovers else calls
-
-
-def note_extra_brackets(written: str, extra: str) -> Receipt:
-    """Return the receipt for brackets behind JSON that nothing opened.
+    """Return calls with a receipt for the brackets behind them that nothing opened, if any.
 
     Where another one of their kind closed something before, that one may be the one too many, and
     where nothing is nested, what should have been may be lost.
     """
+    if not leftovers:
+        return calls
     inner = written.rstrip("}] \t\r\n")
     run = "".join(written[len(inner) :].split())
-    is_last = len(run) > 1 and all(bracket not in inner for bracket in "}]" if bracket in extra)
+    is_last = len(run) > 1 and all(bracket not in inner for bracket in "}]" if bracket in leftovers)
+    is_flat = any(one.rule == FLAT_ARGUMENTS for call in calls for one in call.receipts)
+    is_lossless = is_last and not is_flat
     why = "nothing opened them"
-    return Receipt("drop_extra_brackets", "text", clip(extra), "", lossless=is_last, why=why)
+    note = Receipt(
+        "drop_extra_brackets", "text", clip(leftovers), "", lossless=is_lossless, why=why
+    )
+    return add_receipts(calls, note)

@@ -14,6 +14,7 @@ from .base import TextCall
 from .names import PLACEHOLDERS, ToolNames, parameter_names
 from .shapes import (
     ARGUMENT_KEYS,
+    FLAT_ARGUMENTS,
     ID_KEYS,
     LIST_KEYS,
     NAME_KEYS,
@@ -268,7 +269,9 @@ class _Gate:
             raise _Refused
         if "description" in rest and "description" not in known:
             raise _Refused
-        self._take(name, flat, _id_of(record) if "id" not in flat else None)
+        own_id = _id_of(record) if "id" not in flat else None
+        moved = (Receipt(FLAT_ARGUMENTS, "", list(flat), "arguments"),) if flat else ()
+        self._take(name, flat, own_id, *moved)
 
     def _pass_arguments(
         self, name: str, arguments: Any, parameters: dict[str, Any], own_id: str | None

@@ -3,19 +3,16 @@
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final, NamedTuple
 
-from msgspec.structs import replace
-
 from surecall.base.records import CallState, Receipt, clip
 from surecall.text import repair_json
 
 from .base import TextCall, add_receipts
-from .endings import note_extra_brackets
+from .endings import note_leftovers
 from .json_spans import find_extent
 from .shapes import read_json_calls
 from .source import Source
 
 _FENCES: Final = ("```", "~~~")
-_FLAT: Final = "nest_flat_arguments"
 _AFTER_BRACE: Final = frozenset("\"'{}“‘/#")
 _AFTER_BRACKET: Final = frozenset("\"'{}[]“‘/#")
 
@@ -93,10 +90,14 @@ def read_block(source: Source, at: int, stops: Collection[str]) -> Block | None:
         payload = read_payload(source, beyond, stops)
     if not calls and not is_empty:
         return None
-    end, receipts = _skip_leftovers(source, begun, here, fence)
-    if receipts and any(one.rule == _FLAT for call in calls for one in call.receipts):
-        receipts = [replace(one, lossless=False) for one in receipts]  # what they closed is lost
-    return Block(add_receipts(calls, *receipts), end, cut=False)
+    rest = _skip_brackets(source, here)
+    noted = note_leftovers(tuple(calls), source.text[begun:here], source.text[here:rest].strip())
+    if fence:
+        rest, _ = close_block(source, rest, (fence,))
+        noted = add_receipts(
+            noted, receipt("strip_code_fence", fence, "", "it was inside the markers")
+        )
+    return Block(noted, rest, cut=False)
 
 
 def _unclosed(calls: Iterable[TextCall]) -> Iterator[TextCall]:
@@ -138,21 +139,13 @@ def _skip_fence(source: Source, at: int) -> tuple[str, int]:
     return fence, source.skip_space(here)
 
 
-def _skip_leftovers(source: Source, begun: int, at: int, fence: str) -> tuple[int, list[Receipt]]:
-    """Skip brackets that nothing opened, and the end of a code fence."""
-    receipts: list[Receipt] = []
+def _skip_brackets(source: Source, at: int) -> int:
+    """Return where brackets that nothing opened are over."""
     here = source.skip_space(at)
-    start = here
     while source.char(here) in ("}", "]"):
-        here = source.skip_space(here + 1)
-    if here > start:
-        extra = source.text[start:here]
-        receipts.append(note_extra_brackets(source.text[begun:at], extra))
-        at = here
-    if fence:
-        at, _ = close_block(source, at, (fence,))
-        receipts.append(receipt("strip_code_fence", fence, "", "it was inside the markers"))
-    return at, receipts
+        at = here + 1
+        here = source.skip_space(at)
+    return at
 
 
 def read_arguments_text(source: Source, at: int, stops: Collection[str]) -> Payload:

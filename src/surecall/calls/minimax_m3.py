@@ -20,7 +20,7 @@ _PLAIN_CLOSER: Final = "</invoke>"
 _PLAIN_END: Final = "</tool_call>"
 _SPACE: Final = re.compile(r"\s*+")
 _MAX_DEPTH: Final = 32
-_TRACE: Final = re.compile(r"\]<|>\[|minimax|</?[A-Za-z_]")
+_TRACE: Final = re.compile(r"\]<|>\[|minimax|</?[A-Za-z_]|\A>|<\Z")
 _SWALLOWED: Final = "A value holds what may be a damaged tag of the call."
 
 

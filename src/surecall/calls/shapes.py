@@ -77,6 +77,7 @@ PARALLEL: Final = frozenset({"multi_tool_use.parallel", "multi_tool_use", "paral
 _KEYS: Final = Keys(
     frozenset(NAME_KEYS), frozenset(ARGUMENT_KEYS), frozenset({*LIST_KEYS, *ONE_KEYS})
 )
+FLAT_ARGUMENTS: Final = "nest_flat_arguments"
 _NO_NAME: Final = frozenset('<>\n"')
 _ABSENT: Final = object()
 _BETWEEN: Final = " \t\r\n[],;"
@@ -308,7 +309,7 @@ def _call_of(
         if not parameters.issuperset(arguments):
             return None
         if arguments:
-            moved = Receipt("nest_flat_arguments", "", list(arguments), "arguments")
+            moved = Receipt(FLAT_ARGUMENTS, "", list(arguments), "arguments")
             receipts = (*receipts, moved)
         arguments = arguments or None
     elif isinstance(arguments, list):

@@ -267,6 +267,8 @@ def leaves_traces(text: str, words: tuple[str, ...]) -> bool:
 
     A tag that lost a character, or half of it, is one that the value may have swallowed.
     """
+    if text[-1:] == "<" or text[:1] == ">":
+        return True
     if "<" in text and any(_is_near(one[1], words) for one in _TRACE.finditer(text)):
         return True
     if ">" not in text and "=" not in text:

@@ -158,9 +158,8 @@ def _read_items(source: Source, at: int, *, is_array: bool = True) -> Found | No
             calls.extend(_cut_call(payload.text))
             return Found(end=payload.end, calls=tuple(calls))
         repaired = repair_json(payload.text, ended=True)
-        calls.extend(
-            find_calls(repaired.value, repaired.receipts, tools=source.tools, keyed=True).calls
-        )
+        found = find_calls(repaired.value, repaired.receipts, tools=source.tools, keyed=True)
+        calls.extend(found.calls or _broken_call(payload.text))
         here = source.skip_space(payload.end)
         if is_array and source.char(here) == ",":
             here = source.skip_space(here + 1)
@@ -176,6 +175,11 @@ def _read_items(source: Source, at: int, *, is_array: bool = True) -> Found | No
         why = "the calls themselves are complete"
         receipts = (receipt("missing_closer", closer, _CLOSER, why),)
     return Found(end=end, calls=add_receipts(calls, *receipts))
+
+
+def _broken_call(text: str) -> tuple[TextCall, ...]:
+    """Return the call that an object names whose arguments cannot be told."""
+    return tuple(replace(call, state="unreadable") for call in _cut_call(text))
 
 
 def _cut_call(text: str) -> tuple[TextCall, ...]:

@@ -135,6 +135,8 @@ class ReplyReader:
         self._waiting: CallPiece | None = None
         self._cause: str | None = None
         self._came_to_end = False
+        self._half = ""
+        self._damage = ""
         self.last_retraction: TextWasReasoning | None = None
         """The last of these events, also of those that only the end of the text brought."""
 
@@ -150,7 +152,7 @@ class ReplyReader:
 
     def feed(self, chunk: str) -> list[ReadEvent]:
         """Take the next text and return what is certain now."""
-        return self._take(self._text.feed(chunk))
+        return self._take(self._text.feed(self._mend(chunk, is_last=False)))
 
     def close(self, finish_reason: str | None = None) -> Reading:
         """Return the reading of the whole reply; nothing more will come.
@@ -164,7 +166,7 @@ class ReplyReader:
         """Return the reading of the reply, of which this is the rest, in one pass."""
         self._cause = cut_cause(finish_reason)
         self._came_to_end = came_to_its_end(finish_reason)
-        self._take(self._text.read_whole(text))
+        self._take(self._text.read_whole(self._mend(text, is_last=True)))
         if self._waiting is not None:
             # Only the last call can be hurt by the end of the text, unless its own end is there.
             in_payload = self._text.ends_in_payload and not _ends_blank(self._waiting.written)
@@ -190,6 +192,18 @@ class ReplyReader:
             finish_reason=finish_reason,
         )
 
+    def _mend(self, text: str, *, is_last: bool) -> str:
+        """Return text without halves of characters, which make what is read from it doubtful."""
+        if not self._half and text.isascii():
+            return text
+        text, self._half = self._half + text, ""
+        if not is_last and _FIRST_HALF.match(text, len(text) - 1):
+            text, self._half = text[:-1], text[-1]
+        mended = mend_surrogates(text)
+        if mended.count(_MARK) > text.count(_MARK):
+            self._damage = HALVES
+        return mended
+
     def _read_likely(
         self, content: str
     ) -> tuple[str, tuple[ToolCall, ...], Iterable[Defect], bool]:
@@ -197,7 +211,7 @@ class ReplyReader:
 
         The last of what is returned tells whether there was more than is looked at.
         """
-        found = find_likely_calls(content, self._names)
+        found = find_likely_calls(content, self._names, is_beside=bool(self._read))
         if found is None:
             return content, (), (), False
         unread = map(note_unreadable, dict.fromkeys(found.unread))
@@ -242,6 +256,7 @@ class ReplyReader:
     def _read_call(self, piece: CallPiece, cut: str | None, doubt: str = "") -> ToolCall:
         ended = self._came_to_end and piece.ends_text
         written = piece.call
+        doubt = doubt or self._damage
         if ended and cut is None and written.state == "cut" and written.unclosed is None:
             mended = mend_call(piece.written, self._names)
             if mended is not None:
@@ -269,6 +284,8 @@ class ReplyReader:
 
 _UNKNOWN_TOOLS: Final = ToolNames(is_unknown=True)
 _CALL_SIGNS: Final = re.compile(r"[({<]")
+_MARK: Final = "\ufffd"
+_FIRST_HALF: Final = re.compile("[\ud800-\udbff]")
 _CLEAN_ENDS: Final = frozenset({"stop", "tool_calls", None})
 
 

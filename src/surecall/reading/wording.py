@@ -244,7 +244,8 @@ def note_leftovers(name: str, receipts: Iterable[Receipt]) -> Iterator[Defect]:
 
 def note_unreadable(name: str) -> Defect:
     """Note that a text names a tool and its arguments in a form that cannot be read."""
-    message = f"The text seems to call {clip(name, 64)} in a form that cannot be read."
+    tool = clip(name, 64) if name else "a tool"
+    message = f"The text seems to call {tool} in a form that cannot be read."
     return Defect(Code.CALL_IN_TEXT_NOT_READ, message, clip(name, 64))
 
 

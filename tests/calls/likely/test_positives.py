@@ -36,6 +36,10 @@ def by_shape(shapes: dict[str, str]) -> dict[str, list[Positive]]:
     return found
 
 
+DOUBTED = frozenset({"doubled braces", "doubled braces on lines"})
+"""A lost key before the inner object would leave the same text."""
+
+
 @pytest.mark.parametrize("texts", by_shape(SHAPES).values(), ids=SHAPES)
 def test_shapes_that_models_write_are_read(texts: list[Positive]) -> None:
     """They are taken in the likely tier, and otherwise seen; some of them are certain."""
@@ -45,7 +49,8 @@ def test_shapes_that_models_write_are_read(texts: list[Positive]) -> None:
         careful = read_reply(text, tools=NAMES, finish_reason="stop")
         if shape in CERTAIN and "<search>" not in text:  # which is also an element of HTML
             assert written(careful.calls) == calls, text
-            assert all(call.certainty == "certain" for call in careful.calls), text
+            wanted = "likely" if shape in DOUBTED else "certain"
+            assert all(call.certainty == wanted for call in careful.calls), text
         elif not careful.calls:  # a name without underscores has nothing to escape
             assert written(careful.seen) == calls, text
             assert careful.content == text

@@ -6,7 +6,7 @@ so it is only likely, and its receipt says which judgement it was.
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final
 
 from msgspec import Struct
@@ -21,15 +21,23 @@ from surecall.text import canonical_hash
 from .candidates import find_candidates
 from .escapes import Unescaped, unescape_text, unwrap_strings
 from .layout import Fence, Layout, Span
-from .mentions import IN_WORDS, Place, subjects_of, why_mention
+from .mentions import IN_WORDS, Place, has_words, subjects_of, why_mention
 from .naming import Candidate, names_a_tool
-from .traces import find_traces, is_damaged
+from .phrases import CALL_LANGUAGES
+from .traces import (
+    Trace,
+    begins_with_opener,
+    find_traces,
+    is_damaged,
+    is_near_language,
+    is_on_its_line,
+)
 from .written_json import mend_call
 
 __all__ = ["LikelyCall", "LikelyCalls", "find_likely_calls", "mend_call", "names_a_tool"]
 
 _MAX_CHARACTERS: Final = 100_000
-_MARKS: Final = ("(", "{", "[", "<", ":\n")
+_MARKS: Final = ("(", "{", "[", "<", "}", ":\n")
 """Without one of them no text calls anything."""
 _BETWEEN: Final = re.compile(
     r"(?:[\s,;+&\[\](){}\"'`*|]++|-\s|\d{1,3}+[.)]\s|and\b|then\b|</?+[\w|:.-]{1,40}+>)*+"
@@ -46,9 +54,14 @@ _OR: Final = re.compile(
 
 
 _MARKER: Final = re.compile(
-    r"<[<|｜/]*+\s*+(?:tool|function|invoke|call|action|DSML|ifm|GCML)|\[/?TOOL", re.IGNORECASE
+    r"<[<|｜/]*+\s*+(?:start_)?(?:tool|function|invoke|call|action|DSML|ifm|GCML)|\[/?TOOL_"
+    r"|<\|(?:constrain|python)",
+    re.IGNORECASE,
 )
 """Markup of calls that no sentence has."""
+_MAX_MARKERS: Final = 16
+_NEAR: Final = 24
+_INSIDE: Final = re.compile(r"[\[({<\"':]")
 
 
 class LikelyCall(Struct, frozen=True, kw_only=True):
@@ -86,26 +99,36 @@ class _Group(Struct, kw_only=True):
         return self.candidates[-1].end
 
 
-def find_likely_calls(text: str, tools: ToolNames) -> LikelyCalls | None:
-    """Return the calls that a text makes outside any markup, or None when it makes none."""
+def find_likely_calls(
+    text: str, tools: ToolNames, *, is_beside: bool = False
+) -> LikelyCalls | None:
+    """Return the calls that a text makes outside any markup, or None when it makes none.
+
+    Args:
+        text: The text.
+        tools: The tools that were offered.
+        is_beside: Whether the text was left beside calls that markup made.
+    """
     if not any(mark in text for mark in _MARKS):
         return None
     if len(text) > _MAX_CHARACTERS:
         is_silent = not names_a_tool(text, tools)
         return None if is_silent else LikelyCalls(content=text, is_over_limit=True)
     plain = unescape_text(text)
-    found = _find_in(plain, tools)
+    found = _find_in(plain, tools, is_beside=is_beside)
     if not (found and found.calls) and (inner := unwrap_strings(text)) is not None:
-        found = _find_in(inner, tools) or found
+        found = _find_in(inner, tools, is_beside=is_beside) or found
     if found is None or found.calls:
         return found
     return replace(found, content=text)
 
 
-def _find_in(plain: Unescaped, tools: ToolNames) -> LikelyCalls | None:
+def _find_in(plain: Unescaped, tools: ToolNames, *, is_beside: bool) -> LikelyCalls | None:
     text = plain.text
     candidates, known, is_over_limit = find_candidates(text, tools)
-    unread = tuple(_find_unread(text, tools, known))
+    unread = tuple(_find_unread(text, tools, known, is_beside=is_beside))
+    if not (unread or candidates) and tools:
+        unread = tuple(_find_markup(text, is_beside=is_beside))
     if not candidates:
         if not (is_over_limit or unread):
             return None
@@ -116,7 +139,7 @@ def _find_in(plain: Unescaped, tools: ToolNames) -> LikelyCalls | None:
         why = _why_mention(layout, group)
         if not why:
             groups.append(group)
-        elif why in IN_WORDS and is_damaged(text, *_around(group)):
+        elif why in IN_WORDS and (is_beside or _is_damaged_group(text, group)):
             unread += tuple(call.name for one in group.candidates for call in one.calls)
     calls = tuple(_calls_of(plain, groups))
     if not calls:
@@ -131,22 +154,60 @@ def _find_in(plain: Unescaped, tools: ToolNames) -> LikelyCalls | None:
     )
 
 
-def _find_unread(text: str, tools: ToolNames, known: list[Span]) -> Iterator[str]:
+def _find_unread(
+    text: str, tools: ToolNames, known: list[Span], *, is_beside: bool
+) -> Iterator[str]:
     """Yield the names of tools that a text calls, unless it only speaks of them."""
     traces = find_traces(text, tools, known)
     layout = Layout(text, [Span(it.start, it.end) for it in traces])
     for name in traces:
         if not layout.is_in_echo(name.start):
             why = why_mention(layout, Place(name.start, name.end), layout.fence_at(name.start))
-            is_marked = _MARKER.match(text, name.start) or is_damaged(text, name.start, name.end)
-            if not why or (why in IN_WORDS and is_marked):
+            if not why or (why in IN_WORDS and (is_beside or _is_damaged_trace(text, name))):
                 yield name.tool
 
 
-def _around(group: _Group) -> Span:
-    """Return where calls stand with the block of code around them."""
+def _find_markup(text: str, *, is_beside: bool) -> Iterator[str]:
+    """Yield an empty name where a text holds markup of a call whose tool cannot be told."""
+    layout = Layout(text, [])
+    for found in islice(_MARKER.finditer(text), _MAX_MARKERS):
+        start, end = found.start(), found.end()
+        is_called = is_beside or _begins_line(layout, start, end)
+        if not is_called or layout.is_in_echo(start):
+            continue
+        over = text.find("\n", end)
+        place = Place(start, len(text) if over < 0 else over)
+        why = why_mention(layout, place, layout.fence_at(start))
+        if not why or (is_beside and why in IN_WORDS):
+            yield ""
+            return
+    if is_beside and begins_with_opener(text):
+        yield ""
+
+
+def _begins_line(layout: Layout, start: int, end: int) -> bool:
+    """Tell whether no word stands before markup on its line, and something in it."""
+    if has_words(layout.line_of(start, end)[0]):
+        return False
+    inside = layout.text[end : end + _WINDOW].partition(">")[2] or layout.text[end : end + _WINDOW]
+    return has_words(inside) and _INSIDE.search(layout.text, end, end + _WINDOW) is not None
+
+
+def _is_damaged_trace(text: str, trace: Trace) -> bool:
+    if _MARKER.match(text, trace.start) or is_damaged(text, trace.start, trace.end):
+        return True
+    if _MARKER.search(text, max(0, trace.named - _NEAR), trace.named):
+        return True
+    return is_damaged(text, trace.named, trace.named) or is_on_its_line(text, trace)
+
+
+def _is_damaged_group(text: str, group: _Group) -> bool:
     fence = group.fence
-    return Span(group.start, group.end) if fence is None else Span(fence.start, fence.end)
+    if fence is None:
+        return is_damaged(text, group.start, group.end)
+    is_other = fence.language.split(" ")[0] not in CALL_LANGUAGES
+    is_slip = is_other and is_near_language(fence.language)
+    return is_slip or is_damaged(text, fence.start, fence.end)
 
 
 def _group(layout: Layout, candidates: list[Candidate]) -> Iterator[_Group]:

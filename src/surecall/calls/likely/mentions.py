@@ -23,8 +23,16 @@ _SENTENCE: Final = "the sentence speaks of a call that could be made"
 _BELOW: Final = "the sentence goes on below it"
 _QUOTED: Final = "it is in quotation marks"
 _NAMED: Final = "only its name is mentioned"
-IN_WORDS: Final = frozenset({_SPOKEN, _PART, _GOES_ON, _SENTENCE, _BELOW, _QUOTED, _NAMED})
-"""What the words and quotes around a call say, which the rest of a damaged one may be."""
+_QUOTED_LINE: Final = "it is in a quoted line"
+_DIALOGUE: Final = "it is in a dialogue"
+_LANGUAGE: Final = "it is in a block of code of another language"
+IN_WORDS: Final = frozenset(
+    {
+        _SPOKEN, _PART, _GOES_ON, _SENTENCE, _BELOW, _QUOTED, _NAMED, _QUOTED_LINE, _DIALOGUE,
+        _LANGUAGE,
+    }
+)  # fmt: skip
+"""What the words and marks around a call say, which the rest of a damaged one may be."""
 
 
 class Place(Struct, frozen=True):
@@ -54,7 +62,7 @@ def why_mention(layout: Layout, place: Place, fence: Fence | None) -> str:
         return why
     if fence is not None:
         if fence.language.split(" ")[0] not in phrases.CALL_LANGUAGES:
-            return "it is in a block of code of another language"
+            return _LANGUAGE
         if layout.is_program(fence):
             return "it is a part of a program"
         if phrases.COMMENT_LINE.match(text, text.rfind("\n", 0, start) + 1, start):
@@ -198,11 +206,11 @@ def _judge_line(layout: Layout, place: Place) -> str:
     """Return why calls among text are only spoken of, by the line they stand on."""
     prefix, suffix = layout.line_of(place.start, place.end)
     if prefix.strip() and phrases.QUOTED_LINE.match(prefix):
-        return "it is in a quoted line"
+        return _QUOTED_LINE
     if phrases.TIME_OF_DAY.search(prefix):
         return "it is in a log"
     if phrases.SPEAKER.fullmatch(prefix.rstrip(phrases.AROUND)) and _is_dialogue(layout, place):
-        return "it is in a dialogue"
+        return _DIALOGUE
     if phrases.CHOICE.match(prefix) or _is_example(layout, prefix, place.start):
         return "it is one of several ways, or an example"
     if why := why_lines(layout, place.start, place.end):
