@@ -54,7 +54,7 @@ _OR: Final = re.compile(
 
 
 _MARKER: Final = re.compile(
-    r"<[<|｜/]*+\s*+(?:start_)?(?:tool|function|invoke|call|action|DSML|ifm|GCML)|\[/?TOOL_"
+    r"<[<|｜/]{0,4}+\s{0,8}+(?:start_)?(?:tool|function|invoke|call|action|DSML|ifm|GCML)|\[/?TOOL_"
     r"|<\|(?:constrain|python)",
     re.IGNORECASE,
 )
