@@ -29,7 +29,7 @@ import surecall.calls
 from surecall.base.records import Reply
 from surecall.base.redaction import Secret, redact
 from surecall.calls import ToolNames
-from surecall.calls.catalog import FORMATS
+from surecall.calls.families import FORMATS
 from surecall.reading import (
     ReplyReader,
     find_broken_attempt,

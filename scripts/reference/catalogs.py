@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from surecall.base.records import ToolSpec
-from surecall.calls import FORMATS, CallFormat, ToolNames, catalog
+from surecall.calls import FORMATS, CallFormat, ToolNames, families
 from surecall.evals.scenarios import PRESETS, REASON_MEANINGS, SCENARIOS
 from surecall.faults import GROUPS, Fault, find_faults, zoo
 from surecall.wire import PROTOCOLS
@@ -38,9 +38,9 @@ def text_formats_page() -> str:
 
 
 def format_groups() -> list[tuple[str, list[str]]]:
-    """Return the groups of the catalog with the classes in them."""
+    """Return the groups of families with the classes in them."""
     groups: list[tuple[str, list[str]]] = []
-    for line in inspect.getsource(catalog).splitlines():
+    for line in inspect.getsource(families).splitlines():
         if heading := re.fullmatch(r"    # (.+)", line):
             groups.append((heading[1], []))
         elif groups and (entry := re.fullmatch(r"    (\w+)\(.*\),", line)):

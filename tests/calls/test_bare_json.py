@@ -7,8 +7,8 @@ import pytest
 from support.read_text import TOOLS, check_splits, read
 from support.text_cases import EVERY, TextCase, check_case, check_no_call
 from surecall.base.records import ToolSpec
-from surecall.calls.bare_json import BareJson
-from surecall.calls.tagged_json import TaggedJson
+from surecall.calls.families.bare_json import BareJson
+from surecall.calls.families.tagged_json import TaggedJson
 from surecall.reading import read_reply
 
 LAMP = ("dim_lamp", {"room": "a"})

@@ -4,7 +4,7 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import check_splits
-from surecall.calls.deepseek import DeepSeekCalls
+from surecall.calls.families.deepseek import DeepSeekCalls
 
 FORMATS = (DeepSeekCalls(),)
 SECTION, SECTION_END = "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"

@@ -4,7 +4,7 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import check_splits
-from surecall.calls.invoke import Dsml
+from surecall.calls.families.invoke import Dsml
 
 FORMATS = (Dsml(),)
 D = "｜DSML｜"

@@ -4,8 +4,8 @@ import pytest
 
 from support.read_text import TOOLS, read
 from support.text_cases import TextCase, check_case, check_no_call
-from surecall.calls.fences import CodeFences
-from surecall.calls.tagged_json import TaggedJson
+from surecall.calls.families.fences import CodeFences
+from surecall.calls.families.tagged_json import TaggedJson
 
 CALL = '{"name": "ping", "arguments": {}}'
 PING = ("ping", {})

@@ -4,8 +4,8 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import check_splits
-from surecall.calls.name_tag import FunctionTag
-from surecall.calls.qwen_xml import BareQwenXml
+from surecall.calls.families.name_tag import FunctionTag
+from surecall.calls.families.qwen_xml import BareQwenXml
 
 FORMATS = (FunctionTag(), BareQwenXml())
 JSON = '{"room": "hall"}'

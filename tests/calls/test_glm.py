@@ -4,8 +4,8 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import check_splits, read
-from surecall.calls.glm import Glm, HunyuanV3, LongCat
-from surecall.calls.qwen_xml import QwenXml
+from surecall.calls.families.glm import Glm, HunyuanV3, LongCat
+from surecall.calls.families.qwen_xml import QwenXml
 
 FORMATS = (LongCat(), HunyuanV3(), QwenXml(), Glm())
 ROOM = "<arg_key>room</arg_key><arg_value>hall</arg_value>"

@@ -4,7 +4,7 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import check_splits, read
-from surecall.calls.invoke import AnthropicXml, BareInvoke, Dots, MiniMaxM2, PrefixedInvoke
+from surecall.calls.families.invoke import AnthropicXml, BareInvoke, Dots, MiniMaxM2, PrefixedInvoke
 
 NS = "antml:"
 FORMATS = (MiniMaxM2(), Dots(), AnthropicXml(), BareInvoke())

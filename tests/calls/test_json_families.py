@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from support import render_formats_json as render
 from support.read_text import check_cuts, check_splits, read, read_pieces
-from surecall.calls.base import CallFormat, TextCall
-from surecall.calls.cohere import CohereAction
-from surecall.calls.deepseek import DeepSeekCalls
-from surecall.calls.kimi import KimiCalls, KimiStripped
-from surecall.calls.message_kinds import InklingCalls, SolarCalls
-from surecall.calls.mistral import MistralCalls, MistralStripped
-from surecall.calls.tagged_json import TaggedJson
-from surecall.calls.token_json import Apertus, FunctoolsArray, TokenJson
+from surecall.calls.families.cohere import CohereAction
+from surecall.calls.families.deepseek import DeepSeekCalls
+from surecall.calls.families.kimi import KimiCalls, KimiStripped
+from surecall.calls.families.message_kinds import InklingCalls, SolarCalls
+from surecall.calls.families.mistral import MistralCalls, MistralStripped
+from surecall.calls.families.tagged_json import TaggedJson
+from surecall.calls.families.token_json import Apertus, FunctoolsArray, TokenJson
+from surecall.calls.formats import CallFormat, TextCall
 from surecall.text import decode
 
 FORMATS: tuple[CallFormat, ...] = (

@@ -4,7 +4,7 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import check_splits
-from surecall.calls.kimi import KimiCalls, KimiStripped
+from surecall.calls.families.kimi import KimiCalls, KimiStripped
 
 FORMATS = (KimiCalls(), KimiStripped())
 SECTION, SECTION_END = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"

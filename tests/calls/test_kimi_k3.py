@@ -4,7 +4,7 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut
 from support.read_text import check_splits
-from surecall.calls.kimi import KimiK3
+from surecall.calls.families.kimi import KimiK3
 
 FORMATS = (KimiK3(),)
 CALL = '<|open|>call tool="dim_lamp" index="1"<|sep|>'

@@ -5,7 +5,7 @@ import pytest
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import TOOLS, check_splits
 from surecall.base.records import ToolSpec
-from surecall.calls.message_kinds import InklingCalls, SolarCalls
+from surecall.calls.families.message_kinds import InklingCalls, SolarCalls
 
 FORMATS = (SolarCalls(), InklingCalls())
 SOLAR = "<|tool_call:begin|>a1<|tool_call:name|>ping<|tool_call:args|>{}<|tool_call:end|>"

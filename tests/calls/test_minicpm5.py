@@ -4,7 +4,7 @@ import pytest
 
 import surecall
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
-from surecall.calls.invoke import MiniCpm5
+from surecall.calls.families.invoke import MiniCpm5
 
 FORMATS = (MiniCpm5(),)
 HALL = ("dim_lamp", {"room": "hall"})

@@ -4,7 +4,7 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import check_splits
-from surecall.calls.mistral import MistralCalls, MistralStripped
+from surecall.calls.families.mistral import MistralCalls, MistralStripped
 
 FORMATS = (MistralCalls(), MistralStripped())
 PING = '{"name": "ping", "arguments": {}}'

@@ -4,7 +4,7 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_refused
 from support.read_text import check_splits
-from surecall.calls.message_kinds import AtemBlock, MuseMessages
+from surecall.calls.families.message_kinds import AtemBlock, MuseMessages
 from surecall.calls.names import ToolNames
 from surecall.calls.source import Source
 

@@ -6,9 +6,9 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import check_splits, read
-from surecall.calls.glm import Glm
-from surecall.calls.invoke import AnthropicXml, BareInvoke
-from surecall.calls.qwen_xml import BareQwenXml, QwenXml
+from surecall.calls.families.glm import Glm
+from surecall.calls.families.invoke import AnthropicXml, BareInvoke
+from surecall.calls.families.qwen_xml import BareQwenXml, QwenXml
 
 FORMATS = (QwenXml(), Glm(), AnthropicXml(), BareQwenXml(), BareInvoke())
 LAMP = ("dim_lamp", {"room": "hall", "level": 3})

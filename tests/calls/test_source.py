@@ -3,9 +3,9 @@
 import pytest
 
 from surecall.calls import NeedMore, Source, ToolNames
-from surecall.calls.bare_json import read_row
+from surecall.calls.fitting import read_row
 from surecall.calls.json_spans import find_extent
-from surecall.calls.pythonic import read_calls_in_python
+from surecall.calls.python_calls import read_calls_in_python
 from surecall.calls.source import MAX_QUESTIONS, TooMuchWork
 
 

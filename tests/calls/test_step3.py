@@ -3,7 +3,7 @@
 import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
-from surecall.calls.qwen_xml import Step3
+from surecall.calls.families.qwen_xml import Step3
 
 FORMATS = (Step3(),)
 INVOKE = (

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from support.read_text import TOOLS, check_cuts, check_splits, read
 from support.render_formats_tags import RENDERERS
-from surecall.calls.base import CallFormat
-from surecall.calls.glm import Glm, HunyuanV3, LongCat
-from surecall.calls.invoke import AnthropicXml, BareInvoke, Dots, Dsml, MiniCpm5, MiniMaxM2
-from surecall.calls.kimi import KimiK3
-from surecall.calls.message_kinds import AtemBlock, MuseMessages
-from surecall.calls.minimax_m3 import MiniMaxM3
-from surecall.calls.name_tag import FunctionTag, NameTag
+from surecall.calls.families.glm import Glm, HunyuanV3, LongCat
+from surecall.calls.families.invoke import AnthropicXml, BareInvoke, Dots, Dsml, MiniCpm5, MiniMaxM2
+from surecall.calls.families.kimi import KimiK3
+from surecall.calls.families.message_kinds import AtemBlock, MuseMessages
+from surecall.calls.families.minimax_m3 import MiniMaxM3
+from surecall.calls.families.name_tag import FunctionTag, NameTag
+from surecall.calls.families.qwen_xml import BareQwenXml, LangChainXml, QwenXml, Step3
+from surecall.calls.formats import CallFormat
 from surecall.calls.names import ToolNames
-from surecall.calls.qwen_xml import BareQwenXml, LangChainXml, QwenXml, Step3
 from surecall.text import decode
 
 FORMATS: tuple[CallFormat, ...] = (

@@ -6,7 +6,7 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import check_splits, read
-from surecall.calls.tagged_json import TaggedJson
+from surecall.calls.families.tagged_json import TaggedJson
 
 FORMATS = (TaggedJson(),)
 PING = '{"name": "ping", "arguments": {}}'

@@ -7,8 +7,8 @@ import pytest
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import TOOLS, check_splits, read
 from surecall.base.records import ToolSpec
-from surecall.calls.cohere import CohereAction
-from surecall.calls.token_json import Apertus, FunctoolsArray, TokenJson
+from surecall.calls.families.cohere import CohereAction
+from surecall.calls.families.token_json import Apertus, FunctoolsArray, TokenJson
 
 FORMATS = (CohereAction(), Apertus(), TokenJson(), FunctoolsArray())
 PING = '{"name": "ping", "arguments": {}}'

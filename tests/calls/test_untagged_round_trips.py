@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support import render_formats_untagged as render
 from support.read_text import TOOLS, check_cuts, check_splits, read
 from support.text_cases import EVERY, arguments_of
-from surecall.calls.base import CallFormat, TextCall
 from surecall.calls.fitting import has_placeholder
+from surecall.calls.formats import CallFormat, TextCall
 from surecall.calls.names import ToolNames
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from surecall.calls import ToolNames
-from surecall.calls.catalog import FORMATS, TAUGHT_FORMATS
+from surecall.calls.families import FORMATS, TAUGHT_FORMATS
 from surecall.calls.reader import TextReader
 from surecall.reading.tools import parse_tools
 from surecall.text.repair.outcome import Steps

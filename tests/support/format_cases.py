@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from surecall.calls.base import CallFormat
+from surecall.calls.formats import CallFormat
 
 from .read_text import check_splits
 

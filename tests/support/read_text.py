@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from surecall.base.records import ToolSpec
 from surecall.calls import CallPiece, Piece, TextPiece, TextReader
-from surecall.calls.base import CallFormat, TextCall
+from surecall.calls.formats import CallFormat, TextCall
 from surecall.calls.names import ToolNames
 
 __all__ = ["TOOLS", "ReadText", "check_cuts", "check_splits", "read", "read_pieces"]

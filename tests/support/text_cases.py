@@ -4,16 +4,16 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from surecall.calls.bare_json import BareJson
-from surecall.calls.base import TextCall
-from surecall.calls.cohere import CommandR
-from surecall.calls.fences import CodeFences
-from surecall.calls.gemma import BareGemma, Gemma
-from surecall.calls.harmony import Harmony, StrippedHarmony, StrippedHarmonyStart
-from surecall.calls.named_lines import ChatGlm, Florette, Functionary, FunctionaryStart
-from surecall.calls.python_blocks import CodeTags, LlamaPythonTag, PythonTags, PythonTokens
-from surecall.calls.pythonic import Gorilla, NexusRaven, Pythonic
-from surecall.calls.react import ReAct
+from surecall.calls.families.bare_json import BareJson
+from surecall.calls.families.cohere import CommandR
+from surecall.calls.families.fences import CodeFences
+from surecall.calls.families.gemma import BareGemma, Gemma
+from surecall.calls.families.harmony import Harmony, StrippedHarmony, StrippedHarmonyStart
+from surecall.calls.families.named_lines import ChatGlm, Florette, Functionary, FunctionaryStart
+from surecall.calls.families.python_blocks import CodeTags, LlamaPythonTag, PythonTags, PythonTokens
+from surecall.calls.families.pythonic import Gorilla, NexusRaven, Pythonic
+from surecall.calls.families.react import ReAct
+from surecall.calls.formats import TextCall
 from surecall.text import repair_json
 
 from .read_text import check_splits

@@ -1,13 +1,13 @@
 """Tool calls written as text: one file a family, one linear scan for all of them."""
 
-from .base import CallFormat, Found, Grade, TextCall, Thinking
-from .catalog import FORMATS, TAUGHT_FORMATS
-from .marks import REASONING
+from .families import FORMATS, TAUGHT_FORMATS
+from .formats import CallFormat, Found, Grade, TextCall, Thinking
 from .names import ToolNames
 from .openers import find_openers, finds_opener, may_hold_call, openers_of
 from .pieces import CallPiece, Piece, TextPiece
 from .reader import TextReader
 from .source import NeedMore, Source
+from .thinking import REASONING
 
 __all__ = [
     "FORMATS",

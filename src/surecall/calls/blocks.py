@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from surecall.base.records import Receipt
 from surecall.text import repair_json
 
-from .base import Found, TextCall
+from .formats import Found, TextCall
 from .names import parameter_names
 from .source import NeedMore, Source
 from .tags import (

@@ -1,4 +1,4 @@
-"""What may stand between a bare call and the end of the message."""
+"""Tokens that end a turn, and what may stand between a bare call and the end of the message."""
 
 from typing import Final
 
@@ -6,10 +6,24 @@ from msgspec import structs
 
 from surecall.base.records import Receipt, clip
 
-from .base import TextCall, add_receipts
-from .marks import RESIDUE
+from .formats import TextCall, add_receipts
 from .shapes import FLAT_ARGUMENTS
 from .source import Source
+
+RESIDUE: Final = frozenset((
+    "</longcat_s>", "<SPECIAL_11>Assistant", "<SPECIAL_11>User", "<SPECIAL_12>", "</s>",
+    "<end_code>", "<end_of_sentence>", "<end_of_turn>", "<eop>", "<eos>", "<seed:eos>", "<turn|>",
+    "<|END_OF_TURN_TOKEN|>", "<|END_RESPONSE|>", "<|END_TEXT|>", "<|START_RESPONSE|>",
+    "<|START_TEXT|>", "<|begin_of_text|>", "<|call|>", "<|close|>message<|sep|>",
+    "<|content_model_end_sampling|>", "<|end_message|>", "<|end_of_msg|>", "<|end_of_text|>",
+    "<|endoftext|>", "<|end|>", "<|eom_id|>", "<|eom|>", "<|eos|>", "<|eot_id|>", "<|eot|>",
+    "<|im_end|>", "<|im_start|>assistant", "<|message_sep|>", "<|observation|>", "<|return|>",
+    "<|role_sep|>", "<|start_header_id|>assistant<|end_header_id|>", "<|start|>assistant",
+    "<|stop|>", "<|tool_response>", "<|turn>model", "<|user|>", "<｜Assistant｜>",
+    "<｜end▁of▁sentence｜>", "<｜hy_eos:opensource｜>", "<｜hy_eos｜>", "[EOS]",
+    "[END FINAL RESPONSE]", "[EOT]", "[e~[",
+))  # fmt: skip
+"""Stripped where only more of them and white space stand between them and an end of the text."""
 
 _LEFTOVERS: Final = (";", "}", "]")
 

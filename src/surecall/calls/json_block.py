@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 from surecall.base.records import CallState, Receipt, clip
 from surecall.text import repair_json
 
-from .base import TextCall, add_receipts
 from .endings import note_leftovers
+from .formats import Found, TextCall, add_receipts
 from .json_spans import find_extent
 from .shapes import read_json_calls
 from .source import Source
@@ -158,3 +158,51 @@ def read_arguments_text(source: Source, at: int, stops: Collection[str]) -> Payl
     if end < 0:
         return Payload(source.text[here:], len(source.text), "cut")
     return Payload(source.text[here:end].strip(), end, "whole")
+
+
+_TURN_ENDS: Final = (
+    "<|end_of_text|>",
+    "<|endoftext|>",
+    "<|end|>",
+    "<|im_end|>",
+    "<|eot_id|>",
+    "</s>",
+)
+
+_RESULTS: Final = (
+    "<|tool_response|>",
+    "<tool_response>",
+    "<|start_of_role|>tool_response",
+    "<|start_of_role|>tool",
+    "<|message_sep|>\n\nfunction result<|role_sep|>",
+    "<|START_TOOL_RESULT|>",
+)
+
+
+def read_after_token(
+    source: Source, at: int, opener: str, closers: tuple[str, ...], *, closes: bool
+) -> Found | None:
+    """Read the calls in JSON that begins here.
+
+    Args:
+        source: The text.
+        at: Where the JSON begins.
+        opener: The token before it.
+        closers: What may end it.
+        closes: Whether models that write the token end it with the first closer.
+    """
+    here = source.skip_space(at)
+    if source.at_end(here):
+        return Found(end=here)
+    block = read_block(source, here, (opener, *closers, *_TURN_ENDS, *_RESULTS))
+    if block is None:
+        return None
+    if block.cut:
+        return Found(end=block.end, calls=block.calls)
+    end, closer = close_block(source, block.end, closers)
+    calls = block.calls
+    if closes and closer not in closers:
+        why = "the call itself is complete"
+        calls = add_receipts(calls, receipt("missing_closer", closer, closers[0], why))
+    has_result = bool(calls and source.starts_any(_RESULTS, source.skip_space(end)))
+    return Found(end=end, calls=calls, ends_message=has_result)

@@ -14,7 +14,7 @@ from surecall.base.errors import JSONTextError
 from surecall.base.records import Receipt, clip
 from surecall.text import decode_noting
 
-from .base import TextCall
+from .formats import TextCall
 from .names import ToolNames, parameter_names
 from .source import Source
 

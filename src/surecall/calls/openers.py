@@ -8,13 +8,15 @@ character, and only where it is in a text is the text searched for all openers.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
+from itertools import groupby
 from typing import Final
 
 from surecall.base.records import ToolSpec
 
-from .base import CallFormat
-from .marks import REASONING, REASONING_CLOSERS, RESIDUE, OpenerIndex, pattern_of
+from .endings import RESIDUE
+from .formats import CallFormat
 from .names import ToolNames
+from .thinking import REASONING, REASONING_CLOSERS
 
 FENCES: Final = ("```", "~~~")
 ANSWER_TAGS: Final = {"<answer>": "</answer>", "<response>": "</response>"}
@@ -30,6 +32,83 @@ _MAX_SIGNS: Final = 500
 _COMMON: Final = " etaoinsrhldcumfpgwybvk.,-_xjqz'\n"
 """Characters of prose, the most frequent first; all others are rare."""
 _MAX_NAMES: Final = 24
+
+
+_MAX_HEAD: Final = 8
+"""How much of a literal the first look at a text compares."""
+
+
+class OpenerIndex:
+    """Finds the leftmost, longest of many literals, and what of the end may become one."""
+
+    def __init__(self, literals: Iterable[str]) -> None:
+        self._known = sorted(set(literals))
+        self._longest = max(map(len, self._known), default=1) - 1
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Finds the leftmost, longest literal."""
+        return re.compile(pattern_of(self._known))
+
+    @cached_property
+    def _head(self) -> re.Pattern[str]:
+        heads = sorted({literal[:_MAX_HEAD] for literal in self._known})
+        return re.compile(pattern_of(heads, is_cut=True) if heads else r"(?!)")
+
+    @cached_property
+    def _prefixes(self) -> frozenset[str]:
+        return frozenset(
+            literal[:length] for literal in self._known for length in range(1, len(literal))
+        )
+
+    @cached_property
+    def _lengths(self) -> dict[str, list[int]]:
+        """How long a beginning of a literal may be, longest first, by its last two characters."""
+        found: dict[str, set[int]] = {}
+        for prefix in self._prefixes:
+            found.setdefault(prefix[-2:], set()).add(len(prefix))
+        return {end: sorted(lengths, reverse=True) for end, lengths in found.items()}
+
+    def may_begin(self, text: str) -> bool:
+        """Tell whether a literal may begin in the text; one search says so for most text.
+
+        It may be where `pattern` finds none and `held_from` nothing, never the other way round.
+        """
+        return self._head.search(text) is not None
+
+    def may_grow(self, text: str, at: int) -> bool:
+        """Tell whether the text from here to its end is the beginning of a longer literal."""
+        return len(text) - at <= self._longest and text[at:] in self._prefixes
+
+    def held_from(self, text: str, at: int) -> int:
+        """Return from where on the end of the text may be the beginning of a literal."""
+        end = len(text)
+        for tail in (text[-2:], text[-1:]):
+            for length in self._lengths.get(tail, ()):
+                if end - length >= at and text[end - length :] in self._prefixes:
+                    return end - length
+        return end
+
+
+def pattern_of(words: list[str], *, is_cut: bool = False, depth: int = 0) -> str:
+    """Return a pattern that shares what words have in common, so that none is tried twice.
+
+    Args:
+        words: What it matches.
+        is_cut: Whether it matches the beginning of a word, too, at the end of the text.
+        depth: How much of the words came before.
+    """
+    branches: list[str] = []
+    ends_here = "" in words
+    for first, group in groupby((word for word in words if word), key=lambda word: word[0]):
+        rest = [word[1:] for word in group]
+        branches.append(re.escape(first) + pattern_of(rest, is_cut=is_cut, depth=depth + 1))
+    if not branches:
+        return ""
+    if is_cut and depth and not ends_here:
+        branches.append(r"\Z")
+    joined = branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
+    return f"(?:{joined})?" if ends_here else joined
 
 
 class _Words:

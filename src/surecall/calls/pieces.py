@@ -7,7 +7,7 @@ from msgspec import Struct
 from surecall.base.records import Receipt, clip
 from surecall.text import TextBuffer
 
-from .base import TextCall
+from .formats import TextCall
 
 
 class TextPiece(Struct, frozen=True):

@@ -7,15 +7,17 @@ so a reading other than `cut` stays the same whatever text follows.
 
 import re
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from msgspec import Struct
 
 from surecall.base.limits import MAX_VALUE_DEPTH
 from surecall.base.records import Receipt, clip
 
+from .formats import TextCall
+from .names import parameter_names
 from .python_literals import CutShort, LiteralReader, NotLiteral
-from .source import spend_nothing
+from .source import NeedMore, Source, spend_nothing
 
 _MAX_CALLS: Final = 64
 _UNREAD: Final = -1
@@ -365,3 +367,85 @@ def _key_text(key: Any) -> str:
     if isinstance(key, int | float):
         return clip(repr(key))
     raise NotLiteral
+
+
+def read_calls_in_python(
+    source: Source,
+    at: int,
+    *,
+    statements: bool = False,
+    nested_quotes: bool = False,
+    bare_words: bool = False,
+) -> PythonCalls:
+    """Read calls in Python syntax, as soon as more text cannot change what they are."""
+    found = read_python_calls(
+        source.text,
+        at,
+        statements=statements,
+        nested_quotes=nested_quotes,
+        bare_words=bare_words,
+        steps=None if statements or nested_quotes or bare_words else _steps_of(source),
+        spend=source.spend_on_marks,
+    )
+    if not source.final and (found.state == "cut" or found.may_grow):
+        raise NeedMore
+    return found
+
+
+def _steps_of(source: Source) -> PythonSteps:
+    return source.once(_make_steps, 0)
+
+
+def _make_steps(_source: Source, _at: int) -> PythonSteps:
+    return PythonSteps()
+
+
+def text_calls_of(
+    source: Source, found: PythonCalls, *, by_position: bool = False
+) -> tuple[TextCall, ...] | None:
+    """Return calls with their arguments by name; `None` when a value cannot be given a name.
+
+    Args:
+        source: Where the calls were read.
+        found: What was read.
+        by_position: Whether values without a keyword are given names in the order of the schema.
+    """
+    calls: list[TextCall] = []
+    for call in found.calls:
+        arguments, receipts = _arguments_of(source, call, by_position=by_position)
+        if arguments is None:
+            return None
+        calls.append(TextCall(name=call.name, arguments=arguments, receipts=receipts))
+    if found.state == "cut" and found.cut_name is not None:
+        rest = source.text[found.cut_from :]
+        calls.append(TextCall(name=found.cut_name, arguments=rest, state="cut"))
+    return tuple(calls)
+
+
+def _arguments_of(
+    source: Source, call: PythonCall, *, by_position: bool
+) -> tuple[dict[str, Any] | None, tuple[Receipt, ...]]:
+    arguments = dict(call.keywords)
+    for key, text in call.padded.items():
+        schema = source.schema_of(call.name, key)
+        if schema is not None and schema.get("type") == "string":
+            arguments[key] = text
+    if not call.positional:
+        return arguments, call.receipts
+    first = call.positional[0]
+    if isinstance(first, dict) and len(call.positional) == 1 and not arguments:
+        return cast("dict[str, Any]", first), call.receipts
+    names = parameter_names(source.tools.parameters(call.name))
+    if not by_position or len(names) < len(call.positional):
+        return None, ()
+    placed = dict(zip(names, call.positional, strict=False))
+    if placed.keys() & arguments.keys():
+        return None, ()
+    receipt = Receipt(
+        "name_positional_arguments",
+        "text",
+        clip(", ".join(map(repr, call.positional))),
+        ", ".join(placed),
+        why="values without a keyword, in the order of the schema",
+    )
+    return {**placed, **arguments}, (*call.receipts, receipt)

@@ -7,7 +7,7 @@ from surecall.base.errors import JSONTextError
 from surecall.base.records import Receipt, clip
 from surecall.text import decode, decode_plain, repair_json, scan_value_end
 
-from .base import TextCall
+from .formats import TextCall
 from .json_spans import Keys, Record, scan_records
 from .leftovers import doubt_calls, return_members
 from .names import ToolNames, parameter_names

@@ -4,7 +4,7 @@ import re
 from collections import deque
 from typing import Final
 
-from .base import Found
+from .formats import Found
 from .likely.mentions import announces, has_words
 from .likely.phrases import AROUND_CALLS, ECHOES
 from .source import Source

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from surecall.base.limits import MIB
 from surecall.base.records import Receipt, clip
 from surecall.calls import FORMATS, REASONING, ToolNames, find_openers
-from surecall.calls.marks import pattern_of
+from surecall.calls.openers import pattern_of
 from surecall.text import TextBuffer
 
 MOVE_RULE: Final = "move_reasoning"

@@ -19,7 +19,7 @@ from surecall.base.json_values import as_fields, as_list
 from surecall.base.limits import MAX_INLINE_CHARACTERS
 from surecall.base.records import Message, ModelRequest, Receipt, Reply, ToolSpec, WireRequest
 from surecall.base.redaction import cut_secret_causes, mask_known, open_log
-from surecall.calls.marks import REASONING_CLOSERS
+from surecall.calls.thinking import REASONING_CLOSERS
 from surecall.models.profiles import RESERVED_REQUEST_KEYS, Capabilities
 from surecall.models.transport import Transport, ask_transport, fold_stream
 from surecall.models.transport.retry import find_refused_field

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from surecall.base.errors import JSONTextError
 from surecall.base.records import Receipt, clip
-from surecall.calls.base import TextCall
+from surecall.calls.formats import TextCall
 from surecall.calls.names import ToolNames
 from surecall.text import canonical_hash
 

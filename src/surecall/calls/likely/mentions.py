@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from surecall.calls.base import TextCall
+from surecall.calls.formats import TextCall
 
 from . import phrases
 from .documents import why_document, why_lines

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from msgspec import Struct
 
-from surecall.calls.base import TextCall
+from surecall.calls.formats import TextCall
 from surecall.calls.names import ToolNames, parameter_names
 
 MAX_NAME_DISTANCE: Final = 160

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from surecall.calls.catalog import FORMATS
+from surecall.calls.families import FORMATS
 from surecall.calls.names import ToolNames, parameter_names
 from surecall.calls.tags import differ_by_one
 

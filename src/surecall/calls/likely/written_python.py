@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from surecall.base.records import Receipt, clip
-from surecall.calls.base import TextCall
+from surecall.calls.formats import TextCall
 from surecall.calls.names import ToolNames, parameter_names
 from surecall.schema import property_schema
 

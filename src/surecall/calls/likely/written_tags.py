@@ -6,8 +6,8 @@ from typing import Any, Final, cast
 
 from surecall.base.patterns import lazy_pattern
 from surecall.base.records import Receipt, clip
-from surecall.calls.base import TextCall
-from surecall.calls.name_tag import NameTag
+from surecall.calls.families.name_tag import NameTag
+from surecall.calls.formats import TextCall
 from surecall.calls.names import ToolNames
 from surecall.calls.shapes import ARGUMENT_KEYS
 from surecall.calls.source import Source, TooMuchWork

@@ -3,7 +3,7 @@
 import re
 from typing import Final, Literal
 
-from surecall.calls.marks import REASONING
+from surecall.calls.thinking import REASONING
 from surecall.text import ValueScanner
 
 from .registry import tokenize

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from surecall.base.errors import JSONTextError
 from surecall.base.records import Receipt, clip
-from surecall.calls.marks import REASONING, REASONING_CLOSERS
+from surecall.calls.thinking import REASONING, REASONING_CLOSERS
 from surecall.reading.truncation import is_missing_closer
 from surecall.reading.wording import (
     BRACES_MISSING,

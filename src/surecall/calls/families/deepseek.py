@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from .base import CallFormat, Found, TextCall, add_receipts
-from .json_block import Payload, close_block, read_payload, receipt
-from .source import NeedMore, Source
+from surecall.calls.formats import CallFormat, Found, TextCall, add_receipts
+from surecall.calls.json_block import Payload, close_block, read_payload, receipt
+from surecall.calls.source import NeedMore, Source
 
 _BARS: Final = ("｜｜", "｜", "||", "|", "‖")
 _MAX_TOKEN_CHARS: Final = 40

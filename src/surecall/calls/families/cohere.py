@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from .base import CallFormat, Found
-from .names import PLACEHOLDERS
-from .shapes import read_json_calls
-from .source import Source
-from .token_json import read_after_token
+from surecall.calls.formats import CallFormat, Found
+from surecall.calls.json_block import read_after_token
+from surecall.calls.names import PLACEHOLDERS
+from surecall.calls.shapes import read_json_calls
+from surecall.calls.source import Source
 
 _OPENER: Final = "<|START_ACTION|>"
 _CLOSER: Final = "<|END_ACTION|>"

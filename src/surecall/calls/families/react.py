@@ -8,15 +8,20 @@ from msgspec import structs
 from surecall.base.errors import JSONTextError
 from surecall.base.patterns import lazy_pattern
 from surecall.base.records import Receipt, clip
+from surecall.calls.fitting import (
+    begins_like_call,
+    fits,
+    gate_row,
+    has_required,
+    name_lone_text,
+    note_only,
+    read_row,
+)
+from surecall.calls.formats import CallFormat, Found, TextCall
+from surecall.calls.names import parameter_names
+from surecall.calls.python_calls import read_calls_in_python, read_python_calls, text_calls_of
+from surecall.calls.source import Source
 from surecall.text import decode
-
-from .bare_json import begins_like_call, gate_row, read_row
-from .base import CallFormat, Found, TextCall
-from .fitting import fits, has_required, name_lone_text, note_only
-from .names import parameter_names
-from .python_calls import read_python_calls
-from .pythonic import read_calls_in_python, text_calls_of
-from .source import Source
 
 _MAX_LABEL: Final = 24
 _MAX_TAG: Final = 40

@@ -7,12 +7,11 @@ from msgspec.structs import replace
 
 from surecall.base.errors import JSONTextError
 from surecall.base.records import Receipt
+from surecall.calls.formats import CallFormat, Found, Grade, TextCall, add_receipts
+from surecall.calls.json_block import Block, close_block, read_block, receipt
+from surecall.calls.source import Source
 from surecall.schema import type_text_value
 from surecall.text import decode
-
-from .base import CallFormat, Found, Grade, TextCall, add_receipts
-from .json_block import Block, close_block, read_block, receipt
-from .source import Source
 
 _SPECIAL: Final = frozenset("[]{}\"'“”‘’:#&*!|>%@`")
 _JSON_STARTS: Final = ("{", "[", '"')

@@ -6,11 +6,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from surecall.base.records import Receipt
-
-from .base import CallFormat, Found, TextCall, add_receipts
-from .json_block import close_block, read_block, read_payload, receipt
-from .names import ToolNames
-from .source import Source
+from surecall.calls.formats import CallFormat, Found, TextCall, add_receipts
+from surecall.calls.json_block import close_block, read_block, read_payload, receipt
+from surecall.calls.names import ToolNames
+from surecall.calls.source import Source
 
 _OPENER: Final = "[TOOL_CALLS"
 _ARGS: Final = "[ARGS"

@@ -6,13 +6,12 @@ from typing import Any, Final, cast
 
 from surecall.base.errors import SurecallError
 from surecall.base.records import Receipt, clip
-from surecall.text import decode
-
-from .base import CallFormat, Found, TextCall
-from .blocks import found_calls, have_arguments, read_calls
-from .names import ToolNames
-from .source import Source
-from .tags import (
+from surecall.calls.blocks import found_calls, have_arguments, read_calls
+from surecall.calls.formats import CallFormat, Found, TextCall
+from surecall.calls.json_block import read_after_token
+from surecall.calls.names import ToolNames
+from surecall.calls.source import Source
+from surecall.calls.tags import (
     ElementGrammar,
     Grammar,
     Tag,
@@ -21,8 +20,8 @@ from .tags import (
     skip_debris,
     tag_receipt,
 )
-from .text_values import Padding, Parameter, build_typed
-from .token_json import read_after_token
+from surecall.calls.text_values import Padding, Parameter, build_typed
+from surecall.text import decode
 
 _NAMESPACE: Final = "antml:"
 _PREFIX: Final = r"(?:[A-Za-z][\w.-]{0,31}+:)?+"

@@ -6,11 +6,10 @@ from msgspec.structs import replace
 
 from surecall.base.patterns import lazy_pattern
 from surecall.base.records import Receipt, clip
-
-from .base import CallFormat, Found, Grade, TextCall, Thinking
-from .fitting import code_call
-from .shapes import read_json_calls
-from .source import Source
+from surecall.calls.fitting import code_call
+from surecall.calls.formats import CallFormat, Found, Grade, TextCall, Thinking
+from surecall.calls.shapes import read_json_calls
+from surecall.calls.source import Source
 
 _START: Final = "<|start|>assistant"
 _CHANNEL: Final = "<|channel|>"

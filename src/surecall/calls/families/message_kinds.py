@@ -7,14 +7,19 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from surecall.base.records import Receipt
+from surecall.calls.formats import CallFormat, Found, TextCall, Thinking, add_receipts
+from surecall.calls.json_block import (
+    close_block,
+    read_after_token,
+    read_arguments_text,
+    read_block,
+    receipt,
+)
+from surecall.calls.names import ToolNames, parameter_names
+from surecall.calls.source import Source
+from surecall.calls.tags import ends_within, run_end, skip_debris
 
-from .base import CallFormat, Found, TextCall, Thinking, add_receipts
 from .invoke import INVOKE_GRAMMAR, read_found
-from .json_block import close_block, read_arguments_text, read_block, receipt
-from .names import ToolNames, parameter_names
-from .source import Source
-from .tags import ends_within, run_end, skip_debris
-from .token_json import read_after_token
 
 _MESSAGE: Final = "<|message_model|>"
 _INKLING_END: Final = "<|end_message|>"

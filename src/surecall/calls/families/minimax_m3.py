@@ -4,13 +4,12 @@ import re
 from typing import Any, Final
 
 from surecall.base.records import CallState, Receipt
-
-from .base import CallFormat, Found, TextCall
-from .blocks import Block, cut_call, found_calls
-from .element_tree import Node, value_of
-from .json_block import close_block
-from .source import NeedMore, Source
-from .tags import MAX_TAG_CHARS, is_unfinished_tag, parse_attributes, tag_receipt
+from surecall.calls.blocks import Block, cut_call, found_calls
+from surecall.calls.element_tree import Node, value_of
+from surecall.calls.formats import CallFormat, Found, TextCall
+from surecall.calls.json_block import close_block
+from surecall.calls.source import NeedMore, Source
+from surecall.calls.tags import MAX_TAG_CHARS, is_unfinished_tag, parse_attributes, tag_receipt
 
 _TOKEN: Final = "]<]minimax[>["  # noqa: S105 - a marker in text
 _TAG: Final = re.compile(

@@ -7,15 +7,14 @@ from typing import Any, Final
 
 from surecall.base.errors import SurecallError
 from surecall.base.records import Receipt
+from surecall.calls.blocks import Block, found_calls, read_block
+from surecall.calls.element_tree import Node, value_of
+from surecall.calls.formats import CallFormat, Found, TextCall
+from surecall.calls.names import ToolNames, parameter_names
+from surecall.calls.source import Source
+from surecall.calls.tags import ElementGrammar, ends_within, run_end, tag_receipt
+from surecall.calls.text_values import Parameter, note_broken
 from surecall.text import decode
-
-from .base import CallFormat, Found, TextCall
-from .blocks import Block, found_calls, read_block
-from .element_tree import Node, value_of
-from .names import ToolNames, parameter_names
-from .source import Source
-from .tags import ElementGrammar, ends_within, run_end, tag_receipt
-from .text_values import Parameter, note_broken
 
 # fmt: off
 _HTML: Final = frozenset({

@@ -4,13 +4,20 @@ import re
 from typing import Any, Final
 
 from surecall.base.records import Receipt
-
-from .base import CallFormat, Found, TextCall
-from .blocks import found_calls, have_arguments, read_block, read_calls
-from .fitting import name_lone_text, note_only
-from .source import Source
-from .tags import ElementGrammar, Tag, TagKind, ends_within, run_end, skip_debris, tag_receipt
-from .text_values import Padding
+from surecall.calls.blocks import found_calls, have_arguments, read_block, read_calls
+from surecall.calls.fitting import name_lone_text, note_only
+from surecall.calls.formats import CallFormat, Found, TextCall
+from surecall.calls.source import Source
+from surecall.calls.tags import (
+    ElementGrammar,
+    Tag,
+    TagKind,
+    ends_within,
+    run_end,
+    skip_debris,
+    tag_receipt,
+)
+from surecall.calls.text_values import Padding
 
 _SEED: Final = "<seed:tool_call>"
 _NAME: Final = re.compile(r"[^\s<>\"'`{}()\[\]]*+")

@@ -3,15 +3,13 @@
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
+from surecall.calls.endings import skip_to_end
+from surecall.calls.fitting import code_call, fits
+from surecall.calls.formats import CallFormat, Found, TextCall
+from surecall.calls.names import ToolNames
+from surecall.calls.python_calls import PythonCall, read_calls_in_python
+from surecall.calls.source import Source
 from surecall.text import repair_json
-
-from .base import CallFormat, Found, TextCall
-from .endings import skip_to_end
-from .fitting import code_call, fits
-from .names import ToolNames
-from .python_calls import PythonCall
-from .pythonic import read_calls_in_python
-from .source import Source
 
 _ASSISTANT: Final = "<|assistant|>"
 _FENCE: Final = "```python"

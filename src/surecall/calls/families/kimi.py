@@ -8,15 +8,14 @@ from msgspec.structs import replace
 
 from surecall.base.errors import SurecallError
 from surecall.base.records import Receipt
+from surecall.calls.blocks import found_calls, read_calls
+from surecall.calls.formats import CallFormat, Found, TextCall, Thinking, add_receipts
+from surecall.calls.json_block import Payload, read_arguments_text, read_payload, receipt
+from surecall.calls.names import ToolNames
+from surecall.calls.source import NeedMore, Source
+from surecall.calls.tags import MAX_TAG_CHARS, Grammar, Tag, TagKind, parse_attributes
+from surecall.calls.text_values import Parameter, build_typed
 from surecall.text import decode, repair_json
-
-from .base import CallFormat, Found, TextCall, Thinking, add_receipts
-from .blocks import found_calls, read_calls
-from .json_block import Payload, read_arguments_text, read_payload, receipt
-from .names import ToolNames
-from .source import NeedMore, Source
-from .tags import MAX_TAG_CHARS, Grammar, Tag, TagKind, parse_attributes
-from .text_values import Parameter, build_typed
 
 _SECTIONS: Final = ("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>")
 _SECTION_ENDS: Final = ("<|tool_calls_section_end|>", "<|tool_call_section_end|>")

@@ -8,13 +8,12 @@ from msgspec.structs import replace
 from surecall.base.errors import JSONTextError
 from surecall.base.limits import MAX_VALUE_DEPTH
 from surecall.base.records import Receipt, clip
+from surecall.calls.endings import note_missing, skip_to_end
+from surecall.calls.fitting import fits
+from surecall.calls.formats import CallFormat, Found, Grade, TextCall
+from surecall.calls.json_block import read_after_token
+from surecall.calls.source import NeedMore, Source
 from surecall.text import decode
-
-from .base import CallFormat, Found, Grade, TextCall
-from .endings import note_missing, skip_to_end
-from .fitting import fits
-from .source import NeedMore, Source
-from .token_json import read_after_token
 
 _MAX_RECEIPTS: Final = 16
 _SPACE: Final = re.compile(r"[ \t\r\n]*+")

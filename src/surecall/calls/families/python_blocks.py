@@ -5,15 +5,14 @@ from typing import Final, NamedTuple
 from msgspec import structs
 
 from surecall.base.errors import JSONTextError
+from surecall.calls.endings import note_missing
+from surecall.calls.fitting import code_call
+from surecall.calls.formats import CallFormat, Found, Grade, TextCall, add_receipts
+from surecall.calls.json_block import receipt
+from surecall.calls.python_calls import read_calls_in_python, text_calls_of
+from surecall.calls.shapes import read_json_calls
+from surecall.calls.source import Source
 from surecall.text import decode
-
-from .base import CallFormat, Found, Grade, TextCall, add_receipts
-from .endings import note_missing
-from .fitting import code_call
-from .json_block import receipt
-from .pythonic import read_calls_in_python, text_calls_of
-from .shapes import read_json_calls
-from .source import Source
 
 
 class _Block(NamedTuple):

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from .bare_json import begins_like_call, gate_row, read_row
-from .base import CallFormat, Found, Grade, TextCall
-from .endings import note_leftovers, note_missing, skip_leftovers, skip_to_end
-from .fitting import fits
-from .pythonic import read_calls_in_python, text_calls_of
-from .shapes import read_json_calls
-from .source import Source
+from surecall.calls.endings import note_leftovers, note_missing, skip_leftovers, skip_to_end
+from surecall.calls.fitting import begins_like_call, fits, gate_row, read_row
+from surecall.calls.formats import CallFormat, Found, Grade, TextCall
+from surecall.calls.python_calls import read_calls_in_python, text_calls_of
+from surecall.calls.shapes import read_json_calls
+from surecall.calls.source import Source
 
 _FENCES: Final = ("```", "~~~")
 _STRONG: Final = frozenset(

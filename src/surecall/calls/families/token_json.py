@@ -6,13 +6,18 @@ from typing import Final
 from msgspec.structs import replace
 
 from surecall.base.errors import JSONTextError
+from surecall.calls.fitting import code_call
+from surecall.calls.formats import CallFormat, Found, TextCall, add_receipts
+from surecall.calls.json_block import (
+    close_block,
+    read_after_token,
+    read_block,
+    read_payload,
+    receipt,
+)
+from surecall.calls.shapes import find_calls
+from surecall.calls.source import Source
 from surecall.text import decode, repair_json
-
-from .base import CallFormat, Found, TextCall, add_receipts
-from .fitting import code_call
-from .json_block import close_block, read_block, read_payload, receipt
-from .shapes import find_calls
-from .source import Source
 
 _SEPARATOR: Final = "<|message_sep|>"
 _ROLE: Final = "function call"
@@ -22,22 +27,6 @@ _PLUGIN: Final = "<|plugin|>"
 _INTERPRETER: Final = "<|interpreter|>"
 _ACTION_END: Final = "<|action_end|>"
 _FENCED: Final = re.compile(r"```(?:python|py)?+\n((?:[^\n]++|\n(?!```\Z))*+)\n```")
-_TURN_ENDS: Final = (
-    "<|end_of_text|>",
-    "<|endoftext|>",
-    "<|end|>",
-    "<|im_end|>",
-    "<|eot_id|>",
-    "</s>",
-)
-_RESULTS: Final = (
-    "<|tool_response|>",
-    "<tool_response>",
-    "<|start_of_role|>tool_response",
-    "<|start_of_role|>tool",
-    "<|message_sep|>\n\nfunction result<|role_sep|>",
-    "<|START_TOOL_RESULT|>",
-)
 
 
 _CLOSERS: Final[dict[str, tuple[str, ...]]] = {
@@ -71,35 +60,6 @@ class TokenJson(CallFormat):
             if source.starts(_PLUGIN, here):
                 here += len(_PLUGIN)
         return read_after_token(source, here, opener, _CLOSERS[opener], closes=opener == _ACTION)
-
-
-def read_after_token(
-    source: Source, at: int, opener: str, closers: tuple[str, ...], *, closes: bool
-) -> Found | None:
-    """Read the calls in JSON that begins here.
-
-    Args:
-        source: The text.
-        at: Where the JSON begins.
-        opener: The token before it.
-        closers: What may end it.
-        closes: Whether models that write the token end it with the first closer.
-    """
-    here = source.skip_space(at)
-    if source.at_end(here):
-        return Found(end=here)
-    block = read_block(source, here, (opener, *closers, *_TURN_ENDS, *_RESULTS))
-    if block is None:
-        return None
-    if block.cut:
-        return Found(end=block.end, calls=block.calls)
-    end, closer = close_block(source, block.end, closers)
-    calls = block.calls
-    if closes and closer not in closers:
-        why = "the call itself is complete"
-        calls = add_receipts(calls, receipt("missing_closer", closer, closers[0], why))
-    has_result = bool(calls and source.starts_any(_RESULTS, source.skip_space(end)))
-    return Found(end=end, calls=calls, ends_message=has_result)
 
 
 def _skip_role(source: Source, at: int) -> int:

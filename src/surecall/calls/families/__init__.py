@@ -2,8 +2,9 @@
 
 from typing import Final
 
+from surecall.calls.formats import CallFormat
+
 from .bare_json import BareJson
-from .base import CallFormat
 from .cohere import CohereAction, CommandR
 from .deepseek import DeepSeekCalls
 from .fences import CodeFences

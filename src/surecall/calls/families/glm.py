@@ -6,14 +6,20 @@ from typing import Any, Final
 
 from surecall.base.patterns import lazy_pattern
 from surecall.base.records import Receipt
-
-from .base import CallFormat, Found, TextCall
-from .blocks import found_calls, read_calls
-from .json_block import close_block
-from .source import NeedMore, Source
-from .tags import Grammar, Tag, TagKind, is_unfinished_tag, run_end, skip_debris, tag_receipt
-from .text_values import Parameter, build_typed
-from .token_json import read_after_token
+from surecall.calls.blocks import found_calls, read_calls
+from surecall.calls.formats import CallFormat, Found, TextCall
+from surecall.calls.json_block import close_block, read_after_token
+from surecall.calls.source import NeedMore, Source
+from surecall.calls.tags import (
+    Grammar,
+    Tag,
+    TagKind,
+    is_unfinished_tag,
+    run_end,
+    skip_debris,
+    tag_receipt,
+)
+from surecall.calls.text_values import Parameter, build_typed
 
 _TAG: Final = lazy_pattern(
     r"<(?P<slash>/?)(?:longcat_)?(?P<word>tool_calls|tool_call|tool_sep|arg_key|arg_value)"
