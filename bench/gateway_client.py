@@ -112,7 +112,7 @@ async def run_floor(port: int, path: str, concurrency: int, running) -> int:
 
 
 async def run_surecall(port: int, path: str, concurrency: int, running) -> int:
-    from surecall.gateway import ClientLimits, Origin
+    from surecall.models.client import ClientLimits, Origin
     from surecall.models.transport import Deadlines
 
     deadlines = Deadlines()

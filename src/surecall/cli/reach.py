@@ -20,10 +20,10 @@ from surecall.loop.resolve import (
     find_provider,
     merge_options,
 )
+from surecall.models.client.bodies import ACCEPT_ENCODING, decode_body
 from surecall.models.config import Config
 from surecall.models.profiles import Catalog
 from surecall.models.transport import WireLimits, join_url
-from surecall.models.transport.bodies import ACCEPT_ENCODING, decode_body
 from surecall.text import decode
 from surecall.wire import WireProtocol
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from surecall.base.background import run_at_once
 from surecall.base.errors import Code, ConfigError
+from surecall.models.client.bodies import limit_encodings, open_decoder
 from surecall.models.transport import WireLimits
-from surecall.models.transport.bodies import limit_encodings, open_decoder
 
 _LIBRARIES: Final = ("httpx2", "httpx")
 _FRAMING: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})

@@ -21,9 +21,9 @@ from surecall.base.errors import (
     ProviderTimeoutError,
 )
 from surecall.base.records import WireReply, WireRequest
+from surecall.models.client.bodies import open_decoder
 from surecall.models.transport import RetryPolicy, WireLimits, parse_retry_after
 from surecall.models.transport.base import Closing
-from surecall.models.transport.bodies import open_decoder
 from surecall.models.transport.retry import run_attempts
 from surecall.wire.errors import check_body
 

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .app import Gateway
-    from .client import Answer, ClientLimits, Origin
     from .settings import GatewaySettings, load_settings
 
-__all__ = ["Answer", "ClientLimits", "Gateway", "GatewaySettings", "Origin", "load_settings"]
+__all__ = ["Gateway", "GatewaySettings", "load_settings"]
 
 _HOMES = {
     "app": ("Gateway",),
-    "client": ("Answer", "ClientLimits", "Origin"),
     "settings": ("GatewaySettings", "load_settings"),
 }
 

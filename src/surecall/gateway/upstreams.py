@@ -23,18 +23,17 @@ from surecall.base.errors import (
 )
 from surecall.base.redaction import Secret, excerpt
 from surecall.exchange import Route
+from surecall.models.client.urls import join_url
 from surecall.models.config import load_config
 from surecall.models.profiles import embedded_name, find_weights, is_weights_path, matches_glob
-from surecall.models.transport.urls import join_url
 from surecall.wire import WireProtocol, find_protocol
 
 from .gates import Gate
 from .settings import GatewaySettings, LimitSettings, TargetSettings, UpstreamEntry
 
 if TYPE_CHECKING:
+    from surecall.models.client import Answer, Origin, RequestHead
     from surecall.models.transport import Engine
-
-    from .client import Answer, Origin, RequestHead
 
 Headers = Sequence[tuple[str, str]]
 
@@ -169,7 +168,7 @@ class Upstream:
         return self._auth
 
     def _connect(self, base: str) -> None:
-        from .client import ClientLimits, Origin
+        from surecall.models.client import ClientLimits, Origin
 
         parts = urlsplit(base)
         connections = self.entry.settings.max_connections

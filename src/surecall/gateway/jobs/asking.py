@@ -15,7 +15,7 @@ from surecall.wire import WireProtocol
 from .base import ClientJob
 
 if TYPE_CHECKING:
-    from surecall.gateway.client import Answer, RequestHead
+    from surecall.models.client import Answer, RequestHead
 
 _MAX_WRITTEN: Final = 16
 

@@ -21,8 +21,8 @@ from .usage import count_tokens
 if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-    from surecall.gateway.client import Answer
     from surecall.gateway.connection import GatewayProtocol
+    from surecall.models.client import Answer
 
 _log = open_log("surecall.gateway")
 

@@ -42,7 +42,7 @@ from .answering import AnsweringJob
 from .asking import Asking, read_error
 
 if TYPE_CHECKING:
-    from surecall.gateway.client import Answer
+    from surecall.models.client import Answer
 
 _LINGER_S: Final = 1.0
 """How long an upstream may keep its connection open behind the end of a stream."""

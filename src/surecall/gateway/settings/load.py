@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from surecall.base.errors import ConfigError, did_you_mean, invalid_config
 from surecall.base.redaction import Secret
+from surecall.models.client.urls import join_url
 from surecall.models.config import parse_key, read_key
 from surecall.models.config.sources import read_toml
 from surecall.models.profiles import (
@@ -26,7 +27,6 @@ from surecall.models.profiles import (
     split_capabilities,
 )
 from surecall.models.transport import EMBEDDED_DEADLINES, Deadlines
-from surecall.models.transport.urls import join_url
 from surecall.wire import DEFAULT_PROTOCOL, PROTOCOLS, find_protocol
 
 from .tables import (

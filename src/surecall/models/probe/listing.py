@@ -15,8 +15,8 @@ from surecall.base.json_values import as_fields, as_list
 from surecall.base.limits import MIB
 from surecall.base.records import ModelRequest
 from surecall.base.redaction import Secret, mask_known, secrets_in_headers
+from surecall.models.client.bodies import ACCEPT_ENCODING, decode_body
 from surecall.models.transport import WireLimits, join_url
-from surecall.models.transport.bodies import ACCEPT_ENCODING, decode_body
 from surecall.text import decode
 from surecall.wire import WireProtocol
 

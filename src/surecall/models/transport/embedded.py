@@ -11,6 +11,7 @@ from typing import Any, Final
 from surecall.base.errors import Code, JSONTextError, ProviderError, SetupError
 from surecall.base.json_values import as_fields
 from surecall.base.records import ToolSpec, Weights, WireReply, WireRequest
+from surecall.models.client.limits import Deadlines
 from surecall.text import decode
 from surecall.wire.chat_completions import render_tool
 from surecall.wire.errors import parse_error
@@ -18,7 +19,6 @@ from surecall.wire.errors import parse_error
 from .base import Closing
 from .engine import DEFAULT_CONTEXT_TOKENS, Engine, EngineSettings, open_engine
 from .http import HttpStream, HttpTransport
-from .limits import Deadlines
 from .retry import RetryPolicy
 from .weights import locate_weights, require_model_file, require_verified
 

@@ -20,9 +20,8 @@ from yarl import URL
 
 from surecall.base.errors import Code, ProviderError
 from surecall.base.redaction import excerpt
-
-from .bodies import open_decoder, too_large
-from .failures import (
+from surecall.models.client.bodies import open_decoder, too_large
+from surecall.models.client.failures import (
     bad_framing,
     cut_body,
     describe_failure,
@@ -30,7 +29,9 @@ from .failures import (
     map_failure,
     no_address,
 )
-from .limits import Watch, WireLimits
+from surecall.models.client.limits import WireLimits
+
+from .limits import Watch
 
 
 class _CleanConnector(aiohttp.TCPConnector):

@@ -17,15 +17,16 @@ from surecall.base.errors import (
 )
 from surecall.base.records import WireReply, WireRequest
 from surecall.base.redaction import Secret, excerpt, redact, secrets_in_headers
+from surecall.models.client.bodies import ACCEPT_ENCODING, BodyDecoder, open_decoder
+from surecall.models.client.limits import Deadlines, WireLimits
+from surecall.models.client.urls import join_url
 from surecall.text import encode
 from surecall.wire import ChatCompletions, WireProtocol
 from surecall.wire.errors import check_body, kept_headers
 
 from .base import Closing
-from .bodies import ACCEPT_ENCODING, BodyDecoder, open_decoder
-from .limits import Deadlines, Watch, WireLimits
+from .limits import Watch
 from .retry import RetryPolicy, parse_retry_after, run_attempts
-from .urls import join_url
 
 if TYPE_CHECKING:
     from yarl import URL

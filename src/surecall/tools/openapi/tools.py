@@ -27,8 +27,8 @@ from surecall.base.limits import (
 )
 from surecall.base.records import Effect, Envelope
 from surecall.base.redaction import Secret, excerpt, mask_known, open_log, secrets_in_headers
+from surecall.models.client.bodies import ACCEPT_ENCODING, decode_body
 from surecall.models.transport import WireLimits, check_headers, split_base_url
-from surecall.models.transport.bodies import ACCEPT_ENCODING, decode_body
 from surecall.schema import compile_foreign
 from surecall.text import decode
 from surecall.tools import ApprovalRule, Tool, ToolFailed

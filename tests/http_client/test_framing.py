@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from support.upstream import chunked
 from surecall.base.errors import Code, ProviderError
-from surecall.gateway.client.framing import ReplyFrame
-from surecall.gateway.client.limits import ClientLimits
+from surecall.models.client.framing import ReplyFrame
+from surecall.models.client.limits import ClientLimits
 
 LIMITS = ClientLimits(max_header_bytes=4096, max_headers=20)
 INTERIM = b"HTTP/1.1 103 Early\r\nLink: </x>\r\n\r\n"

@@ -10,9 +10,9 @@ from typing import Final, Protocol
 
 from surecall.base.errors import Code, ProviderConnectionError, ProviderError
 from surecall.base.limits import MIB
-from surecall.models.transport.bodies import BodyDecoder, open_decoder, too_large
-from surecall.models.transport.failures import map_failure
 
+from .bodies import BodyDecoder, open_decoder, too_large
+from .failures import map_failure
 from .framing import ReplyFrame
 from .limits import ClientLimits
 

@@ -8,15 +8,14 @@ from functools import lru_cache
 from typing import Final
 
 from surecall.base.errors import Code, ProviderConnectionError, ProviderError, invalid_config
-from surecall.models.transport import Deadlines
-from surecall.models.transport.failures import deadline_passed, map_failure
-from surecall.models.transport.urls import split_base_url
 
 from .addresses import connect_socket
 from .answers import Answer
 from .connections import Connection
-from .limits import ClientLimits
+from .failures import deadline_passed, map_failure
+from .limits import ClientLimits, Deadlines
 from .requests import RequestHead, render_head
+from .urls import split_base_url
 
 _STALE_S: Final = 1.0
 """A used connection that ends this soon after a request was sent had been given up before it."""

@@ -10,11 +10,10 @@ from math import inf
 from typing import Final, Protocol, cast
 
 from surecall.base.errors import Code
-from surecall.models.transport import Deadlines
-from surecall.models.transport.failures import deadline_passed
 
 from .answers import Answer
-from .limits import ClientLimits
+from .failures import deadline_passed
+from .limits import ClientLimits, Deadlines
 
 _CAN_POLL: Final = hasattr(select, "poll")
 _JOINED_BYTES: Final = 64 * 1024

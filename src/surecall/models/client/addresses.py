@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 from surecall.base.errors import Code, ProviderConnectionError
-from surecall.models.transport.failures import map_failure, no_address
+
+from .failures import map_failure, no_address
 
 _NEXT_AFTER_S: Final = 0.25
 """How long an address may be tried alone; then the next one is tried beside it (RFC 8305)."""

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from support.upstream import FaultyUpstream, http_response, unused_port
 from surecall.base.errors import Code, ConfigError, ProviderError
-from surecall.gateway import ClientLimits, Origin
+from surecall.models.client import ClientLimits, Origin
 from surecall.models.transport import Deadlines
 
 OK = http_response(b"{}")

@@ -18,7 +18,7 @@ from support.upstream import (
     http_response,
 )
 from surecall.base.errors import Code, ProviderError
-from surecall.gateway import Answer, ClientLimits, Origin
+from surecall.models.client import Answer, ClientLimits, Origin
 from surecall.models.transport import Deadlines
 
 HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"

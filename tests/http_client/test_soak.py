@@ -18,7 +18,7 @@ from support.upstream import (
     http_response,
 )
 from surecall.base.errors import ProviderError
-from surecall.gateway import ClientLimits, Origin
+from surecall.models.client import ClientLimits, Origin
 from surecall.models.transport import Deadlines
 
 REQUESTS = int(os.environ.get("SURECALL_SOAK_REQUESTS", "300"))

@@ -5,7 +5,8 @@ from typing import Final, NamedTuple
 
 from surecall.base.errors import Code, RequestError
 from surecall.base.redaction import excerpt
-from surecall.models.transport.bodies import ACCEPT_ENCODING
+
+from .bodies import ACCEPT_ENCODING
 
 _NAME_MARKS: Final = "!#$%&'*+-.^_`|~"
 _FRAMING: Final = frozenset(

@@ -10,8 +10,8 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from surecall.base.errors import ProviderError
 from surecall.base.redaction import excerpt
-from surecall.models.transport.failures import bad_framing, cut_body, map_failure
 
+from .failures import bad_framing, cut_body, map_failure
 from .limits import ClientLimits
 
 _VERSION: Final = b"HTTP/1."

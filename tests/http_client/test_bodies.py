@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from support.upstream import gzip_bomb
 from surecall.base.errors import Code, ProviderReplyError
+from surecall.models.client.bodies import BodyDecoder, open_decoder
 from surecall.models.transport import WireLimits
-from surecall.models.transport.bodies import BodyDecoder, open_decoder
 
 MIB = 1024 * 1024
 

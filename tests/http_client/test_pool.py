@@ -8,8 +8,7 @@ import pytest
 
 from support.upstream import CLOSE, HANG, RESET, FaultyUpstream, Pause, Script, http_response
 from surecall.base.errors import Code, ConfigError, ProviderError, SurecallError
-from surecall.gateway import ClientLimits, Origin
-from surecall.gateway.client import pool
+from surecall.models.client import ClientLimits, Origin, pool
 from surecall.models.transport import Deadlines
 
 OK = http_response(b"{}")

@@ -22,7 +22,7 @@ from support.upstream import (
     http_response,
 )
 from surecall.base.errors import Code, ProviderError
-from surecall.gateway import Answer, ClientLimits, Origin
+from surecall.models.client import Answer, ClientLimits, Origin
 from surecall.models.transport import Deadlines
 
 Reader = Callable[[Answer], Awaitable[bytes]]

@@ -1,0 +1,30 @@
+"""An HTTP/1.1 client for one server: little work for each request, and nothing taken on trust.
+
+`framing` says where a reply begins and ends, `requests` renders what is sent, `answers` hands a
+reply to its reader, `connections` watches one socket, and `pool` keeps the sockets of an origin.
+Modules are loaded when they are first used: most of what starts never sends a request.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .answers import Answer
+    from .limits import ClientLimits
+    from .pool import Origin
+    from .requests import RequestHead
+
+__all__ = ["Answer", "ClientLimits", "Origin", "RequestHead"]
+
+_HOMES = {
+    "Answer": "answers",
+    "ClientLimits": "limits",
+    "Origin": "pool",
+    "RequestHead": "requests",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
