@@ -132,10 +132,11 @@ async def test_signed_thoughts_go_back_to_messages_endpoints(client: str) -> Non
         "usage": {"input_tokens": 1, "output_tokens": 1},
     }
     delivered = await ask(Script(reply), client=client, upstream="messages", echoes=echoes)
-    body = answer_calls(client, seen(client, delivered).calls)
+    calls = seen(client, delivered).calls
     script = Script(reply)
+    body = answer_calls(client, calls)
     await ask(script, client=client, upstream="messages", echoes=echoes, body=body)
-    assert script.asked[0]["messages"][1]["content"] == [THOUGHT, use]
+    assert script.asked[0]["messages"][1]["content"] == [THOUGHT, {**use, "id": calls[0].id}]
 
 
 async def test_what_the_client_sends_back_is_not_replaced() -> None:
@@ -177,17 +178,18 @@ def signed_as(signature: str, call_id: str | None = None) -> dict[str, Any]:
     return {"candidates": [{"content": content, "finishReason": "STOP"}], "modelVersion": "g"}
 
 
+@pytest.mark.parametrize("call_id", [None, "call_1"])
 @pytest.mark.parametrize("is_streamed", [False, True])
 @OTHERS
 async def test_equal_calls_of_two_conversations_keep_their_own_signatures(
-    client: str, is_streamed: bool
+    client: str, is_streamed: bool, call_id: str | None
 ) -> None:
-    """Also in another worker, and after a restart; nothing but the calls comes back."""
+    """Also in another worker, after a restart, and with one id; only the calls come back."""
     shelf = Shelf()
     bodies: list[bytes] = []
     for number in range(4):
         echoes = EchoCache(store=shelf)
-        reply = signed_as(f"sig-{number}")
+        reply = signed_as(f"sig-{number}", call_id)
         if is_streamed:
             stream = StreamRelay(request_for(client), route_to("gemini"), Policy(), echoes=echoes)
             for part in reply["candidates"][0]["content"]["parts"]:
@@ -206,18 +208,15 @@ async def test_equal_calls_of_two_conversations_keep_their_own_signatures(
 
 
 @pytest.mark.parametrize("with_store", [False, True])
-@pytest.mark.parametrize("client", ["chat_completions", "messages", "responses", "gemini"])
-async def test_what_two_conversations_share_an_id_for_goes_to_neither(
-    client: str, with_store: bool
-) -> None:
-    """A provider that gives all calls one id leaves nothing to tell them apart by."""
+async def test_what_two_conversations_share_an_id_for_goes_to_neither(with_store: bool) -> None:
+    """A client of the provider's own format sees its ids: one id for all tells nothing apart."""
     echoes = EchoCache(store=Shelf() if with_store else None)
     for signature in ("one", "two", "one"):
         reply = signed_as(signature, "call_1")
-        delivered = await ask(Script(reply), client=client, upstream="gemini", echoes=echoes)
-    body = answer_calls(client, seen(client, delivered).calls)
+        delivered = await ask(Script(reply), client="gemini", upstream="gemini", echoes=echoes)
+    body = answer_calls("gemini", seen("gemini", delivered).calls)
     script = Script(signed_as("later"))
-    await ask(script, client=client, upstream="gemini", echoes=echoes, body=body)
+    await ask(script, client="gemini", upstream="gemini", echoes=echoes, body=body)
     assert signatures_in(script.asked[0]) == [None]
 
 

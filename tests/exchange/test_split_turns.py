@@ -12,6 +12,7 @@ from surecall.base.records import Message, WireRequest
 from surecall.exchange import repair_body, repair_history
 from surecall.exchange.history import LIST_KEYS, ends_with_results
 from surecall.loop.history import complete_history
+from surecall.models.profiles import Capabilities
 from surecall.wire import find_protocol
 
 from .scene import GOOD, Script, ask, completion, write_request
@@ -324,13 +325,24 @@ REPLIES: dict[str, Any] = {
 }
 
 
+TAKEN = Capabilities(takes_user_after_result=True, takes_repeated_roles=True)
+TURNS_TAKEN = frozenset({"takes_user_after_result", "takes_repeated_roles"})
+"""What has to be known of a chat endpoint, so that turns need not alternate."""
+
+
 async def send(client: str, upstream: str, items: list[Any]) -> dict[str, Any]:
     """Return what an endpoint of one format gets of the conversation of a client of another."""
     document = json.loads(write_request(client, "m", text="hi"))
     document[LIST_KEYS[client]] += items
     script = Script(REPLIES[upstream])
+    body = json.dumps(document).encode()
     delivered = await ask(
-        script, client=client, upstream=upstream, body=json.dumps(document).encode()
+        script,
+        client=client,
+        upstream=upstream,
+        body=body,
+        capabilities=TAKEN,
+        known=TURNS_TAKEN,
     )
     assert delivered.status == 200
     return script.asked[0]
@@ -381,8 +393,9 @@ async def test_calls_of_several_items_are_serialised_one_by_one() -> None:
         user("messages", result("messages", "a")),
     ]
     script = Script(completion(content="ok"))
-    known = frozenset({"supports_parallel_tools"})
-    await ask(script, client="messages", body=json.dumps(document).encode(), known=known)
+    known = TURNS_TAKEN | {"supports_parallel_tools"}
+    body = json.dumps(document).encode()
+    await ask(script, client="messages", body=body, capabilities=TAKEN, known=known)
     sent = script.asked[0]["messages"][1:]
     assert [item["role"] for item in sent] == ["assistant", "tool", "assistant", "tool", "user"]
     assert [item["content"] for item in sent[1::2]] == ["r-a", "r-b"]

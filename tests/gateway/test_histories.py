@@ -1,6 +1,7 @@
 """Conversations on their way through the gateway: turns in several items, and what goes back."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -68,12 +69,16 @@ async def test_a_signature_goes_back_to_gemini(stream: bool, tmp_path: Path) -> 
     text = 'protocol = "gemini"\n'
     async with serve_stubbed(tmp_path, answer, text=text) as (served, stub):
         got = await ask(served, "POST", MESSAGES, request(stream=stream))
-        assert (got.status, b'"g1"' in got.body) == (200, True)
-        call = {"type": "tool_use", "id": "g1", "name": "look", "input": {"at": "moon"}}
-        again = request(("assistant", [call]), ("user", [result("g1")]), stream=stream)
+        own = re.search(rb'"id": ?"(tc_[0-9a-f]{24})"', got.body)
+        assert (got.status, own is not None, b'"g1"' in got.body) == (200, True, False)
+        call_id = own[1].decode() if own else ""
+        call = {"type": "tool_use", "id": call_id, "name": "look", "input": {"at": "moon"}}
+        again = request(("assistant", [call]), ("user", [result(call_id)]), stream=stream)
         assert (await ask(served, "POST", MESSAGES, again)).status == 200
         assert served.last.receipts[0].rule == "restore_echo"
-        assert json.loads(stub.bodies[1])["contents"][1]["parts"] == content["parts"]
+        (sent,) = json.loads(stub.bodies[1])["contents"][1]["parts"]
+        assert sent["thoughtSignature"] == "c2ln"
+        assert sent["functionCall"] == {**part["functionCall"], "id": call_id}
 
 
 async def test_what_agent_programs_send_arrives_as_its_endpoint_takes_it(tmp_path: Path) -> None:

@@ -316,7 +316,7 @@ class Judge:
             asked: What it answers.
             has_others: Whether it has calls of tools that are not functions, too.
         """
-        reading = give_own_ids(reading, reply)
+        reading = give_own_ids(reading, reply, is_translated=not asked.is_own)
         verdict = Verdict(
             usage=reply.usage,
             model=reply.model,
@@ -449,7 +449,7 @@ class Judge:
             reading = with_receipts(reading, receipts)
         if self._usual and reading.calls:
             reading = without_notes(reading, self._usual)
-        reading = give_own_ids(reading, reply)
+        reading = give_own_ids(reading, reply, is_translated=not asked.is_own)
         return without_rules(reading, reply, self._disabled, names) if self._disabled else reading
 
     def _reads_text(self, asked: Asked) -> bool:

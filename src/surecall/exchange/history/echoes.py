@@ -48,15 +48,22 @@ def has_own_id(call_id: str, name: str) -> bool:
     return False
 
 
-def give_own_ids(reading: Reading, reply: Reply) -> Reading:
-    """Return a reading in which calls with something to echo have ids that nothing else has."""
+def give_own_ids(reading: Reading, reply: Reply, *, is_translated: bool) -> Reading:
+    """Return a reading in which calls with something to echo have ids that nothing else has.
+
+    A reply for a client of the same format keeps the ids of its provider; in a translated one, an
+    id that other conversations may have is replaced.
+    """
     if not (reply.extra or any(call.extra for call in reply.calls)):
         return reading
     said = {call.id for call in reply.calls}
-    calls = [
-        _give_own_id(call) if _NUMBERED_ID.fullmatch(call.id) and call.id not in said else call
-        for call in reading.calls
-    ]
+
+    def is_shared(call: ToolCall) -> bool:
+        if is_translated:
+            return not has_own_id(call.id, call.name)
+        return bool(_NUMBERED_ID.fullmatch(call.id)) and call.id not in said
+
+    calls = [_give_own_id(call) if is_shared(call) else call for call in reading.calls]
     return replace(reading, calls=tuple(calls)) if calls != [*reading.calls] else reading
 
 
