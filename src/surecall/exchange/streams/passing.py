@@ -318,7 +318,7 @@ class Passing(Holding):
                 break
             if kind != TEXT or self._keeps_text:
                 self._kept.add(event)
-            out.append(self._think(event, wire.piece))
+            out.append(self._think(event, wire.piece if body else ""))
         else:
             out.append(self._flow(data[start:]) if start < len(data) else b"")
         return b"".join(out)
