@@ -1,5 +1,6 @@
 """Reading whole replies."""
 
+import json
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from support.argument_shapes import ARGUMENT_SHAPES, ArgumentShape
 from surecall.base.records import Defect, RawCall, Reply, ToolSpec
 from surecall.reading import ReadingLimits, read_reply
+from surecall.text import encode
 
 OBJECT_TO_TEXT = "assistant_tool_calls_arguments_json_string_if_hash"
 
@@ -152,3 +154,52 @@ def test_half_a_character_never_raises_and_never_runs_as_another(text: str) -> N
     for arguments in ('{"x": "\ud800"}', '{"x": "\\ud800"}', {"x": "\ud800"}):
         assert read_reply(_native("f", arguments), tools=tools).calls[0].arguments is None
     assert read_reply(_native("f\ud800", "{}"), tools=tools).calls
+
+
+def _bodies(half: str) -> list[Any]:
+    """Return replies of all formats with half a character in arguments, as objects and as JSON."""
+    function = {"name": "act", "arguments": {"what": half}}
+    message = {"role": "assistant", "tool_calls": [{"id": "a", "function": function}]}
+    block = {"type": "tool_use", "id": "a", "name": "act", "input": {"what": half}}
+    head = {"type": "message", "role": "assistant", "stop_reason": "tool_use"}
+    part = {"functionCall": {"name": "act", "args": {"what": half}}}
+    content = {"role": "model", "parts": [part]}
+    written = {"name": "act", "arguments": f'{{"what": "{half}"}}'}
+    text_call = {"role": "assistant", "tool_calls": [{"id": "a", "function": written}]}
+    bodies: list[Any] = [
+        {"choices": [{"message": message, "finish_reason": "tool_calls"}]},
+        {"choices": [{"message": text_call, "finish_reason": "tool_calls"}]},
+        {**head, "content": [block]},
+        {"candidates": [{"content": content, "finishReason": "STOP"}]},
+    ]
+    return [message, text_call, *bodies, *(json.dumps(body) for body in bodies)]
+
+
+@pytest.mark.parametrize("given", _bodies("a\ud800"))
+def test_arguments_with_half_a_character_are_refused_in_every_form(given: Any) -> None:
+    """The character that takes its place is not what the model meant."""
+    reading = read_reply(given, tools=[{"name": "act"}])
+    assert [(call.arguments, call.state) for call in reading.calls] == [(None, "unreadable")]
+
+
+@pytest.mark.parametrize("given", _bodies("a"))
+def test_half_a_character_elsewhere_costs_no_call(given: Any) -> None:
+    """In the text, the thoughts or an id it is replaced and noted, and the reading can be kept."""
+    if isinstance(given, dict) and "choices" in given:
+        message = given["choices"][0]["message"]
+        given = {**message, "content": "\ud800", "reasoning_content": "\udc00"}
+        given["tool_calls"] = [{**message["tool_calls"][0], "id": "\ud800"}]
+        assert "LONE_SURROGATE" in [defect.code for defect in read_reply(given).defects]
+    reading = read_reply(given, tools=[{"name": "act"}])
+    assert [(call.arguments, call.state) for call in reading.calls] == [({"what": "a"}, "whole")]
+    assert encode(reading)
+
+
+@pytest.mark.parametrize("value", [None, 1])
+def test_a_member_that_slipped_out_of_an_input_is_missed(value: Any) -> None:
+    """The rest of an object that ends too early is next to it; a null is a member as well."""
+    block = {"type": "tool_use", "id": "a", "name": "act", "input": {"what": "x"}, "why": value}
+    body = {"type": "message", "role": "assistant", "content": [block], "stop_reason": "tool_use"}
+    schema = {"type": "object", "properties": {"what": {}, "why": {}}}
+    (call,) = read_reply(body, tools=[{"name": "act", "input_schema": schema}]).calls
+    assert (call.certainty, call.doubt != "") == ("likely", True)

@@ -22,6 +22,7 @@ class Document(NamedTuple):
     protocol: str = DEFAULT_PROTOCOL
 
 
+_CHAT_BODY: Final = Document("body")
 OTHER_ROLES: Final = frozenset({"developer", "function", "system", "tool", "user"})
 """Who says a message that no model wrote."""
 _MESSAGE_EVENTS: Final = frozenset(
@@ -43,6 +44,7 @@ _COMPLETION: Final = "chat.completion"
 _OUTPUT_ITEMS: Final = frozenset({"function_call", "message", "reasoning"})
 _CHOICE_MARKS: Final = frozenset({"finish_reason", "logprobs", "message"})
 _CANDIDATE_MARKS: Final = frozenset({"content", "finishReason", "finish_reason"})
+_DELTA: Final = frozenset({"delta"})
 _CHUNK_MARKS: Final = frozenset(
     {"modelVersion", "model_version", "responseId", "response_id", "usageMetadata"}
 )
@@ -64,8 +66,10 @@ def tell_document(fields: dict[str, Any], *, is_text: bool) -> Document | None:
         fields: The object.
         is_text: Whether it came as text, which a model may have written.
     """
+    if _has_messages(fields):
+        return _CHAT_BODY
     protocol = tell_event(fields)
-    if protocol is not None and not (protocol == "gemini" or _has_messages(fields)):
+    if protocol is not None and protocol != "gemini":
         return Document("stream", protocol)
     found = _tell_body(fields) or _tell_error(fields) or _tell_part(fields)
     return found or (None if is_text else _tell_loosely(fields))
@@ -79,7 +83,7 @@ def tell_event(fields: dict[str, Any]) -> str | None:
             return "messages"
         if kind.startswith(_RESPONSE_EVENT) and not _RESPONSE_MARKS.isdisjoint(fields):
             return "responses"
-    if fields.get("object") == _CHUNK or _entries_have(fields.get("choices"), {"delta"}):
+    if fields.get("object") == _CHUNK or _entries_have(fields.get("choices"), _DELTA):
         return "chat_completions"
     if _has_messages(fields):
         return "chat_completions"
@@ -103,8 +107,8 @@ def tell_other_role(fields: dict[str, Any]) -> str:
 
 def _tell_body(fields: dict[str, Any]) -> Document | None:
     said = fields.get("object")
-    if _has_messages(fields) or (said == _COMPLETION and "choices" in fields):
-        return Document("body")
+    if said == _COMPLETION and "choices" in fields:
+        return _CHAT_BODY
     if _entries_have(fields.get("candidates"), _CANDIDATE_MARKS):
         return Document("body", "gemini")
     if not as_list(fields.get("candidates")) and _member(fields, "promptFeedback"):
@@ -165,9 +169,10 @@ _BY_FIELD: Final = {
 
 
 def _has_messages(fields: dict[str, Any]) -> bool:
-    return _entries_have(fields.get("choices"), _CHOICE_MARKS) and not _entries_have(
-        fields.get("choices"), {"delta"}
-    )
+    choices = fields.get("choices")
+    if not choices:
+        return False
+    return _entries_have(choices, _CHOICE_MARKS) and not _entries_have(choices, _DELTA)
 
 
 def _has_items(output: Any) -> bool:
@@ -185,7 +190,7 @@ def _is_chat_call(entry: Any) -> bool:
     return isinstance(call.get("id"), str) and isinstance(call.get("function"), dict)
 
 
-def _entries_have(entries: Any, marks: Any) -> bool:
+def _entries_have(entries: Any, marks: frozenset[str]) -> bool:
     return any(not marks.isdisjoint(as_fields(entry)) for entry in as_list(entries))
 
 

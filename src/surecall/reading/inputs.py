@@ -12,7 +12,15 @@ from surecall.base.errors import Code, ConfigError, JSONTextError
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.limits import MAX_JSON_DEPTH
 from surecall.base.records import Defect, Reply, clip
-from surecall.text import SSEEvent, SSEReader, decode, decode_noting, encode, mend_surrogates
+from surecall.text import (
+    SSEEvent,
+    SSEReader,
+    decode,
+    decode_noting,
+    encode,
+    mend_surrogates,
+    mend_surrogates_in,
+)
 from surecall.wire import DEFAULT_PROTOCOL, ChatCompletions, RawReply, find_protocol
 from surecall.wire.replies import finish_word
 
@@ -42,6 +50,7 @@ _MAX_HEAD: Final = 4096
 _MAX_EVENTS: Final = 20
 _DONE: Final = "[DONE]"
 _CHOICES: Final = {"chat_completions": "choices", "gemini": "candidates"}
+_MESSAGE: Final = Document("message")
 _PLAIN: Final = (str, NoneType, int, float, bool, bytes, type)
 _chat: Final = ChatCompletions()
 
@@ -54,6 +63,8 @@ class ReplyInput(Struct, frozen=True, kw_only=True):
     """The wire format, where it has one."""
     value: Any
     """Text of a model as it is; a document as bytes, or a message as an object."""
+    has_halves: bool = False
+    """Whether halves of characters were replaced in it."""
 
 
 def tell_input(given: Any, protocol: str | None = None) -> ReplyInput:
@@ -72,6 +83,10 @@ def tell_input(given: Any, protocol: str | None = None) -> ReplyInput:
         return _tell_text(given, given, protocol)
     if isinstance(given, bytes | bytearray):
         return _tell_bytes(bytes(given), protocol)
+    if given.__class__ is dict:
+        known = _tell_plain(given, protocol)
+        if known is not None:
+            return known
     value = to_plain(given)
     if isinstance(value, dict):
         return _tell_object(as_fields(value), protocol)
@@ -94,26 +109,34 @@ def parse_input(found: ReplyInput, choice: int | None = None) -> Reply:
     if found.kind == "text":
         _check_choice(choice, 1)
         return Reply(content=found.value)
-    protocol = find_protocol(found.protocol)
-    value, repeated = found.value, False
+    reply, is_repeated = _parse_document(found, choice)
+    notes: tuple[Defect, ...] = ()
+    if is_repeated:
+        notes = (Defect(Code.DUPLICATE_KEY, "A key of the document has differing values."),)
+    if found.has_halves:
+        notes = (
+            *notes,
+            Defect(Code.LONE_SURROGATE, "A text of the reply has half of a character."),
+        )
+    return replace(reply, defects=(*reply.defects, *notes)) if notes else reply
+
+
+def _parse_document(found: ReplyInput, choice: int | None) -> tuple[Reply, bool]:
+    """Return the reply in a document, and whether a key of that document was repeated."""
+    value, is_repeated = found.value, False
     if isinstance(value, dict):
         message = as_fields(value)
         _check_choice(choice, 1)
         finish = finish_word(message.get("finish_reason"))
-        return _chat.parse_message(RawReply(message=message, finish_reason=finish))
+        return _chat.parse_message(RawReply(message=message, finish_reason=finish)), False
+    protocol = find_protocol(found.protocol)
     if choice is not None:
-        value, repeated = _pick_choice(found, choice)
+        value, is_repeated = _pick_choice(found, choice)
     if found.kind == "stream":
         folder = protocol.open_stream()
         folder.feed(value)
-        raw = folder.close()
-    else:
-        raw = protocol.parse_body(value)
-    reply = protocol.parse_message(raw)
-    if not repeated:
-        return reply
-    note = "A key of the document has differing values."
-    return replace(reply, defects=(*reply.defects, Defect(Code.DUPLICATE_KEY, note)))
+        return protocol.parse_message(folder.close()), is_repeated
+    return protocol.parse_message(protocol.parse_body(value)), is_repeated
 
 
 # Text
@@ -240,20 +263,51 @@ def _fields_of(text: bytes | str) -> dict[str, Any]:
 # Objects
 
 
+def _tell_plain(given: dict[str, Any], protocol: str | None) -> ReplyInput | None:
+    """Tell a body or a choice that holds no object of an SDK, as most do, by what it is as JSON."""
+    try:
+        data = encode(given)
+        fields = as_fields(decode(data))
+    except JSONTextError:
+        return None
+    found = _tell_fields(fields, protocol)
+    if found is None or found.kind == "stream" or found == _MESSAGE or tell_other_role(fields):
+        return None
+    return _as_input(found, data)
+
+
+def _tell_fields(fields: dict[str, Any], protocol: str | None) -> Document | None:
+    found = tell_document(fields, is_text=False)
+    if protocol is not None and (found is None or found.protocol != protocol):
+        return Document("body", protocol)
+    return found
+
+
 def _tell_object(fields: dict[str, Any], protocol: str | None) -> ReplyInput:
     if role := tell_other_role(fields):
         raise _refuse_role(role)
-    found = tell_document(fields, is_text=False)
-    if protocol is not None and (found is None or found.protocol != protocol):
-        found = Document("body", protocol)
+    found = _tell_fields(fields, protocol)
     if found is None:
         keys = ", ".join(clip(str(key), 40) for key in list(fields)[:5]) or "nothing"
         raise _refuse(f"An object with {keys} is not a reply that can be read.")
-    if found == Document("message"):
-        return ReplyInput(kind="message", value=fields)
+    whole = _without_halves(fields)
+    if found == _MESSAGE:
+        return ReplyInput(kind="message", value=whole, has_halves=whole is not fields)
     if found.kind == "stream":
-        return _as_stream(_render_events([fields]), found.protocol)
-    return _as_input(found, encode(fields))
+        known = _as_stream(_render_events([whole]), found.protocol)
+    else:
+        known = _as_input(found, encode(whole))
+    return known if whole is fields else replace(known, has_halves=True)
+
+
+def _without_halves(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields without halves of characters, which no JSON can have."""
+    try:
+        encode(fields)
+    except JSONTextError as error:
+        if error.code == Code.LONE_SURROGATE:
+            return mend_surrogates_in(fields)
+    return fields
 
 
 def _tell_list(items: list[Any], protocol: str | None) -> ReplyInput:

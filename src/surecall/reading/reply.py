@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.base.errors import Code
-from surecall.base.records import Defect, ErrorDetail, Reading, Reply, ToolCall
+from surecall.base.records import Defect, ErrorDetail, RawCall, Reading, Reply, ToolCall
 from surecall.calls import (
     FORMATS,
     TAUGHT_FORMATS,
@@ -30,6 +30,7 @@ from .tags import TAG_FORMATS, TAG_OPENER
 from .tools import ToolsLike, name_tools
 from .truncation import came_to_its_end, cut_cause, doubt_finish, says_malformed
 from .wording import (
+    HALF_IN_ARGUMENTS,
     HALVES,
     MALFORMED,
     MAY_GO_ON,
@@ -440,7 +441,13 @@ def _read_fields(
     shape = _shape_of(reply, transforms)
     reader = CallReader(names, used_ids=used_ids, limits=limits, shape=shape)
     refusal = _refusal(reply)
-    calls = tuple([reader.read(call, refusal) for call in reply.calls])
+    has_halves = any(defect.code == Code.LONE_SURROGATE for defect in reply.defects)
+    calls = tuple(
+        [
+            reader.read(call, HALF_IN_ARGUMENTS if has_halves and _is_marked(call) else refusal)
+            for call in reply.calls
+        ]
+    )
     return Reading(
         calls=calls,
         content=reply.content or "",
@@ -449,6 +456,11 @@ def _read_fields(
         receipts=reply.receipts,
         finish_reason=reply.finish_reason,
     )
+
+
+def _is_marked(call: RawCall) -> bool:
+    written = call.arguments
+    return _MARK in (written if isinstance(written, str) else repr(written))
 
 
 def _note_other_calls(reading: Reading, names: ToolNames) -> Reading:

@@ -147,6 +147,11 @@ REPEATED_KEY: Final = ErrorDetail(
     "A key in the arguments is given more than once, with differing values.",
     "Send each key once.",
 )
+HALF_IN_ARGUMENTS: Final = ErrorDetail(
+    Code.ARGUMENTS_JSON_PARSE_ERROR,
+    "A text in the arguments has half of a character.",
+    "Send the whole character.",
+)
 
 
 def refuse_json(message: str) -> ErrorDetail:

@@ -107,7 +107,7 @@ def decode_object(body: bytes, headers: Mapping[str, str]) -> dict[str, Any]:
 
 
 def repeated_keys(text: bytes | str, inside: re.Pattern[str], place: str) -> tuple[Defect, ...]:
-    """Return a finding when a key inside arguments was given differing values.
+    """Return findings on what decoding changes in arguments: a repeated key, half of a character.
 
     Args:
         text: The body or event.
@@ -119,10 +119,24 @@ def repeated_keys(text: bytes | str, inside: re.Pattern[str], place: str) -> tup
     except JSONTextError:
         finite = make_finite(text if isinstance(text, bytes) else text.encode())
         repeated = () if finite is None else decode_noting(finite, surrogates="replace").duplicates
+    halves = _note_halves(text, place)
     for pointer in repeated:
         if inside.search(pointer):
             note = f"A key inside arguments has differing values: {excerpt(pointer)}"
-            return (Defect(Code.DUPLICATE_KEY, note, place),)
+            return (Defect(Code.DUPLICATE_KEY, note, place), *halves)
+    return halves
+
+
+def _note_halves(text: bytes | str, place: str) -> tuple[Defect, ...]:
+    """Return a finding when half of a character was replaced in what came with arguments."""
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+    if b"\\ud" not in data and b"\\uD" not in data:
+        return ()
+    try:
+        decode(data)
+    except JSONTextError as problem:
+        if problem.code == Code.LONE_SURROGATE:
+            return (Defect(Code.LONE_SURROGATE, "A text has half of a character.", place),)
     return ()
 
 

@@ -114,7 +114,7 @@ def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawRepl
         raise parse_error_object(fields, 200, headers)
     choice, defects = _first_choice(fields, headers, body)
     message = choice["message"]
-    if _may_have_objects(message):
+    if _may_have_changed(message):
         defects += find_repeated_keys(body)
     finish, usage = finish_word(choice.get("finish_reason")), parse_usage(fields.get("usage"))
     raw = make_raw(message, finish, usage, fields, defects)
@@ -215,14 +215,15 @@ def choices_ignored(count: int) -> tuple[Defect, ...]:
     return (Defect(Code.CHOICES_IGNORED, f"{count} more choices were not used.", "/choices"),)
 
 
-def _may_have_objects(message: dict[str, Any]) -> bool:
-    """Tell whether arguments may have come as objects, in which a key can be repeated."""
+def _may_have_changed(message: dict[str, Any]) -> bool:
+    """Tell whether decoding may have changed arguments: a key or half of a character is lost."""
     calls: Any = message.get("tool_calls") or None
     if calls.__class__ is not list:
         return calls is not None or bool(message.get("function_call"))
     for entry in calls:
         function: Any = entry.get("function") if entry.__class__ is dict else None
-        if function.__class__ is not dict or function.get("arguments").__class__ is not str:
+        arguments: Any = function.get("arguments") if function.__class__ is dict else None
+        if arguments.__class__ is not str or "\ufffd" in arguments:
             return True
     return False
 

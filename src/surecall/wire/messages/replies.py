@@ -175,7 +175,9 @@ class _Blocks(Found):
     def _take_call(self, block: dict[str, Any], place: str) -> None:
         arguments = block.get("input")
         extra = other_fields(block, _CALL_FIELDS)
-        self.calls.append(RawCall(block.get("id"), block.get("name"), arguments, extra=extra))
+        beside = tuple(block.keys() - _CALL_FIELDS - extra.keys())
+        call_id, name = block.get("id"), block.get("name")
+        self.calls.append(RawCall(call_id, name, arguments, extra=extra, beside=beside))
         if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
             self.note(Code.ARGUMENTS_BLANK, "The call has no input.", place)
         elif isinstance(arguments, str):
