@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from reference.catalogs import faults_page, scenarios_page, text_formats_page
+from reference.catalogs import faults_page, scenarios_page, text_formats_page, transforms_page
 from reference.interface import api_page, packages_page
 from reference.runs import (
     codes_page,
@@ -32,6 +32,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "scenarios.md": scenarios_page,
     "settings.md": settings_page,
     "text-formats.md": text_formats_page,
+    "transforms.md": transforms_page,
     "packages.md": packages_page,
 }
 

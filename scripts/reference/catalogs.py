@@ -1,4 +1,4 @@
-"""The pages of text formats, faults and scenarios."""
+"""The pages of text formats, transforms, faults and scenarios."""
 
 import inspect
 import re
@@ -7,7 +7,9 @@ from pathlib import Path
 from surecall.base.records import ToolSpec
 from surecall.calls import FORMATS, CallFormat, ToolNames, families
 from surecall.evals.scenarios import PRESETS, REASON_MEANINGS, SCENARIOS
+from surecall.evals.strategies import TRANSFORM_FIELDS
 from surecall.faults import GROUPS, Fault, find_faults, zoo
+from surecall.reading.transforms import BUILTIN, FAMILIES
 from surecall.wire import PROTOCOLS
 
 from .words import cell, doc_of
@@ -168,3 +170,31 @@ def scenarios_page() -> str:
         *(f"| `{reason}` | {cell(text)} |" for reason, text in REASON_MEANINGS.items()),
     ]
     return "\n".join([*parts, ""])
+
+
+def transforms_page() -> str:
+    """Every transform that comes with surecall, by family."""
+    parts = [
+        "# Transforms",
+        "",
+        "A transform is a named, pure change to what is sent or to what comes back.",
+        "These come with surecall; options and presets list them by name.",
+        "`surecall explain NAME` shows one of them.",
+        "[Direct a user interface](../how-to/direct-a-user-interface.md) registers one of its own.",
+        "",
+        "Those of replies and calls are names for rules of reading, which are always on.",
+        "Each leaves the same [receipt](../explanation/receipts.md) under every preset.",
+        'The first three of them are structure: `disabled_rules=["*"]` leaves them on.',
+        "Transforms of what is sent leave no receipts; yours leave those that they return.",
+    ]
+    for family in FAMILIES:
+        rows = [one for one in BUILTIN if one.family == family]
+        if rows:
+            option = TRANSFORM_FIELDS[family]
+            parts += ["", f"## {family.capitalize()}", "", f"Listed by the option `{option}`.", ""]
+            parts += ["| transform | what it does | receipt | what naming it adds |"]
+            parts += ["|---|---|---|---|"]
+        for one in rows:
+            rule = f"`{one.rule}`" if one.rule else "–"
+            parts.append(f"| `{one.name}` | {cell(one.does)} | {rule} | {one.adds or '–'} |")
+    return "\n".join(parts) + "\n"

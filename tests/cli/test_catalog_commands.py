@@ -6,7 +6,9 @@ import pytest
 
 from surecall.base.errors import Code
 from surecall.cli import ExitCode
+from surecall.cli.manual import find_page
 from surecall.models.profiles import Catalog
+from surecall.reading.transforms import BUILTIN, BuiltIn
 
 from .harness import document, invoke
 
@@ -93,6 +95,35 @@ def test_common_parameters_are_explained(name: str) -> None:
     found = document(invoke("--json", "explain", name))
     assert (found["kind"], found["name"]) == ("option", name)
     assert found["details"]["same as"] == f"request_overrides.{name}"
+
+
+@pytest.mark.parametrize("transform", BUILTIN, ids=lambda one: one.name)
+def test_every_transform_is_explained_and_on_its_page(transform: BuiltIn) -> None:
+    """With what it does and the receipt that it leaves."""
+    found = document(invoke("--json", "explain", transform.name, "--kind", "transform"))
+    assert (found["name"], found["title"]) == (transform.name, transform.does)
+    assert (transform.rule or "None") in found["details"]["receipt"]
+    assert f"| `{transform.name}` |" in find_page("transforms").text
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("enforced", "value"),
+        ("production", "strategy"),
+        ("happy_path", "scenario"),
+        ("kimi_k2_5_instant", "profile"),
+        ("OPENROUTER_JOBS", "word"),
+        ("ignored_tool_calls_count", "word"),
+        ("summary_by_scenario.json", "word"),
+        ("state_get", "word"),
+    ],
+)
+def test_words_of_the_original_experiment_are_explained(name: str, kind: str) -> None:
+    """Its variables, scenarios, strategies, profiles, files and values of options."""
+    found = document(invoke("--json", "explain", name))
+    assert (found["name"], found["kind"]) == (name, kind)
+    assert found["title"]
 
 
 def test_a_code_is_explained_in_any_case() -> None:

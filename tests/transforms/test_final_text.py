@@ -9,12 +9,8 @@ from hypothesis import strategies as st
 import surecall
 from surecall import ScriptedTransport
 from surecall.base.errors import Code, ConfigError
-from surecall.reading.transforms import (
-    LanguagePolicy,
-    OutputTags,
-    TransformRegistry,
-    canonical_language,
-)
+from surecall.reading.final_text import LanguagePolicy, OutputTags, canonical_language
+from surecall.reading.transforms import TransformRegistry
 
 TAGS = OutputTags({"think": "drop", "b": "strip", "em": "rename:i"}, lang_spans=True)
 

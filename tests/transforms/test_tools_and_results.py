@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from surecall.reading.transforms import ResultContext
-from surecall.reading.transforms.builtin import (
+from surecall.reading.transforms import (
+    ResultContext,
     openai_tools_strip_function_descriptions,
     tool_result_compact_envelope,
 )

@@ -15,7 +15,10 @@ from .terminal import make_table, styled
 if TYPE_CHECKING:
     from surecall.cli.topics import Topic
 
-_KINDS: Final = (*("code", "rule", "format", "fault", "behaviour", "preset", "option", "setting"),)
+_KINDS: Final = (
+    *("code", "rule", "transform", "format", "fault", "behaviour", "preset", "profile"),
+    *("strategy", "scenario", "option", "value", "setting", "word"),
+)
 
 
 @click.command
@@ -26,8 +29,9 @@ _KINDS: Final = (*("code", "rule", "format", "fault", "behaviour", "preset", "op
 def explain(output: Output, name: str | None, kind: Any, list_all: bool) -> None:
     """Show what NAME means and what to do about it.
 
-    NAME is a code, the rule of a receipt, a text format, a fault, a simulated behaviour, a
-    preset, an option or a setting.
+    NAME is a code, the rule of a receipt, a transform, a text format, a fault, a simulated
+    behaviour, a preset, a sampling profile, a strategy, a scenario, an option or its value, a
+    setting, or a word from the tables of variables, events, metrics and report files.
     """
     if list_all:
         _list_names(output, kind or "code")

@@ -5,10 +5,11 @@ The words are those of the code itself: nothing here is written a second time.
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args, get_type_hints
 
 from msgspec import Struct
 
@@ -18,9 +19,31 @@ from surecall.text import encode_text
 
 __all__ = ["KINDS", "Kind", "Topic", "explain_topic", "list_topics"]
 
-Kind = Literal["code", "rule", "format", "fault", "behaviour", "preset", "option", "setting"]
+Kind = Literal[
+    "code",
+    "rule",
+    "transform",
+    "format",
+    "fault",
+    "behaviour",
+    "preset",
+    "profile",
+    "strategy",
+    "scenario",
+    "option",
+    "value",
+    "setting",
+    "word",
+]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 """What can be explained, in the order in which a name is looked up."""
+
+_PAGES_OF_WORDS: Final = (
+    *("environment", "events", "report-files", "metrics", "capabilities", "workspace"),
+)
+_NAME: Final = re.compile(r"`([\w.]+)`")
+_HEADING: Final = re.compile(r"###? (\w+\.\w+)")
+_LINK: Final = re.compile(r"\[([^\]]*+)\]\([^)]*+\)")
 
 
 class Topic(Struct, frozen=True):
@@ -42,9 +65,10 @@ def explain_topic(name: str, kind: Kind | None = None) -> tuple[Topic, ...]:
     """
     wanted = _plain(name)
     found = tuple(topic for topic in list_topics(kind) if _plain(topic.name) == wanted)
+    others = tuple(topic for topic in found if topic.kind != "word")
     if found:
-        return found
-    what = f"a {kind}" if kind else "a code, rule, format, fault, preset, option or setting"
+        return others or found
+    what = f"a {kind}" if kind else "a name"
     hint = did_you_mean(name, {topic.name for topic in list_topics(kind)})
     inside = [
         topic.name for topic in list_topics(kind) if _plain(topic.name).startswith(f"{wanted}.")
@@ -84,6 +108,15 @@ def _rules() -> Iterator[Topic]:
         off = f"disabled_rules=[{rule.name!r}]" if rule.switchable else "It cannot be switched off."
         loses = "It loses nothing." if rule.lossless else "It may lose something."
         yield Topic("rule", rule.name, rule.sentence, {"loss": loses, "off": off})
+
+
+def _transforms() -> Iterator[Topic]:
+    from surecall.reading.transforms import BUILTIN
+
+    for one in BUILTIN:
+        receipt = f"`{one.rule}`" if one.rule else "None: it changes what is sent."
+        details = {"family": one.family, "receipt": receipt, "naming it adds": one.adds}
+        yield Topic("transform", one.name, one.does, _filled(details))
 
 
 def _formats() -> Iterator[Topic]:
@@ -130,6 +163,32 @@ def _presets() -> Iterator[Topic]:
         yield Topic("preset", preset.name, title, details)
 
 
+def _profiles() -> Iterator[Topic]:
+    from surecall.models.profiles import Catalog
+
+    for profile in Catalog.builtin().sampling:
+        details = {"for": "  ".join(profile.applies_to), "sets": encode_text(profile.params)}
+        details |= {"date": profile.date.isoformat(), "source": profile.source}
+        yield Topic("profile", profile.id, "A set of sampling parameters.", _filled(details))
+
+
+def _strategies() -> Iterator[Topic]:
+    from surecall.models.profiles import STRATEGIES
+
+    for strategy in STRATEGIES:
+        details = {"also": "  ".join(strategy.tags), "use": f"--strategies {strategy.id}"}
+        yield Topic("strategy", strategy.id, f"Trials with {strategy.meaning}.", details)
+
+
+def _scenarios() -> Iterator[Topic]:
+    from surecall.evals.scenarios import SCENARIOS
+
+    for scenario in SCENARIOS:
+        details = {"loose": scenario.loose, "strict": scenario.strict}
+        details["run"] = f"surecall eval --scenarios {scenario.name}"
+        yield Topic("scenario", scenario.name, scenario.asks, _filled(details))
+
+
 def _options() -> Iterator[Topic]:
     from surecall.loop import Options
     from surecall.loop.options import CallerArguments
@@ -147,6 +206,17 @@ def _options() -> Iterator[Topic]:
         yield Topic("option", name, words, details | {"same as": f"request_overrides.{name}"})
 
 
+def _values() -> Iterator[Topic]:
+    from surecall.loop import Options
+
+    words = describe_fields(Options)
+    for name, kind in get_type_hints(Options).items():
+        for value in get_args(kind):
+            if isinstance(value, str):
+                details = {"set": f"--option {name}={value}", "option": words[name]}
+                yield Topic("value", value, f"A value of the option {name}.", details)
+
+
 def _settings() -> Iterator[Topic]:
     from surecall.models.config import SETTINGS, variable_of
 
@@ -155,6 +225,32 @@ def _settings() -> Iterator[Topic]:
         if setting.default is not None:
             details["default"] = encode_text(setting.default)
         yield Topic("setting", key, setting.plain_doc, details)
+
+
+def _words() -> Iterator[Topic]:
+    """Yield what pages say in tables and headings of variables, events, fields and files."""
+    from .manual import find_page
+
+    seen: set[str] = set()
+    for topic in _PAGES_OF_WORDS:
+        lines = find_page(topic).text.splitlines()
+        for number, line in enumerate(lines):
+            names, said = _row(line)
+            if heading := _HEADING.fullmatch(line):
+                names, said = [heading[1]], next(filter(None, lines[number + 1 :]), "")
+            for name in names:
+                if said and name not in seen:
+                    seen.add(name)
+                    yield Topic("word", name, said, {"read on": f"surecall docs {topic}"})
+
+
+def _row(line: str) -> tuple[list[str], str]:
+    """Return the names in the first cell of a row of a table, and what the others say."""
+    if not line.startswith("| `"):
+        return [], ""
+    first, *cells = line.strip("| ").split(" | ")
+    said = "; ".join(filter(None, map(str.strip, cells)))
+    return _NAME.findall(first), _LINK.sub(r"\1", said)
 
 
 def describe_fields(record: type[Any]) -> dict[str, str]:
@@ -182,12 +278,18 @@ def _filled(details: dict[str, str]) -> dict[str, str]:
 _SOURCES: Final[dict[Kind, Callable[[], Iterator[Topic]]]] = {
     "code": _codes,
     "rule": _rules,
+    "transform": _transforms,
     "format": _formats,
     "fault": _faults,
     "behaviour": _behaviours,
     "preset": _presets,
+    "profile": _profiles,
+    "strategy": _strategies,
+    "scenario": _scenarios,
     "option": _options,
+    "value": _values,
     "setting": _settings,
+    "word": _words,
 }
 
 

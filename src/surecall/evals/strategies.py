@@ -22,8 +22,7 @@ from surecall.models.profiles import (
 from surecall.models.profiles.entries import canonical_name
 from surecall.reading import ALL_RULES, READING_RULES, TRANSFORM_RULES
 from surecall.reading.rules import OBJECT_TO_ARGUMENTS
-from surecall.reading.transforms import TransformRegistry, canonical_transform_name
-from surecall.reading.transforms.registry import Family
+from surecall.reading.transforms import Family, TransformRegistry, canonical_transform_name
 from surecall.text import decode_own, encode, encode_text
 from surecall.wire import DEFAULT_PROTOCOL, find_protocol
 

@@ -2,6 +2,7 @@
 
 from .arguments import ArgumentsReading, read_arguments
 from .calls import ReadingLimits
+from .final_text import LanguagePolicy, OutputTags
 from .inputs import InputKind, ReplyInput, parse_input, tell_input
 from .reply import (
     Accept,
@@ -28,10 +29,12 @@ from .rules import (
     without_rules,
 )
 from .taught import find_broken_attempt, find_broken_call, parse_object_reply
+from .transforms import FAMILIES, ResultContext, TransformChain, TransformRegistry
 from .values import ValueCandidate, ValueReading, read_value
 
 __all__ = [
     "ALL_RULES",
+    "FAMILIES",
     "FIXED_RULES",
     "IDENTITY_RULES",
     "MOVING_RULES",
@@ -42,14 +45,19 @@ __all__ = [
     "ArgumentsReading",
     "CallRead",
     "InputKind",
+    "LanguagePolicy",
+    "OutputTags",
     "ReadEvent",
     "ReadingLimits",
     "ReasoningRead",
     "ReplyInput",
     "ReplyReader",
+    "ResultContext",
     "Rule",
     "TextRead",
     "TextWasReasoning",
+    "TransformChain",
+    "TransformRegistry",
     "ValueCandidate",
     "ValueReading",
     "find_broken_attempt",

@@ -26,8 +26,8 @@ from surecall.text import TextBuffer, mend_surrogates
 from .calls import OWN_ID_PREFIX, CallReader, ReadingLimits, ReplyShape, read_clean_calls
 from .inputs import parse_input, tell_input
 from .rules import BLANK_TRANSFORM, FUNCTION_CALL_TO_CALLS, TAGS_TO_CALLS
-from .tags import TAG_FORMATS, TAG_OPENER
 from .tools import ToolsLike, name_tools
+from .transforms import TAG_FORMATS, TAG_OPENER
 from .truncation import came_to_its_end, cut_cause, doubt_finish, says_malformed
 from .wording import (
     HALF_IN_ARGUMENTS,

@@ -23,6 +23,7 @@ _PREFIXES: Final = (
     *("nvapi", "pk", "pplx", "pypi", "r8", "rk", "sk", "tgp", "xai", "xoxa", "xoxb", "xoxp"),
 )
 _JOINED: Final = re.compile(rf"(?:{'|'.join((*_PREFIXES, 'pat'))})[-_]")
+_LONG: Final = re.compile(r"[-_][A-Za-z0-9_-]{12}")
 _CASED_SIGNS: Final = ("AIza", "AKIA", "ASIA", "dapi", "eyJ", "ya29.")
 _LABEL_WORDS: Final = ("bearer", "key", "token", "sig")
 _LABEL: Final = re.compile(
@@ -56,7 +57,7 @@ _KEY_SHAPES: Final = re.compile(
 
 def _may_hold_shape(text: str) -> bool:
     """Look for the beginnings of keys, several times as fast as for whole ones: most have none."""
-    if ("-" in text or "_" in text) and _JOINED.search(text):
+    if ("-" in text or "_" in text) and _LONG.search(text) and _JOINED.search(text):
         return True
     if any(map(text.__contains__, _CASED_SIGNS)):
         return True

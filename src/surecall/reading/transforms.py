@@ -1,4 +1,4 @@
-"""Names for transforms, the functions behind them, and running these in order.
+"""Transforms by name: what each does, which receipt it leaves, and running them in order.
 
     messages    (messages) -> messages                     outbound
     tools       (tools) -> tools                           outbound
@@ -8,24 +8,31 @@
     answers     (text) -> (text, receipts)                 the text that a run ends with
 
 A transform never changes what it is given: it returns a new value, or the same object. The
-built-in transforms of replies and calls have no function: `surecall.reading` does what they say.
+built-in transforms of replies and calls have no function: reading does what they say.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable
 from functools import partial
 from operator import is_
-from types import MappingProxyType
-from typing import Any, Final, Literal, cast, get_args
+from typing import Any, Final, Literal, NamedTuple, cast, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.base.records import CHANGED, CHANGED_BY_TRANSFORM, RawCall, Receipt
-from surecall.reading import TRANSFORM_RULES
+from surecall.calls import FORMATS, CallFormat, Found, Source
 
-from . import builtin
-from .builtin import ResultContext
+from .rules import (
+    BLANK_TO_EMPTY_OBJECT,
+    BLANK_TRANSFORM,
+    CALLS_OBJECT_TO_ARRAY,
+    FUNCTION_CALL_TO_CALLS,
+    OBJECT_TO_ARGUMENTS,
+    READ_FROM_TEXT,
+    TAGS_TO_CALLS,
+)
 
 Family = Literal["messages", "tools", "replies", "calls", "results", "answers"]
 """What a transform changes."""
@@ -34,10 +41,201 @@ FAMILIES: Final[tuple[Family, ...]] = get_args(Family)
 
 Transform = Callable[..., Any]
 NamedTransforms = tuple[tuple[str, Transform], ...]
+Wire = list[dict[str, Any]]
+"""Messages or tools as they are sent."""
+
+SKIP_SIGNATURE_VALIDATOR: Final = "skip_thought_signature_validator"
+"""What stands in for a signature that is not there."""
 
 
-def _named(*functions: Transform) -> Mapping[str, Transform]:
-    return MappingProxyType({function.__name__: function for function in functions})
+def assistant_tool_calls_content_null_if_blank(messages: Wire) -> Wire:
+    """Make blank text next to tool calls null."""
+    return _map_calling(messages, _without_blank_content)
+
+
+def assistant_tool_calls_reasoning_content_empty_if_missing(messages: Wire) -> Wire:
+    """Give messages with tool calls an empty `reasoning_content` when they have none."""
+    return _map_calling(messages, _with_reasoning_content)
+
+
+def assistant_tool_calls_signature_skip_validator_if_missing(
+    messages: Wire,
+) -> Wire:
+    """Give every tool call without a signature the value that skips its validation."""
+    return _map_calling(messages, _with_signatures)
+
+
+def _map_calling(messages: Wire, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Wire:
+    """Apply `change` to assistant messages that carry calls; keep the list when nothing changes."""
+    changed = False
+    result: Wire = []
+    for message in messages:
+        new = change(message) if _carries_calls(message) else message
+        changed = changed or new is not message
+        result.append(new)
+    return result if changed else messages
+
+
+def _carries_calls(message: dict[str, Any]) -> bool:
+    calls = message.get("tool_calls")
+    return message.get("role") == "assistant" and isinstance(calls, list) and calls != []
+
+
+def _without_blank_content(message: dict[str, Any]) -> dict[str, Any]:
+    content = message.get("content")
+    if isinstance(content, str) and not content.strip():
+        return {**message, "content": None}
+    return message
+
+
+def _with_reasoning_content(message: dict[str, Any]) -> dict[str, Any]:
+    return message if "reasoning_content" in message else {**message, "reasoning_content": ""}
+
+
+def _with_signatures(message: dict[str, Any]) -> dict[str, Any]:
+    calls: list[Any] = message["tool_calls"]
+    if not any(_lacks_signature(call) for call in calls):
+        return message
+    signed = [
+        {**call, "signature": SKIP_SIGNATURE_VALIDATOR} if _lacks_signature(call) else call
+        for call in calls
+    ]
+    return {**message, "tool_calls": signed}
+
+
+def _lacks_signature(call: Any) -> bool:
+    return isinstance(call, dict) and not cast("dict[str, Any]", call).get("signature")
+
+
+def openai_tools_strip_function_descriptions(tools: Wire) -> Wire:
+    """Leave out the description of every function tool; those of parameters stay."""
+    if not any(_is_described(tool) for tool in tools):
+        return tools
+    return [_without_description(tool) if _is_described(tool) else tool for tool in tools]
+
+
+def _is_described(tool: dict[str, Any]) -> bool:
+    function = tool.get("function")
+    return (
+        tool.get("type") == "function" and isinstance(function, dict) and "description" in function
+    )
+
+
+def _without_description(tool: dict[str, Any]) -> dict[str, Any]:
+    function = {key: value for key, value in tool["function"].items() if key != "description"}
+    return {**tool, "function": function}
+
+
+_DROPPED_WHEN_EMPTY: Final = ("warnings", "errors", "data")
+
+
+class ResultContext(Struct, frozen=True):
+    """Which call an envelope answers."""
+
+    tool_name: str
+    call_id: str
+
+
+def tool_result_compact_envelope(
+    envelope: dict[str, Any],
+    context: ResultContext,
+) -> dict[str, Any]:
+    """Drop `warnings`, `errors` and `data` where they are empty."""
+    empty = [name for name in _DROPPED_WHEN_EMPTY if name in envelope and _is_empty(envelope[name])]
+    if not empty:
+        return envelope
+    return {key: value for key, value in envelope.items() if key not in empty}
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, list | tuple | dict | str) and not value)
+
+
+# What comes with surecall
+
+
+class BuiltIn(NamedTuple):
+    """One transform that comes with surecall."""
+
+    name: str
+    family: Family
+    does: str
+    rule: str = ""
+    """The rule of its receipts; transforms of what is sent leave none."""
+    function: Transform | None = None
+    """What does it; without one, reading does, whether the transform is named or not."""
+    adds: str = ""
+    """What naming it adds to what is read anyway."""
+
+
+BUILTIN: Final = (
+    BuiltIn(
+        "assistant_tool_calls_content_null_if_blank",
+        "messages",
+        "Makes blank text next to tool calls null.",
+        function=assistant_tool_calls_content_null_if_blank,
+    ),
+    BuiltIn(
+        "assistant_tool_calls_reasoning_content_empty_if_missing",
+        "messages",
+        "Gives messages with tool calls an empty `reasoning_content` when they have none.",
+        function=assistant_tool_calls_reasoning_content_empty_if_missing,
+    ),
+    BuiltIn(
+        "assistant_tool_calls_signature_skip_validator_if_missing",
+        "messages",
+        "Gives every tool call without a signature the value that skips its validation.",
+        function=assistant_tool_calls_signature_skip_validator_if_missing,
+    ),
+    BuiltIn(
+        "openai_tools_strip_function_descriptions",
+        "tools",
+        "Leaves out the description of every function tool; those of parameters stay.",
+        function=openai_tools_strip_function_descriptions,
+    ),
+    BuiltIn(
+        FUNCTION_CALL_TO_CALLS,
+        "replies",
+        "Reads a call in the older field `function_call`.",
+        FUNCTION_CALL_TO_CALLS,
+        adds="The call gets the id `call_1` instead of `tc_1`.",
+    ),
+    BuiltIn(
+        CALLS_OBJECT_TO_ARRAY,
+        "replies",
+        "Reads one call that came without its list.",
+        CALLS_OBJECT_TO_ARRAY,
+        adds="Nothing.",
+    ),
+    BuiltIn(
+        OBJECT_TO_ARGUMENTS,
+        "replies",
+        "Takes arguments that came as an object instead of its text.",
+        OBJECT_TO_ARGUMENTS,
+        adds="Nothing.",
+    ),
+    BuiltIn(
+        TAGS_TO_CALLS,
+        "replies",
+        "Reads calls in closed `<tool_call>` tags that are not quoted.",
+        READ_FROM_TEXT,
+        adds="They are read where text formats are off; ids are `tag_call_1` and so on.",
+    ),
+    BuiltIn(
+        BLANK_TRANSFORM,
+        "calls",
+        "Reads blank arguments as an empty object.",
+        BLANK_TO_EMPTY_OBJECT,
+        adds="The call is certain, even for a tool that takes arguments.",
+    ),
+    BuiltIn(
+        "tool_result_compact_envelope",
+        "results",
+        "Drops `warnings`, `errors` and `data` from a result where they are empty.",
+        function=tool_result_compact_envelope,
+    ),
+)
+"""Every transform that comes with surecall."""
 
 
 def _leave_to_reading(value: Any) -> tuple[Any, tuple[Receipt, ...]]:
@@ -45,21 +243,7 @@ def _leave_to_reading(value: Any) -> tuple[Any, tuple[Receipt, ...]]:
     return value, ()
 
 
-_OF_CALLS: Final = "assistant_tool_calls_arguments_blank_to_empty_object"
-_BUILTIN: Final[Mapping[Family, Mapping[str, Transform]]] = MappingProxyType(
-    {
-        "messages": _named(
-            builtin.assistant_tool_calls_content_null_if_blank,
-            builtin.assistant_tool_calls_reasoning_content_empty_if_missing,
-            builtin.assistant_tool_calls_signature_skip_validator_if_missing,
-        ),
-        "tools": _named(builtin.openai_tools_strip_function_descriptions),
-        "replies": {name: _leave_to_reading for name in TRANSFORM_RULES if name != _OF_CALLS},
-        "calls": {_OF_CALLS: _leave_to_reading},
-        "results": _named(builtin.tool_result_compact_envelope),
-        "answers": {},
-    }
-)
+# Names and chains
 
 
 def canonical_transform_name(name: str) -> str:
@@ -77,8 +261,8 @@ class TransformRegistry:
     def builtin(cls) -> "TransformRegistry":
         """Return a new registry with every built-in transform."""
         registry = cls()
-        for family, functions in _BUILTIN.items():
-            registry._families[family].update(functions)
+        for one in BUILTIN:
+            registry._families[one.family][one.name] = one.function or _leave_to_reading
         return registry
 
     def names(self, family: Family) -> tuple[str, ...]:
@@ -253,3 +437,47 @@ def _wrong_return(name: str, value: Any, expected: str) -> ConfigError:
         f"Transform {name!r} returned {type(value).__name__} instead of {expected}.",
         hint="A transform returns the new value, or the one it was given.",
     )
+
+
+# Tags
+
+TAG_OPENER: Final = "<tool_call>"
+_CLOSER: Final = "</tool_call>"
+_IN_TAGS: Final = frozenset({"glm", "tagged_json"})
+_NAME: Final = re.compile(r"[A-Za-z0-9_.-]++")
+_QUOTES: Final = frozenset("\\`")
+_TEMPLATES: Final = (("{{", "}}"), ("{%", "%}"))
+_LOOKED_BACK_CHARS: Final = 2_000
+
+
+class _ClosedTags(CallFormat):
+    """What a format reads in closed tags that are not quoted."""
+
+    literals = (TAG_OPENER,)
+
+    def __init__(self, inner: CallFormat) -> None:
+        self.name = inner.name
+        self._inner = inner
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read the call in the tag at `at`."""
+        if _is_quoted(source, at) or source.find(_CLOSER, at) < 0:
+            return None
+        found = self._inner.read(source, at)
+        if found is None or not all(_NAME.fullmatch(call.name) for call in found.calls):
+            return found
+        # The tag was asked for, so that a bare name in it is a call, too.
+        return replace(found, grade="marked")
+
+
+def _is_quoted(source: Source, at: int) -> bool:
+    before = source.text[max(0, at - _LOOKED_BACK_CHARS) : at]
+    return before[-1:] in _QUOTES or any(
+        before.rfind(opener) > before.rfind(closer) and source.find(closer, at) >= 0
+        for opener, closer in _TEMPLATES
+    )
+
+
+TAG_FORMATS: Final[tuple[CallFormat, ...]] = tuple(
+    _ClosedTags(form) for form in FORMATS if form.name in _IN_TAGS
+)
