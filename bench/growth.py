@@ -37,7 +37,7 @@ from surecall.reading import (
     read_arguments,
     read_reply,
 )
-from surecall.reading.rescue import rescue_reply
+from surecall.reading.documents import rescue_reply
 from surecall.reading.tools import parse_tools
 from surecall.schema import SchemaChecker, coerce_arguments, type_text_value
 from surecall.text import ValueScanner, repair_json, repair_json_all

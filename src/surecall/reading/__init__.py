@@ -2,6 +2,7 @@
 
 from .arguments import ArgumentsReading, read_arguments
 from .calls import ReadingLimits
+from .documents import find_generation, may_be_rescued, rescue_receipts, rescue_reply
 from .final_text import LanguagePolicy, OutputTags
 from .inputs import InputKind, ReplyInput, parse_input, tell_input
 from .reply import (
@@ -14,7 +15,6 @@ from .reply import (
     TextWasReasoning,
     read_reply,
 )
-from .rescue import find_generation, may_be_rescued, rescue_receipts, rescue_reply
 from .rules import (
     ALL_RULES,
     FIXED_RULES,
