@@ -1,18 +1,18 @@
 """The pages of text formats, transforms, faults and scenarios."""
 
-import inspect
 import re
 from pathlib import Path
 
 from surecall.base.records import ToolSpec
-from surecall.calls import FORMATS, CallFormat, ToolNames, families
+from surecall.calls import CallFormat, ToolNames
+from surecall.calls.families import GROUPS as FAMILY_GROUPS
 from surecall.evals.scenarios import PRESETS, REASON_MEANINGS, SCENARIOS
 from surecall.evals.strategies import TRANSFORM_FIELDS
 from surecall.faults import GROUPS, Fault, find_faults, zoo
 from surecall.reading.transforms import BUILTIN, FAMILIES
 from surecall.wire import PROTOCOLS
 
-from .words import cell, doc_of
+from .words import cell
 
 SAMPLE_TOOL = "get_weather"
 MAX_OPENERS = 4
@@ -23,31 +23,15 @@ def text_formats_page() -> str:
     """Every family of text formats."""
     parts = ["# Text formats\n", TEXT_FORMATS_INTRO.read_text("utf-8")]
     tools = ToolNames([ToolSpec(name=SAMPLE_TOOL)])
-    groups = format_groups()
-    assert [name for _, names in groups for name in names] == [
-        type(form).__name__ for form in FORMATS
-    ]
-    forms = iter(FORMATS)
-    for title, names in groups:
+    for title, forms in FAMILY_GROUPS.items():
         parts += [
-            f"## {title[0].upper()}{title[1:]}\n",
-            "| family | what it is | begins with | line | space |",
-            "|---|---|---|---|---|",
-            *(format_row(next(forms), tools) for _ in names),
+            f"## {title}\n",
+            "| family | what it is | written by | begins with | line | space |",
+            "|---|---|---|---|---|---|",
+            *(format_row(form, tools) for form in forms),
             "",
         ]
     return "\n".join(parts)
-
-
-def format_groups() -> list[tuple[str, list[str]]]:
-    """Return the groups of families with the classes in them."""
-    groups: list[tuple[str, list[str]]] = []
-    for line in inspect.getsource(families).splitlines():
-        if heading := re.fullmatch(r"    # (.+)", line):
-            groups.append((heading[1], []))
-        elif groups and (entry := re.fullmatch(r"    (\w+)\(.*\),", line)):
-            groups[-1][1].append(entry[1])
-    return groups
 
 
 def format_row(form: CallFormat, tools: ToolNames) -> str:
@@ -59,8 +43,8 @@ def format_row(form: CallFormat, tools: ToolNames) -> str:
         begins += f" and {len(openers) - MAX_OPENERS} more"
     line = "start" if form.line_start else "anywhere"
     space = "dropped" if form.trims else "kept"
-    doc = cell(doc_of(type(form)).partition("\n")[0])
-    return f"| `{form.name}` | {doc} | {begins} | {line} | {space} |"
+    about, origin = cell(form.about), cell(form.origin)
+    return f"| `{form.name}` | {about} | {origin} | {begins} | {line} | {space} |"
 
 
 def code_span(text: str) -> str:

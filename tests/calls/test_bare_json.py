@@ -7,13 +7,13 @@ import pytest
 from support.read_text import TOOLS, check_splits, read
 from support.text_cases import EVERY, TextCase, check_case, check_no_call
 from surecall.base.records import ToolSpec
-from surecall.calls.families.bare_json import BareJson
-from surecall.calls.families.tagged_json import TaggedJson
+from surecall.calls.families.marked_json import TAGGED_JSON
+from surecall.calls.families.unmarked import BARE_JSON
 from surecall.reading import read_reply
 
 LAMP = ("dim_lamp", {"room": "a"})
 PING = ("ping", {})
-TAGGED = (TaggedJson(), BareJson())
+TAGGED = (TAGGED_JSON, BARE_JSON)
 SHAPES = (
     TextCase("arguments", '{"name": "dim_lamp", "arguments": {"room": "a"}}', (LAMP,)),
     TextCase("parameters", '{"name": "dim_lamp", "parameters": {"room": "a"}}', (LAMP,)),
@@ -158,7 +158,7 @@ def test_a_closer_alone_makes_nothing_a_call(text: str) -> None:
 @pytest.mark.parametrize("text", ["origin=Pier 4", "Origin: Pier 4", "null", "{origin: Pier 4"])
 def test_text_that_is_not_a_plain_value_stays_what_it_is(text: str) -> None:
     """It is not taken for the value of the only parameter: whoever reads it refuses it."""
-    found = read(json.dumps({"action": "ferry_times", "action_input": text}), [BareJson()])
+    found = read(json.dumps({"action": "ferry_times", "action_input": text}), [BARE_JSON])
     assert [(call.name, call.arguments) for call in found.calls] == [("ferry_times", text)]
     reading = read_reply(json.dumps({"action": "ferry_times", "action_input": text}), tools=TOOLS)
     assert [call.arguments for call in reading.calls] == [None]

@@ -4,9 +4,9 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import check_splits
-from surecall.calls.families.deepseek import DeepSeekCalls
+from surecall.calls.families.named_json import DEEPSEEK
 
-FORMATS = (DeepSeekCalls(),)
+FORMATS = (DEEPSEEK,)
 SECTION, SECTION_END = "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"
 CALL, SEP, CALL_END = "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>"
 FENCED = "\n```json\n{}\n```"

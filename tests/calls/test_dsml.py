@@ -4,9 +4,9 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import check_splits
-from surecall.calls.families.invoke import Dsml
+from surecall.calls.families.elements import DSML
 
-FORMATS = (Dsml(),)
+FORMATS = (DSML,)
 D = "｜DSML｜"
 HALL = ("dim_lamp", {"room": "hall"})
 

@@ -1,11 +1,12 @@
 """Calls in code fences."""
 
 import pytest
+from msgspec import structs
 
 from support.read_text import TOOLS, read
 from support.text_cases import TextCase, check_case, check_no_call
-from surecall.calls.families.fences import CodeFences
-from surecall.calls.families.tagged_json import TaggedJson
+from surecall.calls.families.marked_json import TAGGED_JSON
+from surecall.calls.families.unmarked import CODE_FENCE
 
 CALL = '{"name": "ping", "arguments": {}}'
 PING = ("ping", {})
@@ -83,7 +84,7 @@ def test_other_fences_are_documentation(text: str) -> None:
 
 def test_fence_may_hold_calls_of_other_families() -> None:
     """A body that another family reads is read, when all of it is calls."""
-    fences = (CodeFences((TaggedJson(),)),)
+    fences = (structs.replace(CODE_FENCE, inner=(TAGGED_JSON,)),)
     text = f"```xml\n<tool_call>{CALL}</tool_call>\n```"
     assert [call.name for call in read(text, fences, TOOLS).calls] == ["ping"]
     assert read(f"{text}\nAs above.", fences, TOOLS).calls == []

@@ -4,10 +4,10 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import check_splits
-from surecall.calls.families.name_tag import FunctionTag
-from surecall.calls.families.qwen_xml import BareQwenXml
+from surecall.calls.families.elements import BARE_QWEN_XML
+from surecall.calls.families.named_json import FUNCTION_TAG
 
-FORMATS = (FunctionTag(), BareQwenXml())
+FORMATS = (FUNCTION_TAG, BARE_QWEN_XML)
 JSON = '{"room": "hall"}'
 HALL = ("dim_lamp", JSON)
 

@@ -4,10 +4,9 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import check_splits, read
-from surecall.calls.families.glm import Glm, HunyuanV3, LongCat
-from surecall.calls.families.qwen_xml import QwenXml
+from surecall.calls.families.elements import GLM, HUNYUAN_V3, LONGCAT, QWEN_XML, SEED_XML
 
-FORMATS = (LongCat(), HunyuanV3(), QwenXml(), Glm())
+FORMATS = (LONGCAT, HUNYUAN_V3, QWEN_XML, SEED_XML, GLM)
 ROOM = "<arg_key>room</arg_key><arg_value>hall</arg_value>"
 HALL = ("dim_lamp", {"room": "hall"})
 

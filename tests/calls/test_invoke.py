@@ -4,10 +4,16 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import check_splits, read
-from surecall.calls.families.invoke import AnthropicXml, BareInvoke, Dots, MiniMaxM2, PrefixedInvoke
+from surecall.calls.families.elements import (
+    ANTHROPIC_XML,
+    BARE_INVOKE,
+    DOTS,
+    MINIMAX_M2,
+    PREFIXED_INVOKE,
+)
 
 NS = "antml:"
-FORMATS = (MiniMaxM2(), Dots(), AnthropicXml(), BareInvoke())
+FORMATS = (MINIMAX_M2, DOTS, ANTHROPIC_XML, BARE_INVOKE)
 ROOM = '<parameter name="room">hall</parameter>'
 LAMP = f'<invoke name="dim_lamp">\n{ROOM}\n</invoke>'
 HALL = ("dim_lamp", {"room": "hall"})
@@ -208,16 +214,16 @@ def test_a_cut_json_object_is_cut() -> None:
 def test_an_unknown_prefix_is_read_for_a_tool_that_exists() -> None:
     """Models copy the format with prefixes of their own."""
     text = f"Yes.\n<grok:{LAMP[1:].replace('</', '</grok:')}"
-    found = check_splits(text, (PrefixedInvoke(),))
+    found = check_splits(text, (PREFIXED_INVOKE,))
     assert [(call.name, call.arguments) for call in found.calls] == [HALL]
     wrapped = f'<x:function_calls>\n<x:function_call name="dim_lamp">{ROOM}</x:function_call>\n'
-    assert len(read(wrapped + "</x:function_calls>", (PrefixedInvoke(),)).calls) == 1
+    assert len(read(wrapped + "</x:function_calls>", (PREFIXED_INVOKE,)).calls) == 1
 
 
 @pytest.mark.parametrize("text", ['<a:invoke name="fly"></a:invoke>', "<b>x</b>", "<a:b>c</a:b>"])
 def test_other_markup_with_a_prefix_stays_text(text: str) -> None:
     """A prefix alone says nothing."""
-    found = check_splits(text, (PrefixedInvoke(),))
+    found = check_splits(text, (PREFIXED_INVOKE,))
     assert (found.content, found.calls) == (text, [])
 
 

@@ -9,29 +9,41 @@ from hypothesis import strategies as st
 
 from support import render_formats_json as render
 from support.read_text import check_cuts, check_splits, read, read_pieces
-from surecall.calls.families.cohere import CohereAction
-from surecall.calls.families.deepseek import DeepSeekCalls
-from surecall.calls.families.kimi import KimiCalls, KimiStripped
-from surecall.calls.families.message_kinds import InklingCalls, SolarCalls
-from surecall.calls.families.mistral import MistralCalls, MistralStripped
-from surecall.calls.families.tagged_json import TaggedJson
-from surecall.calls.families.token_json import Apertus, FunctoolsArray, TokenJson
+from surecall.calls.families.channels import INKLING, SOLAR
+from surecall.calls.families.marked_json import (
+    APERTUS,
+    COHERE_ACTION,
+    FUNCTOOLS,
+    GIGACHAT,
+    INTERNLM,
+    TAGGED_JSON,
+    TOKEN_JSON,
+)
+from surecall.calls.families.named_json import (
+    DEEPSEEK,
+    KIMI,
+    KIMI_STRIPPED,
+    MISTRAL,
+    MISTRAL_STRIPPED,
+)
 from surecall.calls.formats import CallFormat, TextCall
 from surecall.text import decode
 
 FORMATS: tuple[CallFormat, ...] = (
-    KimiCalls(),
-    DeepSeekCalls(),
-    MistralCalls(),
-    SolarCalls(),
-    InklingCalls(),
-    CohereAction(),
-    Apertus(),
-    TokenJson(),
-    TaggedJson(),
-    FunctoolsArray(),
-    MistralStripped(),
-    KimiStripped(),
+    KIMI,
+    DEEPSEEK,
+    MISTRAL,
+    SOLAR,
+    INKLING,
+    COHERE_ACTION,
+    APERTUS,
+    TOKEN_JSON,
+    GIGACHAT,
+    INTERNLM,
+    TAGGED_JSON,
+    FUNCTOOLS,
+    MISTRAL_STRIPPED,
+    KIMI_STRIPPED,
 )
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import check_splits
-from surecall.calls.families.kimi import KimiCalls, KimiStripped
+from surecall.calls.families.named_json import KIMI, KIMI_STRIPPED
 
-FORMATS = (KimiCalls(), KimiStripped())
+FORMATS = (KIMI, KIMI_STRIPPED)
 SECTION, SECTION_END = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
 CALL, ARGS, CALL_END = "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"
 PING = f"{CALL}functions.ping:0{ARGS}{{}}{CALL_END}"
@@ -43,7 +43,12 @@ ACCEPTED = (
         (("3", "{}"),),
     ),
     FormatCase("begun twice", f"{SECTION}{CALL}functions.pi{PING}", PINGED),
-    FormatCase("text before the first call", f"{SECTION} so, {PING}{SECTION_END}", PINGED),
+    FormatCase(
+        "text before the first call",
+        f"{SECTION} so, {PING}{SECTION_END}",
+        PINGED,
+        ("drop_leftover",),
+    ),
     FormatCase(
         "no call end",
         f"{SECTION}{CALL}functions.ping:0{ARGS}{{}}{PING}{SECTION_END}",

@@ -4,9 +4,9 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut
 from support.read_text import check_splits
-from surecall.calls.families.kimi import KimiK3
+from surecall.calls.families.channels import KIMI_K3
 
-FORMATS = (KimiK3(),)
+FORMATS = (KIMI_K3,)
 CALL = '<|open|>call tool="dim_lamp" index="1"<|sep|>'
 ROOM = '<|open|>argument key="room" type="string"<|sep|>hall<|close|>argument<|sep|>'
 END = "<|close|>call<|sep|>"

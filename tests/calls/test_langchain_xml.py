@@ -5,9 +5,9 @@ import pytest
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import check_splits
 from surecall.base.records import ToolSpec
-from surecall.calls.families.qwen_xml import LangChainXml
+from surecall.calls.families.elements import LANGCHAIN_XML
 
-FORMATS = (LangChainXml(),)
+FORMATS = (LANGCHAIN_XML,)
 
 ACCEPTED = (
     FormatCase(

@@ -5,9 +5,9 @@ import pytest
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import TOOLS, check_splits
 from surecall.base.records import ToolSpec
-from surecall.calls.families.message_kinds import InklingCalls, SolarCalls
+from surecall.calls.families.channels import INKLING, SOLAR
 
-FORMATS = (SolarCalls(), InklingCalls())
+FORMATS = (SOLAR, INKLING)
 SOLAR = "<|tool_call:begin|>a1<|tool_call:name|>ping<|tool_call:args|>{}<|tool_call:end|>"
 INKLING = '<|message_model|>ping<|content_invoke_tool_json|>{"name": "ping", "args": {}}'
 

@@ -4,9 +4,9 @@ import pytest
 
 import surecall
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
-from surecall.calls.families.invoke import MiniCpm5
+from surecall.calls.families.elements import MINICPM5
 
-FORMATS = (MiniCpm5(),)
+FORMATS = (MINICPM5,)
 HALL = ("dim_lamp", {"room": "hall"})
 LAMP = '<function name="dim_lamp"><param name="room">hall</param></function>'
 

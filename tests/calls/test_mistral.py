@@ -4,9 +4,9 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import check_splits
-from surecall.calls.families.mistral import MistralCalls, MistralStripped
+from surecall.calls.families.named_json import MISTRAL, MISTRAL_STRIPPED
 
-FORMATS = (MistralCalls(), MistralStripped())
+FORMATS = (MISTRAL, MISTRAL_STRIPPED)
 PING = '{"name": "ping", "arguments": {}}'
 
 ACCEPTED = (

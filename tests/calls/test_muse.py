@@ -4,11 +4,11 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_refused
 from support.read_text import check_splits
-from surecall.calls.families.message_kinds import AtemBlock, MuseMessages
+from surecall.calls.families.channels import ATEM_BLOCK, MUSE
 from surecall.calls.names import ToolNames
 from surecall.calls.source import Source
 
-FORMATS = (MuseMessages(), AtemBlock())
+FORMATS = (MUSE, ATEM_BLOCK)
 HALL = ("dim_lamp", {"room": "hall"})
 BLOCK = (
     '<atem:function_calls>\n<atem:invoke name="dim_lamp">\n'
@@ -72,4 +72,4 @@ def test_text_that_only_looks_like_a_call_stays_text(text: str) -> None:
 def test_harmony_headers_are_left_alone() -> None:
     """Another format has the same beginning of a header."""
     text = "<|start|>assistant to=functions.ping<|channel|>commentary<|message|>{}"
-    assert MuseMessages().read(Source(text, ToolNames(()), final=True), 0) is None
+    assert MUSE.read(Source(text, ToolNames(()), final=True), 0) is None

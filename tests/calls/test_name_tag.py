@@ -5,9 +5,9 @@ import pytest
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import TOOLS, check_splits
 from surecall.base.records import ToolSpec
-from surecall.calls.families.name_tag import NameTag
+from surecall.calls.families.name_tag import NAME_TAG
 
-FORMATS = (NameTag(),)
+FORMATS = (NAME_TAG,)
 HALL = ("dim_lamp", {"room": "hall", "level": 2})
 LAMP = "<dim_lamp>\n<room>hall</room>\n<level>2</level>\n</dim_lamp>"
 

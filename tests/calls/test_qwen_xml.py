@@ -6,11 +6,16 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import check_splits, read
-from surecall.calls.families.glm import Glm
-from surecall.calls.families.invoke import AnthropicXml, BareInvoke
-from surecall.calls.families.qwen_xml import BareQwenXml, QwenXml
+from surecall.calls.families.elements import (
+    ANTHROPIC_XML,
+    BARE_INVOKE,
+    BARE_QWEN_XML,
+    GLM,
+    QWEN_XML,
+    SEED_XML,
+)
 
-FORMATS = (QwenXml(), Glm(), AnthropicXml(), BareQwenXml(), BareInvoke())
+FORMATS = (QWEN_XML, SEED_XML, GLM, ANTHROPIC_XML, BARE_QWEN_XML, BARE_INVOKE)
 LAMP = ("dim_lamp", {"room": "hall", "level": 3})
 PING: tuple[str, dict[str, Any]] = ("ping", {})
 

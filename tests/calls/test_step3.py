@@ -3,9 +3,9 @@
 import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
-from surecall.calls.families.qwen_xml import Step3
+from surecall.calls.families.elements import STEP3
 
-FORMATS = (Step3(),)
+FORMATS = (STEP3,)
 INVOKE = (
     '<steptml:invoke name="dim_lamp"><steptml:parameter name="room">hall</steptml:parameter>'
     "</steptml:invoke>"
@@ -24,9 +24,9 @@ ACCEPTED = (
     FormatCase("section_missing", CALL, (HALL,)),
     FormatCase("tokens_missing", INVOKE, (HALL,)),
     FormatCase(
-        "other_types_are_skipped",
+        "other_types_are_calls_too",
         f"<｜tool_calls_begin｜>{CALL.replace('function', 'code')}\n{CALL}<｜tool_calls_end｜>",
-        (HALL,),
+        (HALL, HALL),
     ),
     FormatCase(
         "value_with_a_bracket",

@@ -8,37 +8,51 @@ from hypothesis import strategies as st
 
 from support.read_text import TOOLS, check_cuts, check_splits, read
 from support.render_formats_tags import RENDERERS
-from surecall.calls.families.glm import Glm, HunyuanV3, LongCat
-from surecall.calls.families.invoke import AnthropicXml, BareInvoke, Dots, Dsml, MiniCpm5, MiniMaxM2
-from surecall.calls.families.kimi import KimiK3
-from surecall.calls.families.message_kinds import AtemBlock, MuseMessages
-from surecall.calls.families.minimax_m3 import MiniMaxM3
-from surecall.calls.families.name_tag import FunctionTag, NameTag
-from surecall.calls.families.qwen_xml import BareQwenXml, LangChainXml, QwenXml, Step3
+from surecall.calls.families.channels import ATEM_BLOCK, KIMI_K3, MUSE
+from surecall.calls.families.elements import (
+    ANTHROPIC_XML,
+    BARE_INVOKE,
+    BARE_QWEN_XML,
+    DOTS,
+    DSML,
+    GLM,
+    HUNYUAN_V3,
+    LANGCHAIN_XML,
+    LONGCAT,
+    MINICPM5,
+    MINIMAX_M2,
+    QWEN_XML,
+    SEED_XML,
+    STEP3,
+)
+from surecall.calls.families.minimax_m3 import MINIMAX_M3
+from surecall.calls.families.name_tag import NAME_TAG
+from surecall.calls.families.named_json import FUNCTION_TAG
 from surecall.calls.formats import CallFormat
 from surecall.calls.names import ToolNames
 from surecall.text import decode
 
 FORMATS: tuple[CallFormat, ...] = (
-    KimiK3(),
-    MuseMessages(),
-    Dsml(),
-    Step3(),
-    MiniMaxM3(),
-    MiniMaxM2(),
-    Dots(),
-    LongCat(),
-    HunyuanV3(),
-    QwenXml(),
-    Glm(),
-    AnthropicXml(),
-    FunctionTag(),
-    BareQwenXml(),
-    MiniCpm5(),
-    AtemBlock(),
-    BareInvoke(),
-    LangChainXml(),
-    NameTag(),
+    KIMI_K3,
+    MUSE,
+    DSML,
+    STEP3,
+    MINIMAX_M3,
+    MINIMAX_M2,
+    DOTS,
+    LONGCAT,
+    HUNYUAN_V3,
+    QWEN_XML,
+    SEED_XML,
+    GLM,
+    ANTHROPIC_XML,
+    FUNCTION_TAG,
+    BARE_QWEN_XML,
+    MINICPM5,
+    ATEM_BLOCK,
+    BARE_INVOKE,
+    LANGCHAIN_XML,
+    NAME_TAG,
 )
 TRIMS_VALUES = {"dots"}
 STRIPS_NEWLINES = {"name_tag"}

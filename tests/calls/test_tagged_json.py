@@ -6,9 +6,9 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import check_splits, read
-from surecall.calls.families.tagged_json import TaggedJson
+from surecall.calls.families.marked_json import TAGGED_JSON
 
-FORMATS = (TaggedJson(),)
+FORMATS = (TAGGED_JSON,)
 PING = '{"name": "ping", "arguments": {}}'
 LAMP = '{"name": "dim_lamp", "arguments": {"room": "hall", "level": 3}}'
 PINGED: tuple[str, Any] = ("ping", {})

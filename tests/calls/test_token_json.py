@@ -7,10 +7,16 @@ import pytest
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import TOOLS, check_splits, read
 from surecall.base.records import ToolSpec
-from surecall.calls.families.cohere import CohereAction
-from surecall.calls.families.token_json import Apertus, FunctoolsArray, TokenJson
+from surecall.calls.families.marked_json import (
+    APERTUS,
+    COHERE_ACTION,
+    FUNCTOOLS,
+    GIGACHAT,
+    INTERNLM,
+    TOKEN_JSON,
+)
 
-FORMATS = (CohereAction(), Apertus(), TokenJson(), FunctoolsArray())
+FORMATS = (COHERE_ACTION, APERTUS, TOKEN_JSON, GIGACHAT, INTERNLM, FUNCTOOLS)
 PING = '{"name": "ping", "arguments": {}}'
 PINGED: tuple[str, Any] = ("ping", {})
 

@@ -168,7 +168,7 @@ def test_repeated_beginnings_are_read_in_linear_time(family: Family) -> None:
         read(unit * (200_000 // len(unit)), EVERY, generation_prompt="")
 
 
-@pytest.mark.parametrize("form", EVERY, ids=lambda form: type(form).__name__)
+@pytest.mark.parametrize("form", EVERY, ids=lambda form: form.about)
 def test_repeated_openers_are_read_in_linear_time(form: CallFormat) -> None:
     """A long text of openers is read to its end, on one line and on many."""
     for opener in form.openers(ToolNames(TOOLS)):

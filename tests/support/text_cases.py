@@ -4,15 +4,21 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from surecall.calls.families.bare_json import BareJson
-from surecall.calls.families.cohere import CommandR
-from surecall.calls.families.fences import CodeFences
-from surecall.calls.families.gemma import BareGemma, Gemma
-from surecall.calls.families.harmony import Harmony, StrippedHarmony, StrippedHarmonyStart
-from surecall.calls.families.named_lines import ChatGlm, Florette, Functionary, FunctionaryStart
-from surecall.calls.families.python_blocks import CodeTags, LlamaPythonTag, PythonTags, PythonTokens
-from surecall.calls.families.pythonic import Gorilla, NexusRaven, Pythonic
-from surecall.calls.families.react import ReAct
+from surecall.calls.families.gemma import BARE_GEMMA, GEMMA
+from surecall.calls.families.harmony import HARMONY, STRIPPED_HARMONY, STRIPPED_HARMONY_START
+from surecall.calls.families.marked_json import COMMAND_R
+from surecall.calls.families.named_json import CHATGLM, FLORETTE, FUNCTIONARY, FUNCTIONARY_START
+from surecall.calls.families.pythonic import (
+    CODE_TAGS,
+    GORILLA,
+    LLAMA_PYTHON_TAG,
+    NEXUS_RAVEN,
+    PYTHON_TAGS,
+    PYTHON_TOKENS,
+    PYTHONIC,
+)
+from surecall.calls.families.react import REACT
+from surecall.calls.families.unmarked import BARE_JSON, CODE_FENCE
 from surecall.calls.formats import TextCall
 from surecall.text import repair_json
 
@@ -21,26 +27,26 @@ from .read_text import check_splits
 __all__ = ["EVERY", "TextCase", "arguments_of", "check_case", "check_no_call"]
 
 EVERY = (
-    Harmony(),
-    Gemma(),
-    LlamaPythonTag(),
-    PythonTokens(),
-    Functionary(),
-    PythonTags(),
-    StrippedHarmony(),
-    StrippedHarmonyStart(),
-    BareGemma(),
-    CodeTags(),
-    Florette(),
-    Gorilla(),
-    NexusRaven(),
-    CommandR(),
-    ReAct(),
-    FunctionaryStart(),
-    ChatGlm(),
-    CodeFences(),
-    BareJson(),
-    Pythonic(),
+    HARMONY,
+    GEMMA,
+    LLAMA_PYTHON_TAG,
+    PYTHON_TOKENS,
+    FUNCTIONARY,
+    PYTHON_TAGS,
+    STRIPPED_HARMONY,
+    STRIPPED_HARMONY_START,
+    BARE_GEMMA,
+    CODE_TAGS,
+    FLORETTE,
+    GORILLA,
+    NEXUS_RAVEN,
+    COMMAND_R,
+    REACT,
+    FUNCTIONARY_START,
+    CHATGLM,
+    CODE_FENCE,
+    BARE_JSON,
+    PYTHONIC,
 )
 """All of these families, strongest first."""
 

@@ -1,12 +1,11 @@
-"""What a family of text formats is: openers, and a reader for what follows one.
+"""What a family of text formats is: a row with its openers, and a reader for what follows one.
 
 A reader is written as if the whole text were there. It looks at the text only through `Source`,
 which raises `NeedMore` whenever the answer could still change with text that has not arrived.
 So one reader serves whole texts and streams alike, and every split gives the same reading.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -76,31 +75,47 @@ class Found(Struct, frozen=True, kw_only=True):
     """Set when the text after `end` is reasoning."""
 
 
-class CallFormat(ABC):
-    """One family of text formats."""
+class CallFormat(Struct, frozen=True, eq=False, kw_only=True):
+    """One notation of calls: a row for an engine, or for a reader of its own."""
 
     name: str
     """The name of the family, as shown in `ToolCall.format`."""
+    about: str
+    """What it is, in one sentence."""
+    origin: str
+    """Who writes it, and since when."""
     literals: tuple[str, ...] = ()
     """The texts that may begin a call of this family, whatever tools there are."""
+    named: tuple[str, ...] = ()
+    """More of them, with `{}` for the name of each tool."""
     line_start: bool = False
     """Whether an opener counts only as the first thing on its line."""
     trims: bool = True
     """Whether white space before a call belongs to the format, not to the text."""
-
     never_json: bool = False
     """Whether an object right behind an opener shows that it is another family's."""
-
     is_plain: bool = False
     """Whether its tags are names of tools, so that a text may also speak of them."""
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return the literal texts that may begin a call of this family."""
-        return self.literals
+        named = (mould.replace("{}", name) for mould in self.named for name in tools.names)
+        return (*self.literals, *named)
 
-    @abstractmethod
     def read(self, source: Source, at: int) -> Found | None:
         """Read from the opener at `at`; `None` when it is not a call of this family after all."""
+        return None
+
+
+class OwnFormat(CallFormat, frozen=True, eq=False, kw_only=True):
+    """A notation that only its own reader reads."""
+
+    reads: Callable[[Source, int], Found | None]
+    """Reads from an opener on."""
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read from the opener at `at`."""
+        return self.reads(source, at)
 
 
 def add_receipts(calls: Iterable[TextCall], *receipts: Receipt) -> tuple[TextCall, ...]:

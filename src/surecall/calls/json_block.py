@@ -1,13 +1,15 @@
 """JSON that stands between markers: where it ends, and the calls it holds."""
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from surecall.base.records import CallState, Receipt, clip
 from surecall.text import repair_json
 
 from .endings import note_leftovers
-from .formats import Found, TextCall, add_receipts
+from .formats import Found, Grade, TextCall, add_receipts
 from .json_spans import find_extent
 from .shapes import read_json_calls
 from .source import Source
@@ -160,7 +162,7 @@ def read_arguments_text(source: Source, at: int, stops: Collection[str]) -> Payl
     return Payload(source.text[here:end].strip(), end, "whole")
 
 
-_TURN_ENDS: Final = (
+TURN_ENDS: Final = (
     "<|end_of_text|>",
     "<|endoftext|>",
     "<|end|>",
@@ -168,41 +170,110 @@ _TURN_ENDS: Final = (
     "<|eot_id|>",
     "</s>",
 )
-
-_RESULTS: Final = (
+RESULTS: Final = (
     "<|tool_response|>",
     "<tool_response>",
+    "<tool_result>",
+    "<tool_results>",
+    "<function_response>",
+    "<function_result>",
+    "<TOOL_RESPONSE>",
     "<|start_of_role|>tool_response",
     "<|start_of_role|>tool",
     "<|message_sep|>\n\nfunction result<|role_sep|>",
     "<|START_TOOL_RESULT|>",
+    "[TOOL_RESULTS]",
 )
+"""What a model writes when it makes up the result of its own call."""
 
 
-def read_after_token(
-    source: Source, at: int, opener: str, closers: tuple[str, ...], *, closes: bool
-) -> Found | None:
-    """Read the calls in JSON that begins here.
+class Marks(Struct, frozen=True):
+    """What stands around JSON."""
 
-    Args:
-        source: The text.
-        at: Where the JSON begins.
-        opener: The token before it.
-        closers: What may end it.
-        closes: Whether models that write the token end it with the first closer.
-    """
+    closers: tuple[str, ...] = ()
+    closes: bool = True
+    """Whether models that write the opener end it with the first of the closers."""
+    grade: Grade = "marked"
+
+
+def read_marked(source: Source, at: int, opener: str, marks: Marks) -> Found | None:
+    """Read the calls in JSON behind an opener that ends at `at`."""
     here = source.skip_space(at)
     if source.at_end(here):
-        return Found(end=here)
-    block = read_block(source, here, (opener, *closers, *_TURN_ENDS, *_RESULTS))
-    if block is None:
-        return None
+        return Found(end=here) if marks.grade == "marked" else None
+    block = read_block(source, here, (opener, *marks.closers, *TURN_ENDS, *RESULTS))
+    return None if block is None else end_block(source, block, opener, marks)
+
+
+def end_block(source: Source, block: Block, opener: str, marks: Marks) -> Found | None:
+    """Return the calls of a block with what ends it; `None` when it holds something else, too."""
     if block.cut:
-        return Found(end=block.end, calls=block.calls)
-    end, closer = close_block(source, block.end, closers)
-    calls = block.calls
-    if closes and closer not in closers:
-        why = "the call itself is complete"
-        calls = add_receipts(calls, receipt("missing_closer", closer, closers[0], why))
-    has_result = bool(calls and source.starts_any(_RESULTS, source.skip_space(end)))
-    return Found(end=end, calls=calls, ends_message=has_result)
+        is_call = block.calls or marks.grade == "marked"
+        return Found(end=block.end, calls=block.calls, grade=marks.grade) if is_call else None
+    end, notes = _skip_closer(source, block.end, opener, marks)
+    if marks.grade == "damaged" and not (
+        block.calls and (not notes or source.at_end(source.skip_space(end)))
+    ):
+        return None
+    end, echo = _skip_echo(source, end, opener, marks, block.calls)
+    end, strays = _skip_strays(source, end, marks)
+    calls = add_receipts(block.calls, *notes, *echo, *strays)
+    has_result = bool(calls and source.starts_any(RESULTS, source.skip_space(end)))
+    return Found(end=end, calls=calls, grade=marks.grade, ends_message=has_result)
+
+
+def _skip_closer(
+    source: Source, at: int, opener: str, marks: Marks
+) -> tuple[int, tuple[Receipt, ...]]:
+    """Return where the closer ends, and what had to be read as one."""
+    end, closer = close_block(source, at, marks.closers)
+    if not marks.closes or closer in marks.closers:
+        return end, ()
+    here = source.skip_space(at)
+    if source.starts(opener, here):
+        # The opener again: in place of the closer, unless another call follows it.
+        beyond = source.skip_space(here + len(opener))
+        if source.char(beyond) not in ("{", "[", "`"):
+            why = "the opener was where the closer belongs"
+            note = receipt("repeated_opener", opener, marks.closers[0], why)
+            return here + len(opener), (note,)
+    why = "the call itself is complete"
+    return end, (receipt("missing_closer", closer, marks.closers[0], why),)
+
+
+def _skip_echo(
+    source: Source, at: int, opener: str, marks: Marks, calls: tuple[TextCall, ...]
+) -> tuple[int, tuple[Receipt, ...]]:
+    """Return where a repetition of the calls ends that has a closer and no opener."""
+    here = source.skip_space(at)
+    if not calls or not marks.closers or source.char(here) not in ("{", "["):
+        return at, ()
+    block = read_block(source, here, (opener, *marks.closers, *RESULTS))
+    if block is None or block.cut or list(map(_said, block.calls)) != list(map(_said, calls)):
+        return at, ()
+    end, closer = close_block(source, block.end, marks.closers)
+    if closer not in marks.closers:
+        return at, ()
+    return end, (receipt("drop_echo", source.text[here:end], "", "the calls were written twice"),)
+
+
+def _said(call: TextCall) -> tuple[str, Any]:
+    return call.name, call.arguments
+
+
+def _skip_strays(source: Source, at: int, marks: Marks) -> tuple[int, tuple[Receipt, ...]]:
+    """Return where closers end that follow the one which closed the calls."""
+    end = at
+    while closer := source.starts_any(marks.closers, here := source.skip_space(end)):
+        end = here + len(closer)
+    if end == at:
+        return at, ()
+    return end, (receipt("stray_closing_tag", source.text[at:end], "", "the calls are closed"),)
+
+
+def read_object(source: Source, name: str, at: int) -> tuple[TextCall, int]:
+    """Read the object that begins here as the arguments of a call, and return where it ends."""
+    end = source.value_end(at)
+    if end is None:
+        return TextCall(name=name, arguments=source.text[at:], state="cut"), len(source.text)
+    return TextCall(name=name, arguments=source.text[at:end]), end

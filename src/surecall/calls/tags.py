@@ -134,7 +134,8 @@ class ElementGrammar:
             **dict.fromkeys(calls, "call"),
             **dict.fromkeys(sections, "section"),
         }
-        self._calls, self._sections, self._prefix = calls, sections, prefix
+        self.calls: Final = calls
+        self._sections, self._prefix = sections, prefix
         self._label_keys = label_keys
         words = sorted(self._kinds, key=len, reverse=True)
         alternatives = "|".join(map(re.escape, words)) if words else r"(?!)"
@@ -176,7 +177,7 @@ class ElementGrammar:
         """Return the grammar in which parameters are tags of their own."""
         if self.style == "tag" or not properties:
             return None
-        return _property_grammar(self._calls, properties, self._sections, self._prefix)
+        return _property_grammar(self.calls, properties, self._sections, self._prefix)
 
     def _opener(self, source: Source, at: int, end: int, word: str, rest: str) -> Tag | None:
         kind = self._kinds[word]

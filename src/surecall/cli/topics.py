@@ -126,10 +126,9 @@ def _formats() -> Iterator[Topic]:
     for form in FORMATS:
         readers.setdefault(form.name, []).append(form)
     for name, forms in readers.items():
-        title, _, more = inspect.cleandoc(type(forms[0]).__doc__ or "").partition("\n\n")
         opens = "  ".join(dict.fromkeys(text for form in forms for text in form.literals))
-        details = {"written": " ".join(more.split()), "begins with": opens}
-        yield Topic("format", name, _line(title), _filled(details))
+        details = {"written by": forms[0].origin, "begins with": opens}
+        yield Topic("format", name, forms[0].about, _filled(details))
 
 
 def _faults() -> Iterator[Topic]:

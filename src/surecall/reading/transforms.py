@@ -450,20 +450,16 @@ _TEMPLATES: Final = (("{{", "}}"), ("{%", "%}"))
 _LOOKED_BACK_CHARS: Final = 2_000
 
 
-class _ClosedTags(CallFormat):
+class _ClosedTags(CallFormat, frozen=True, eq=False, kw_only=True):
     """What a format reads in closed tags that are not quoted."""
 
-    literals = (TAG_OPENER,)
-
-    def __init__(self, inner: CallFormat) -> None:
-        self.name = inner.name
-        self._inner = inner
+    inner: CallFormat
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the call in the tag at `at`."""
         if _is_quoted(source, at) or source.find(_CLOSER, at) < 0:
             return None
-        found = self._inner.read(source, at)
+        found = self.inner.read(source, at)
         if found is None or not all(_NAME.fullmatch(call.name) for call in found.calls):
             return found
         # The tag was asked for, so that a bare name in it is a call, too.
@@ -479,5 +475,13 @@ def _is_quoted(source: Source, at: int) -> bool:
 
 
 TAG_FORMATS: Final[tuple[CallFormat, ...]] = tuple(
-    _ClosedTags(form) for form in FORMATS if form.name in _IN_TAGS
+    _ClosedTags(
+        name=form.name,
+        about=form.about,
+        origin=form.origin,
+        literals=(TAG_OPENER,),
+        inner=form,
+    )
+    for form in FORMATS
+    if form.name in _IN_TAGS
 )

@@ -4,96 +4,88 @@ from typing import Final
 
 from surecall.calls.formats import CallFormat
 
-from .bare_json import BareJson
-from .cohere import CohereAction, CommandR
-from .deepseek import DeepSeekCalls
-from .fences import CodeFences
-from .gemma import BareGemma, Gemma
-from .glm import Glm, HunyuanV3, LongCat
-from .harmony import Harmony, StrippedHarmony, StrippedHarmonyStart
-from .invoke import AnthropicXml, BareInvoke, Dots, Dsml, MiniCpm5, MiniMaxM2, PrefixedInvoke
-from .kimi import KimiCalls, KimiK3, KimiStripped
-from .message_kinds import AtemBlock, InklingCalls, MuseMessages, SolarCalls
-from .minimax_m3 import MiniMaxM3
-from .mistral import MistralCalls, MistralStripped
-from .name_tag import FunctionTag, NameTag
-from .named_lines import ChatGlm, Florette, FloretteAnswer, Functionary, FunctionaryStart
-from .python_blocks import CodeTags, LlamaPythonTag, PythonTags, PythonTokens
-from .pythonic import Gorilla, NexusRaven, Pythonic
-from .qwen_xml import BareQwenXml, LangChainXml, QwenXml, Step3
-from .react import ReAct
-from .tagged_json import TaggedJson
-from .token_json import Apertus, FunctoolsArray, TokenJson
-
-_IN_FENCES: Final[tuple[CallFormat, ...]] = (
-    QwenXml(), AnthropicXml(), TaggedJson(), FunctionTag(), BareQwenXml(), BareInvoke()
-)  # fmt: skip
-"""Families that models also write inside a code fence."""
-
-FORMATS: Final[tuple[CallFormat, ...]] = (
-    # channels and special tokens
-    KimiK3(),
-    MuseMessages(),
-    Harmony(),
-    InklingCalls(),
-    SolarCalls(),
-    CohereAction(),
-    Dsml(),
-    DeepSeekCalls(),
-    Step3(),
-    MiniMaxM3(),
-    KimiCalls(),
-    MistralCalls(),
-    Gemma(),
-    LlamaPythonTag(),
-    PythonTokens(),
-    Apertus(),
-    TokenJson(),
-    # tags
-    MiniMaxM2(),
-    Dots(),
-    LongCat(),
-    HunyuanV3(),
-    QwenXml(),
-    Glm(),
-    AnthropicXml(),
-    PythonTags(),
-    CodeTags(),
-    TaggedJson(),
-    FunctionTag(),
-    # damaged markers and line prefixes
-    BareQwenXml(),
-    MiniCpm5(),
-    AtemBlock(),
-    BareInvoke(),
-    PrefixedInvoke(),
-    LangChainXml(),
-    NameTag(),
-    KimiStripped(),
-    MistralStripped(),
-    BareGemma(),
-    BareGemma(line_start=False),
-    StrippedHarmony(),
-    StrippedHarmonyStart(),
-    FunctoolsArray(),
-    Florette(),
-    FloretteAnswer(),
-    Functionary(),
-    FunctionaryStart(),
-    Gorilla(),
-    NexusRaven(),
-    CommandR(),
-    ReAct(),
-    # text without markers
-    CodeFences(inner=_IN_FENCES),
-    ChatGlm(),
-    BareJson(),
-    Pythonic(),
+from .channels import ATEM_BLOCK, INKLING, KIMI_K3, MUSE, SOLAR
+from .elements import (
+    ANTHROPIC_XML,
+    BARE_INVOKE,
+    BARE_QWEN_XML,
+    DOTS,
+    DSML,
+    GLM,
+    HUNYUAN_V3,
+    LANGCHAIN_XML,
+    LONGCAT,
+    MINICPM5,
+    MINIMAX_M2,
+    PREFIXED_INVOKE,
+    QWEN_XML,
+    SEED_XML,
+    STEP3,
 )
-"""Where several families share an opener, the first that recognises what follows wins."""
+from .gemma import BARE_GEMMA, BARE_GEMMA_IN_LINE, GEMMA
+from .harmony import HARMONY, STRIPPED_HARMONY, STRIPPED_HARMONY_START
+from .marked_json import (
+    APERTUS,
+    COHERE_ACTION,
+    COMMAND_R,
+    FUNCTOOLS,
+    GIGACHAT,
+    INTERNLM,
+    TAGGED_JSON,
+    TOKEN_JSON,
+)
+from .minimax_m3 import MINIMAX_M3
+from .name_tag import NAME_TAG
+from .named_json import (
+    CHATGLM,
+    DEEPSEEK,
+    FLORETTE,
+    FLORETTE_ANSWER,
+    FUNCTION_TAG,
+    FUNCTIONARY,
+    FUNCTIONARY_START,
+    KIMI,
+    KIMI_STRIPPED,
+    MISTRAL,
+    MISTRAL_STRIPPED,
+)
+from .pythonic import (
+    CODE_TAGS,
+    GORILLA,
+    LLAMA_PYTHON_TAG,
+    NEXUS_RAVEN,
+    PYTHON_TAGS,
+    PYTHON_TOKENS,
+    PYTHONIC,
+)
+from .react import REACT
+from .unmarked import BARE_JSON, CODE_FENCE, CODE_FENCE_AS_TAUGHT
 
+__all__ = ["FORMATS", "GROUPS", "TAUGHT_FORMATS"]
+
+GROUPS: Final[dict[str, tuple[CallFormat, ...]]] = {
+    "Channels and special tokens": (
+        KIMI_K3, MUSE, HARMONY, INKLING, SOLAR, COHERE_ACTION, DSML, DEEPSEEK, STEP3, MINIMAX_M3,
+        KIMI, MISTRAL, GEMMA, LLAMA_PYTHON_TAG, PYTHON_TOKENS, APERTUS, TOKEN_JSON, GIGACHAT,
+        INTERNLM,
+    ),
+    "Tags": (
+        MINIMAX_M2, DOTS, LONGCAT, HUNYUAN_V3, QWEN_XML, SEED_XML, GLM, ANTHROPIC_XML, PYTHON_TAGS,
+        CODE_TAGS, TAGGED_JSON, FUNCTION_TAG,
+    ),
+    "Damaged markers and line prefixes": (
+        BARE_QWEN_XML, MINICPM5, ATEM_BLOCK, BARE_INVOKE, PREFIXED_INVOKE, LANGCHAIN_XML, NAME_TAG,
+        KIMI_STRIPPED, MISTRAL_STRIPPED, BARE_GEMMA, BARE_GEMMA_IN_LINE, STRIPPED_HARMONY,
+        STRIPPED_HARMONY_START, FUNCTOOLS, FLORETTE, FLORETTE_ANSWER, FUNCTIONARY,
+        FUNCTIONARY_START, GORILLA, NEXUS_RAVEN, COMMAND_R, REACT,
+    ),
+    "Text without markers": (CODE_FENCE, CHATGLM, BARE_JSON, PYTHONIC),
+}  # fmt: skip
+"""All families in their groups."""
+
+FORMATS: Final[tuple[CallFormat, ...]] = tuple(form for group in GROUPS.values() for form in group)
+"""Where several families share an opener, the first that recognises what follows wins."""
 TAUGHT_FORMATS: Final[tuple[CallFormat, ...]] = tuple(
-    CodeFences(inner=form.inner, announcing=("", "json")) if isinstance(form, CodeFences) else form
-    for form in FORMATS
+    CODE_FENCE_AS_TAUGHT if form is CODE_FENCE else form for form in FORMATS
 )
 """The same, for a model that was told to write its calls in plain fences."""

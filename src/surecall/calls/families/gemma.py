@@ -10,8 +10,8 @@ from surecall.base.limits import MAX_VALUE_DEPTH
 from surecall.base.records import Receipt, clip
 from surecall.calls.endings import note_missing, skip_to_end
 from surecall.calls.fitting import fits
-from surecall.calls.formats import CallFormat, Found, Grade, TextCall
-from surecall.calls.json_block import read_after_token
+from surecall.calls.formats import Found, Grade, OwnFormat, TextCall
+from surecall.calls.json_block import Marks, read_marked
 from surecall.calls.source import NeedMore, Source
 from surecall.text import decode
 
@@ -275,45 +275,53 @@ _CALL: Final = "call:"
 _TAG: Final = "<call>"
 
 
-class Gemma(CallFormat):
-    """Calls after the tokens of either model."""
-
-    name = "gemma"
-    trims = False
-    literals = tuple(_OPENERS)
-
-    def read(self, source: Source, at: int) -> Found | None:
-        """Read one call; a fragment that the text ends in belongs to nobody's text."""
-        opener = source.starts_any(_OPENERS, at)
-        here = source.skip_space(at + len(opener))
-        rest = source.text[here : here + len(_CALL)]
-        if source.at_end(here + len(rest)) and _CALL.startswith(rest):
-            return Found(end=here + len(rest))
-        tokens = _OPENERS[opener]
-        if source.char(here) in ("{", "["):
-            return read_after_token(source, here, opener, tokens.closers, closes=True)
-        if not source.starts(_CALL, here):
-            return None
-        return _read_call(source, source.skip_space(here + len(_CALL)), tokens, "marked")
+def _read_gemma(source: Source, at: int) -> Found | None:
+    """Read one call; a fragment that the text ends in belongs to nobody's text."""
+    opener = source.starts_any(_OPENERS, at)
+    here = source.skip_space(at + len(opener))
+    rest = source.text[here : here + len(_CALL)]
+    if source.at_end(here + len(rest)) and _CALL.startswith(rest):
+        return Found(end=here + len(rest))
+    tokens = _OPENERS[opener]
+    if source.char(here) in ("{", "["):
+        return read_marked(source, here, opener, Marks(tokens.closers))
+    if not source.starts(_CALL, here):
+        return None
+    return _read_call(source, source.skip_space(here + len(_CALL)), tokens, "marked")
 
 
-class BareGemma(CallFormat):
-    """Calls whose tokens fell apart: `call:NAME{...}` or `<call>NAME{...}`.
+GEMMA: Final = OwnFormat(
+    name="gemma",
+    about="Calls after the tokens of either model.",
+    origin="FunctionGemma, December 2025; Gemma 4, 2026",
+    trims=False,
+    literals=tuple(_OPENERS),
+    reads=_read_gemma,
+)
 
-    Args:
-        line_start: Whether to read calls that begin a line, or else those behind a space.
-    """
 
-    name = "gemma"
+def _read_bare_gemma(source: Source, at: int) -> Found | None:
+    """Read one call, or behind a space all that end the message; names must be known."""
+    if source.char(at) != " ":
+        return _read_bare(source, at, (_CALL, _TAG))
+    return _up_to_end(source, at, _read_bare(source, at, (f" {_CALL}", f" {_TAG}")))
 
-    def __init__(self, *, line_start: bool = True) -> None:
-        self.line_start = line_start
-        self.literals = (_CALL, _TAG) if line_start else (f" {_CALL}", f" {_TAG}")
 
-    def read(self, source: Source, at: int) -> Found | None:
-        """Read one call, or behind a space all that end the message; names must be known."""
-        found = _read_bare(source, at, self.literals)
-        return found if found is None or self.line_start else _up_to_end(source, at, found)
+BARE_GEMMA: Final = OwnFormat(
+    name="gemma",
+    about="Calls whose tokens fell apart: `call:NAME{...}` or `<call>NAME{...}`.",
+    origin="Gemma 4 behind servers that drop its tokens, 2026",
+    line_start=True,
+    literals=(_CALL, _TAG),
+    reads=_read_bare_gemma,
+)
+BARE_GEMMA_IN_LINE: Final = OwnFormat(
+    name="gemma",
+    about="The same behind words, where nothing but calls follows.",
+    origin="Gemma 4 behind servers that drop its tokens, 2026",
+    literals=(f" {_CALL}", f" {_TAG}"),
+    reads=_read_bare_gemma,
+)
 
 
 def _read_bare(source: Source, at: int, openers: tuple[str, ...]) -> Found | None:

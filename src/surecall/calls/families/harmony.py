@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from surecall.base.patterns import lazy_pattern
 from surecall.base.records import Receipt, clip
 from surecall.calls.fitting import code_call
-from surecall.calls.formats import CallFormat, Found, Grade, TextCall, Thinking
+from surecall.calls.formats import Found, Grade, OwnFormat, TextCall, Thinking
 from surecall.calls.shapes import read_json_calls
 from surecall.calls.source import Source
 
@@ -56,31 +56,34 @@ class _Header(NamedTuple):
     recipient: str
 
 
-class Harmony(CallFormat):
-    """Messages between tokens: reasoning, text for the user, and calls."""
+def _read_harmony(source: Source, at: int) -> Found | None:
+    """Read one message, or the end of one when another follows."""
+    if ended := source.starts_any(_ENDS, at):
+        after = source.skip_space(at + len(ended))
+        follows = source.starts_any((_START, _CHANNEL), after)
+        return Found(end=after) if follows else None
+    if not source.starts("<|", at) and not _is_role_call(source, at):
+        return None
+    header = _read_header(source, at)
+    if header.closed_by != _MESSAGE:
+        return _read_broken(source, at, header)
+    if not _is_well_formed(header.text) or _is_foreign(header):
+        return None
+    if header.recipient:
+        return _read_call(source, header)
+    if header.channel == "analysis":
+        return Found(end=header.end, opens=_ANALYSIS)
+    return Found(end=header.end, opens=_TEXT)
 
-    name = "harmony"
-    trims = False
-    literals = (_START, _CHANNEL, _FINAL, *_TO, *_ENDS)
 
-    def read(self, source: Source, at: int) -> Found | None:
-        """Read one message, or the end of one when another follows."""
-        if ended := source.starts_any(_ENDS, at):
-            after = source.skip_space(at + len(ended))
-            follows = source.starts_any((_START, _CHANNEL), after)
-            return Found(end=after) if follows else None
-        if not source.starts("<|", at) and not _is_role_call(source, at):
-            return None
-        header = _read_header(source, at)
-        if header.closed_by != _MESSAGE:
-            return _read_broken(source, at, header)
-        if not _is_well_formed(header.text) or _is_foreign(header):
-            return None
-        if header.recipient:
-            return _read_call(source, header)
-        if header.channel == "analysis":
-            return Found(end=header.end, opens=_ANALYSIS)
-        return Found(end=header.end, opens=_TEXT)
+HARMONY: Final = OwnFormat(
+    name="harmony",
+    about="Messages between tokens: reasoning, text for the user, and calls.",
+    origin="gpt-oss, August 2025",
+    trims=False,
+    literals=(_START, _CHANNEL, _FINAL, *_TO, *_ENDS),
+    reads=_read_harmony,
+)
 
 
 def _is_role_call(source: Source, at: int) -> bool:
@@ -232,46 +235,52 @@ _CALL: Final = f"commentary {_BARE_RECIPIENT}"
 _ANSWER: Final = "assistantfinal"
 
 
-class StrippedHarmony(CallFormat):
-    """A call after what is left of its header, in the middle of a text."""
-
-    name = "harmony"
-    literals = (f"{_BARE_ROLE}commentary",)
-
-    def read(self, source: Source, at: int) -> Found | None:
-        """Read one call; its name must be known."""
-        call = at + len(_BARE_ROLE)
-        return _read_stripped_call(source, call) if source.starts(_CALL, call) else None
+def _read_stripped_harmony(source: Source, at: int) -> Found | None:
+    """Read one call; its name must be known."""
+    call = at + len(_BARE_ROLE)
+    return _read_stripped_call(source, call) if source.starts(_CALL, call) else None
 
 
-class StrippedHarmonyStart(CallFormat):
-    """Reasoning at the start of a text, up to the first call or the answer."""
+STRIPPED_HARMONY: Final = OwnFormat(
+    name="harmony",
+    about="A call after what is left of its header, in the middle of a text.",
+    origin="gpt-oss behind servers that drop its tokens, August 2025",
+    literals=(f"{_BARE_ROLE}commentary",),
+    reads=_read_stripped_harmony,
+)
 
-    name = "harmony"
-    line_start = True
-    literals = (_BARE_ANALYSIS, "commentary", _BARE_RECIPIENT)
 
-    def read(self, source: Source, at: int) -> Found | None:
-        """Read reasoning when the word for it is glued to it and a later header proves it."""
-        if source.starts(_BARE_RECIPIENT, at):
-            return _read_stripped_call(source, at, _BARE_RECIPIENT)
-        if not source.starts(_BARE_ANALYSIS, at):
-            return _read_stripped_call(source, at) if source.starts(_CALL, at) else None
-        begun = at + len(_BARE_ANALYSIS)
-        first = source.char(begun)
-        if not (first.isalnum() or first in ('"', "*", "<", "{", "(")):
-            return None
-        # A second start without a header between them proves that the word is no header.
-        stop, word = source.find_any((_ANSWER, _BARE_ROLE + _CALL, f"\n{_BARE_ANALYSIS}"), begun)
-        if stop < 0 or word[0] == "\n":
-            return None
-        reasoning = source.text[begun:stop]
-        if word == _ANSWER:
-            return Found(end=stop + len(word), reasoning=reasoning, grade="damaged")
-        found = _read_stripped_call(source, stop + len(_BARE_ROLE))
-        if found is None:
-            return None
-        return Found(end=found.end, calls=found.calls, reasoning=reasoning, grade="damaged")
+def _read_stripped_harmony_start(source: Source, at: int) -> Found | None:
+    """Read reasoning when the word for it is glued to it and a later header proves it."""
+    if source.starts(_BARE_RECIPIENT, at):
+        return _read_stripped_call(source, at, _BARE_RECIPIENT)
+    if not source.starts(_BARE_ANALYSIS, at):
+        return _read_stripped_call(source, at) if source.starts(_CALL, at) else None
+    begun = at + len(_BARE_ANALYSIS)
+    first = source.char(begun)
+    if not (first.isalnum() or first in ('"', "*", "<", "{", "(")):
+        return None
+    # A second start without a header between them proves that the word is no header.
+    stop, word = source.find_any((_ANSWER, _BARE_ROLE + _CALL, f"\n{_BARE_ANALYSIS}"), begun)
+    if stop < 0 or word[0] == "\n":
+        return None
+    reasoning = source.text[begun:stop]
+    if word == _ANSWER:
+        return Found(end=stop + len(word), reasoning=reasoning, grade="damaged")
+    found = _read_stripped_call(source, stop + len(_BARE_ROLE))
+    if found is None:
+        return None
+    return Found(end=found.end, calls=found.calls, reasoning=reasoning, grade="damaged")
+
+
+STRIPPED_HARMONY_START: Final = OwnFormat(
+    name="harmony",
+    about="Reasoning at the start of a text, up to the first call or the answer.",
+    origin="gpt-oss behind servers that drop its tokens, August 2025",
+    line_start=True,
+    literals=(_BARE_ANALYSIS, "commentary", _BARE_RECIPIENT),
+    reads=_read_stripped_harmony_start,
+)
 
 
 def _read_stripped_call(source: Source, at: int, head: str = _CALL) -> Found | None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from surecall.base.records import CallState, Receipt
 from surecall.calls.blocks import Block, cut_call, found_calls
 from surecall.calls.element_tree import Node, value_of
-from surecall.calls.formats import CallFormat, Found, TextCall
+from surecall.calls.formats import Found, OwnFormat, TextCall
 from surecall.calls.json_block import close_block
 from surecall.calls.source import NeedMore, Source
 from surecall.calls.tags import MAX_TAG_CHARS, is_unfinished_tag, parse_attributes, tag_receipt
@@ -36,45 +36,48 @@ class _Tag:
         self.label = parse_attributes(rest).get("name", "")
 
 
-class MiniMaxM3(CallFormat):
-    """`<tool_call>` and `<invoke name="N">`, each tag after its token."""
-
-    name = "minimax_m3"
-    literals = (_TOKEN,)
-
-    def read(self, source: Source, at: int) -> Found | None:
-        """Read all invokes of a call, or one whose outer tag is missing."""
-        calls: list[TextCall] = []
-        end, opened = at, False
-        while True:
-            here = source.skip_space(end)
-            if source.at_end(here) or _is_cut(source, here):
-                end = len(source.text)
+def _read_minimax_m3(source: Source, at: int) -> Found | None:
+    """Read all invokes of a call, or one whose outer tag is missing."""
+    calls: list[TextCall] = []
+    end, opened = at, False
+    while True:
+        here = source.skip_space(end)
+        if source.at_end(here) or _is_cut(source, here):
+            end = len(source.text)
+            break
+        tag = _tag_at(source, here)
+        if tag is None:
+            break
+        if tag.word == "tool_call":
+            if opened and not tag.closing:
                 break
-            tag = _tag_at(source, here)
-            if tag is None:
-                break
-            if tag.word == "tool_call":
-                if opened and not tag.closing:
-                    break
-                opened, end = True, tag.end
-                if tag.closing:
-                    break
-                continue
-            if tag.word != "invoke":
-                break
+            opened, end = True, tag.end
             if tag.closing:
-                end = tag.end
-                continue
-            if not tag.label:
                 break
-            block = _InvokeReader(source, tag).run()
-            calls.append(block.call)
-            end = block.end
-        if not calls:
-            return Found(end=end) if end > at and (opened or source.at_end(end)) else None
-        end, _ = close_block(source, end, (_PLAIN_END,))
-        return found_calls(source, calls, end)
+            continue
+        if tag.word != "invoke":
+            break
+        if tag.closing:
+            end = tag.end
+            continue
+        if not tag.label:
+            break
+        block = _InvokeReader(source, tag).run()
+        calls.append(block.call)
+        end = block.end
+    if not calls:
+        return Found(end=end) if end > at and (opened or source.at_end(end)) else None
+    end, _ = close_block(source, end, (_PLAIN_END,))
+    return found_calls(source, calls, end)
+
+
+MINIMAX_M3: Final = OwnFormat(
+    name="minimax_m3",
+    about='`<tool_call>` and `<invoke name="N">`, each tag after its token.',
+    origin="MiniMax-M3, 2026",
+    literals=(_TOKEN,),
+    reads=_read_minimax_m3,
+)
 
 
 class _InvokeReader:

@@ -1,20 +1,18 @@
-"""Calls in a tag that carries the name of the tool: `<NAME>` and `<function=NAME>`."""
+"""Calls in a tag that is the name of the tool."""
 
 import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from surecall.base.errors import SurecallError
 from surecall.base.records import Receipt
 from surecall.calls.blocks import Block, found_calls, read_block
 from surecall.calls.element_tree import Node, value_of
 from surecall.calls.formats import CallFormat, Found, TextCall
 from surecall.calls.names import ToolNames, parameter_names
 from surecall.calls.source import Source
-from surecall.calls.tags import ElementGrammar, ends_within, run_end, tag_receipt
+from surecall.calls.tags import ElementGrammar, tag_receipt
 from surecall.calls.text_values import Parameter, note_broken
-from surecall.text import decode
 
 # fmt: off
 _HTML: Final = frozenset({
@@ -44,13 +42,7 @@ _ENTITIES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'
 _NAME: Final = re.compile(r"[A-Za-z_][\w.-]*+\Z")
 
 
-class NameTag(CallFormat):
-    """A tag that is exactly the name of a tool, with tags that are its parameters."""
-
-    name = "name_tag"
-    line_start = True
-    is_plain = True
-
+class _NameTags(CallFormat, frozen=True, eq=False, kw_only=True):
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return a tag for each tool whose name is no element of HTML."""
         names = [n for n in tools.names if _NAME.match(n) and n.lower() not in _HTML]
@@ -59,71 +51,80 @@ class NameTag(CallFormat):
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read parameters, a JSON object, or lines `key: value`."""
-        if source.starts(f"<{_MCP}>", at):
-            block = self._read_mcp(source, at)
-        else:
-            block = self._read_tool(source, at)
-        if block is None:
-            return None
-        return found_calls(source, (block.call,), block.end, marked=False)
+        is_mcp = source.starts(f"<{_MCP}>", at)
+        block = _read_mcp(source, at) if is_mcp else _read_tool(source, at)
+        return block and found_calls(source, (block.call,), block.end, marked=False)
 
-    def _read_tool(self, source: Source, at: int) -> Block | None:
-        name = self._name_at(source, at)
-        if not name:
-            return None
-        grammar = _grammar_of(name, parameter_names(source.tools.parameters(name)))
-        head = grammar.tag(source, at)
-        if head is None or head.kind != "open_call":
-            return None
-        block = read_block(source, grammar, head, build=_build_nested, padding="pair")
-        if block is None or block.call.state == "cut":
-            return block
-        arguments = block.call.arguments
-        if not isinstance(arguments, str) or arguments.startswith("{"):
-            return block
-        return self._from_lines(source, name, arguments, block.end)
 
-    def _name_at(self, source: Source, at: int) -> str:
-        for name in source.tools.names:
-            if source.starts_any((f"<{name}>", f"<{name}/>", f"<{name} />"), at):
-                return name
-        return ""
+NAME_TAG: Final = _NameTags(
+    name="name_tag",
+    about="A tag that is exactly the name of a tool, with tags that are its parameters.",
+    origin="Cline and Roo Code, 2024",
+    line_start=True,
+    is_plain=True,
+)
 
-    def _from_lines(self, source: Source, name: str, text: str, end: int) -> Block | None:
-        """Read a body of lines `key: value`, each key a parameter."""
-        keys = parameter_names(source.tools.parameters(name))
-        values: dict[str, str] = {}
-        for line in text.splitlines():
-            match = _YAML_LINE.match(line)
-            if match is None or match[1] not in keys:
-                return None
-            values[match[1]] = (match[2] or "").strip().strip("\"'")
-        receipt = tag_receipt("yaml_body", text, "arguments")
-        arguments = source.typed(name, values)
-        return Block(TextCall(name=name, arguments=arguments, receipts=(receipt,)), end)
 
-    def _read_mcp(self, source: Source, at: int) -> Block | None:
-        head = _MCP_GRAMMAR.tag(source, at)
-        if head is None:
-            return None
-        parts: dict[str, str] = {}
-
-        def keep(
-            source: Source, name: str, parameters: Sequence[Parameter]
-        ) -> tuple[Any, list[Receipt]]:
-            parts.update({key: text.strip() for key, text, _ in parameters})
-            return parts.get("arguments") or None, []
-
-        block = read_block(source, _MCP_GRAMMAR, head, build=keep)
-        if block is None or block.call.state == "cut":
-            return None
-        server, tool = parts.get("server_name", ""), parts.get("tool_name", "")
-        for name in (tool, f"{server}.{tool}", f"mcp__{server}__{tool}"):
-            if tool and source.tools.resolve(name) is not None:
-                receipt = tag_receipt("mcp_form", f"{server} {tool}", name)
-                call = TextCall(name=name, arguments=block.call.arguments, receipts=(receipt,))
-                return Block(call, block.end)
+def _read_tool(source: Source, at: int) -> Block | None:
+    name = _name_at(source, at)
+    if not name:
         return None
+    grammar = _grammar_of(name, parameter_names(source.tools.parameters(name)))
+    head = grammar.tag(source, at)
+    if head is None or head.kind != "open_call":
+        return None
+    block = read_block(source, grammar, head, build=_build_nested, padding="pair")
+    if block is None or block.call.state == "cut":
+        return block
+    arguments = block.call.arguments
+    if not isinstance(arguments, str) or arguments.startswith("{"):
+        return block
+    return _from_lines(source, name, arguments, block.end)
+
+
+def _name_at(source: Source, at: int) -> str:
+    for name in source.tools.names:
+        if source.starts_any((f"<{name}>", f"<{name}/>", f"<{name} />"), at):
+            return name
+    return ""
+
+
+def _from_lines(source: Source, name: str, text: str, end: int) -> Block | None:
+    """Read a body of lines `key: value`, each key a parameter."""
+    keys = parameter_names(source.tools.parameters(name))
+    values: dict[str, str] = {}
+    for line in text.splitlines():
+        match = _YAML_LINE.match(line)
+        if match is None or match[1] not in keys:
+            return None
+        values[match[1]] = (match[2] or "").strip().strip("\"'")
+    receipt = tag_receipt("yaml_body", text, "arguments")
+    arguments = source.typed(name, values)
+    return Block(TextCall(name=name, arguments=arguments, receipts=(receipt,)), end)
+
+
+def _read_mcp(source: Source, at: int) -> Block | None:
+    head = _MCP_GRAMMAR.tag(source, at)
+    if head is None:
+        return None
+    parts: dict[str, str] = {}
+
+    def keep(
+        source: Source, name: str, parameters: Sequence[Parameter]
+    ) -> tuple[Any, list[Receipt]]:
+        parts.update({key: text.strip() for key, text, _ in parameters})
+        return parts.get("arguments") or None, []
+
+    block = read_block(source, _MCP_GRAMMAR, head, build=keep)
+    if block is None or block.call.state == "cut":
+        return None
+    server, tool = parts.get("server_name", ""), parts.get("tool_name", "")
+    for name in (tool, f"{server}.{tool}", f"mcp__{server}__{tool}"):
+        if tool and source.tools.resolve(name) is not None:
+            receipt = tag_receipt("mcp_form", f"{server} {tool}", name)
+            call = TextCall(name=name, arguments=block.call.arguments, receipts=(receipt,))
+            return Block(call, block.end)
+    return None
 
 
 @lru_cache(maxsize=256)
@@ -164,80 +165,3 @@ def _unescaped(text: str, receipts: list[Receipt]) -> str:
         plain = plain.replace(entity, character)
     receipts.append(tag_receipt("unescape_entities", text, plain))
     return plain
-
-
-_OPENER: Final = "<function="
-_CLOSERS: Final = ("</function>", "<function>")
-_WRITTEN_NAME: Final = re.compile(r"[^\s<>\"'{}()\[\]=/]{0,256}+")
-_ATTRIBUTES: Final = re.compile(r"[^<>{}\n]{0,256}+")
-
-
-class FunctionTag(CallFormat):
-    """A name in the tag, and one JSON object."""
-
-    name = "function_tag"
-    literals = (_OPENER,)
-
-    def read(self, source: Source, at: int) -> Found | None:
-        """Read the object after the name; `>` may be missing, or come after the object."""
-        begin = at + len(_OPENER)
-        begin += len(source.starts_any(('"', "'"), begin))
-        name_end = run_end(source, _WRITTEN_NAME, begin)
-        name = source.text[begin:name_end]
-        if not name:
-            return None
-        here = run_end(source, _ATTRIBUTES, name_end)
-        if source.at_end(here):
-            return Found(end=here) if self._is_name_begun(source, name) else None
-        character = source.char(here)
-        if character == "<" and source.starts("</function>", here):
-            return self._without_arguments(source, name, at, here)
-        receipts: tuple[Receipt, ...] = ()
-        if character == ">":
-            here = source.skip_space(here + 1)
-            if source.at_end(here):
-                return None
-        else:
-            receipts = (tag_receipt("missing_bracket", source.text[at:here], name),)
-        if source.char(here) != "{" or (receipts and source.tools.resolve(name) is None):
-            return None
-        return self._with_json(source, name, here, receipts)
-
-    def _with_json(
-        self, source: Source, name: str, at: int, receipts: tuple[Receipt, ...]
-    ) -> Found | None:
-        end = source.value_end(at)
-        known = source.tools.resolve(name) is not None
-        if end is None:
-            call = TextCall(name=name, arguments=source.text[at:], state="cut", receipts=receipts)
-            return Found(end=len(source.text), calls=(call,)) if known else None
-        text = source.text[at:end]
-        if not known and not _is_object(text):
-            return None
-        here = source.skip_space(end)
-        if receipts and source.char(here) == ">":
-            here = source.skip_space(here + 1)
-        closer = "" if source.at_end(here) else source.starts_any(_CLOSERS, here)
-        if closer:
-            end = here + len(closer)
-        elif ends_within(source, _CLOSERS[0], here):
-            end = len(source.text)
-        if closer != _CLOSERS[0]:
-            receipts += (tag_receipt("missing_closing_tag", closer, _CLOSERS[0]),)
-        call = TextCall(name=name, arguments=text, receipts=receipts)
-        return Found(end=end, calls=(call,), grade="marked" if closer or known else "damaged")
-
-    def _without_arguments(self, source: Source, name: str, at: int, here: int) -> Found:
-        receipt = tag_receipt("missing_bracket", source.text[at:here], name)
-        call = TextCall(name=name, arguments=None, receipts=(receipt,))
-        return Found(end=here + len("</function>"), calls=(call,), grade="damaged")
-
-    def _is_name_begun(self, source: Source, name: str) -> bool:
-        return any(known.startswith(name) for known in source.tools.names)
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(decode(text), dict)
-    except SurecallError:
-        return False

@@ -1,14 +1,14 @@
-"""Calls in Python syntax without tags: a list or a line of them, Gorilla and NexusRaven."""
+"""Calls in Python syntax: between tokens and tags, behind a label, or as all of a message."""
 
-from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from surecall.calls.endings import skip_to_end
-from surecall.calls.fitting import fits
-from surecall.calls.formats import CallFormat, Found, TextCall
-from surecall.calls.names import ToolNames
+from surecall.base.errors import JSONTextError
+from surecall.calls.endings import note_missing, skip_to_end
+from surecall.calls.fitting import code_call, fits
+from surecall.calls.formats import Found, Grade, OwnFormat, TextCall, add_receipts
+from surecall.calls.json_block import receipt
 from surecall.calls.python_calls import (
     PythonCall,
     PythonCalls,
@@ -16,48 +16,362 @@ from surecall.calls.python_calls import (
     read_python_calls,
     text_calls_of,
 )
+from surecall.calls.shapes import read_json_calls
 from surecall.calls.source import NeedMore, Source
+from surecall.text import decode
+
+
+class _Block(NamedTuple):
+    """How calls stand behind one opener."""
+
+    closers: tuple[str, ...]
+    grade: Grade = "marked"
+    statements: bool = False
+    by_position: bool = False
+    bare_words: bool = False
+
+
+_TOKENS: Final = {
+    "<|tool_call_start|>": _Block(("<|tool_call_end|>",)),
+    "<|python_start|>": _Block(("<|python_end|>",)),
+}
+_TAGS: Final = {
+    "<function_calls>": _Block(("</function_calls>",), bare_words=True),
+    "<tool_call>": _Block(("</tool_call>",), grade="damaged"),
+}
+_CODE: Final = {
+    "<tool_code>": _Block(("</tool_code>",), grade="damaged", statements=True, by_position=True),
+    "<code>": _Block(("</code>", "<end_code>"), grade="damaged", statements=True),
+}
+_ANSWER: Final = "final_answer"
+
+
+def _read_python_tokens(source: Source, at: int) -> Found | None:
+    """Read calls up to the end token, and an echo of them that some models add."""
+    opener = source.starts_any(_TOKENS, at)
+    block = _TOKENS[opener]
+    here = source.skip_space(at + len(opener))
+    if source.at_end(here):
+        return Found(end=here)
+    fence = _skip_fence_line(source, here)
+    found = _read_body(source, fence or here, block)
+    if found is None:
+        return None
+    end = found.end
+    if fence:
+        inner = source.skip_space(end)
+        end = inner + 3 if source.starts("```", inner) else end
+    calls, end = _skip_closer(source, found.calls, end, block.closers)
+    after = _skip_echo(source, end, block.closers)
+    if after > end:
+        why = "the calls were written twice"
+        calls = add_receipts(calls, receipt("drop_echo", source.text[end:after], "", why))
+    return Found(end=after, calls=calls)
+
+
+PYTHON_TOKENS: Final = OwnFormat(
+    name="python_tokens",
+    about="A list of calls between special tokens, in Python syntax or as JSON.",
+    origin="MiniCPM3, September 2024; Llama 4, April 2025; LFM2, July 2025",
+    trims=False,
+    literals=tuple(_TOKENS),
+    reads=_read_python_tokens,
+)
+
+
+def _read_python_tags(source: Source, at: int) -> Found | None:
+    """Read calls up to the closing tag; other families share the tags."""
+    opener = source.starts_any(_TAGS, at)
+    block = _TAGS[opener]
+    here = source.skip_space(at + len(opener))
+    if source.char(here) in ("{", "<", "") or source.starts("[{", here):
+        return None
+    found = _read_body(source, here, block)
+    if found is None or not found.calls:
+        return None
+    calls, end = _skip_closer(source, found.calls, found.end, block.closers)
+    return Found(end=end, calls=calls, grade=block.grade)
+
+
+PYTHON_TAGS: Final = OwnFormat(
+    name="python_tags",
+    about="Calls in Python syntax between plain tags, one a line.",
+    origin="Olmo 3, November 2025",
+    literals=tuple(_TAGS),
+    never_json=True,
+    reads=_read_python_tags,
+)
+
+
+def _read_code_tags(source: Source, at: int) -> Found | None:
+    """Read calls, or the answer, when nothing else stands in the code or on its last line."""
+    opener = source.starts_any(_CODE, at)
+    block = _CODE[opener]
+    here = source.skip_space(at + len(opener))
+    if source.char(here) in ("{", "[", "<", ""):
+        return None
+    answer = _read_answer(source, here)
+    body = _read_body(source, here, block) if answer is None else _Body((), answer.end)
+    if body is None or (answer is None and not body.calls):
+        return None
+    calls, end = _skip_closer(source, body.calls, body.end, block.closers)
+    after = source.skip_space(end)
+    if not source.at_end(after) and "\n" not in source.text[end:after]:
+        return None
+    content = answer.text if answer else ""
+    return Found(end=end, calls=calls, content=content, grade=block.grade)
+
+
+CODE_TAGS: Final = OwnFormat(
+    name="code_tags",
+    about="Plain code between tags on their own lines, as code agents write it.",
+    origin="Gemma 3 prompts and code agents, 2025",
+    line_start=True,
+    literals=tuple(_CODE),
+    reads=_read_code_tags,
+)
+
+
+class _Answer(NamedTuple):
+    text: str
+    end: int
+
+
+class _Body(NamedTuple):
+    calls: tuple[TextCall, ...]
+    end: int
+
+
+def _read_body(source: Source, at: int, block: _Block) -> _Body | None:
+    if source.char(at) == "{" or source.starts("[{", at):
+        return _read_json(source, at)
+    empty = _read_empty_list(source, at)
+    if empty is not None:
+        return empty
+    found = read_calls_in_python(
+        source,
+        at,
+        statements=block.statements,
+        nested_quotes=True,
+        bare_words=block.bare_words,
+    )
+    if found.state == "not_calls":
+        return None
+    calls = text_calls_of(source, found, by_position=block.by_position)
+    if calls is None:
+        return None
+    end = len(source.text) if found.state == "cut" else found.end
+    if source.char(at) == "[" and found.state == "cut" and found.cut_name is None:
+        why = "the list had no closing bracket"
+        calls = add_receipts(calls, receipt("close_list", source.text[at:end], "", why))
+    return _Body(calls, end)
+
+
+def _read_json(source: Source, at: int) -> _Body | None:
+    end = source.value_end(at)
+    whole = end is not None
+    end = len(source.text) if end is None else end
+    calls = read_json_calls(
+        source.text[at:end], ended=whole, tools=source.tools, spend=source.spend_on_marks
+    )
+    return _Body(calls, end) if calls or not whole else None
+
+
+def _read_empty_list(source: Source, at: int) -> _Body | None:
+    """Read the list by which a model says that it calls nothing."""
+    if source.char(at) != "[":
+        return None
+    inside = source.skip_space(at + 1)
+    return _Body((), inside + 1) if source.char(inside) == "]" else None
+
+
+def _skip_fence_line(source: Source, at: int) -> int:
+    """Return where the code in a fence begins, or 0 when there is no fence."""
+    return source.line_end(at) if source.starts("```", at) else 0
+
+
+def _skip_closer(
+    source: Source, calls: tuple[TextCall, ...], at: int, closers: tuple[str, ...]
+) -> tuple[tuple[TextCall, ...], int]:
+    here = source.skip_space(at)
+    closer = source.starts_any(closers, here)
+    if closer:
+        return calls, here + len(closer)
+    return note_missing(calls, closers[0]), at
+
+
+def _skip_echo(source: Source, at: int, closers: tuple[str, ...]) -> int:
+    """Return where the text goes on behind a repetition of the calls and its own end token."""
+    here = source.skip_space(at)
+    if source.at_end(here):
+        return at
+    if closer := source.starts_any(closers, here):
+        return here + len(closer)
+    if source.char(here) not in ("[", "{") and not source.read_name(here)[0]:
+        return at
+    echo = _read_body(source, here, _Block(closers))
+    if echo is None:
+        return at
+    _, end = _skip_closer(source, (), echo.end, closers)
+    return end if end > echo.end else at
+
+
+def _read_answer(source: Source, at: int) -> _Answer | None:
+    """Read the call by which an agent gives its answer, unless a tool has that name."""
+    if not source.starts(_ANSWER, at) or source.tools.resolve(_ANSWER) is not None:
+        return None
+    found = read_calls_in_python(source, at)
+    if found.state != "whole" or len(found.calls) != 1 or found.calls[0].name != _ANSWER:
+        return None
+    values = [*found.calls[0].positional, *found.calls[0].keywords.values()]
+    if len(values) != 1 or not isinstance(values[0], str):
+        return None
+    return _Answer(values[0], found.end)
+
+
+_TAG: Final = "<|python_tag|>"
+_ENDS: Final = ("<|eom_id|>", "<|eot_id|>", "<|eom|>", "<|eot|>", "<|end_of_text|>")
+_BUILT_IN: Final = ".call"
+_MAX_VALUES: Final = 64
+
+
+def _read_llama_python_tag(source: Source, at: int) -> Found | None:
+    """Read what follows the tag."""
+    here = source.skip_space(at + len(_TAG))
+    if source.at_end(here):
+        return Found(end=here)
+    if source.char(here) in ("{", "["):
+        found = _read_objects(source, here)
+        if found is not None:
+            return found
+    found = _read_built_in(source, here)
+    return found or _read_code(source, here)
+
+
+LLAMA_PYTHON_TAG: Final = OwnFormat(
+    name="llama_python_tag",
+    about="Calls after the tag: objects, `NAME.call(...)`, or code for the one tool that runs it.",
+    origin="Llama 3.1, July 2024",
+    trims=False,
+    literals=(_TAG,),
+    reads=_read_llama_python_tag,
+)
+
+
+def _read_objects(source: Source, at: int) -> Found | None:
+    """Read objects, one after the other, with or without semicolons between them."""
+    here, end = at, at
+    for _ in range(_MAX_VALUES):
+        if source.char(here) not in ("{", "["):
+            break
+        found = source.value_end(here)
+        if found is None:
+            calls = read_json_calls(
+                source.text[at:], ended=False, tools=source.tools, spend=source.spend_on_marks
+            )
+            return Found(end=len(source.text), calls=calls)
+        end = found
+        here = source.skip_space(end)
+        if source.char(here) in (";", ","):
+            here = source.skip_space(here + 1)
+    calls = read_json_calls(source.text[at:end], tools=source.tools, spend=source.spend_on_marks)
+    return Found(end=end, calls=calls) if calls else None
+
+
+def _read_built_in(source: Source, at: int) -> Found | None:
+    found = read_calls_in_python(source, at, nested_quotes=True)
+    name = found.cut_name or (found.calls[0].name if found.calls else "")
+    calls = None if found.state == "not_calls" else text_calls_of(source, found)
+    if not calls:
+        return None
+    if not name.endswith(_BUILT_IN):
+        return _as_written(source, calls, found.end)
+    if len(calls) != 1:
+        return None
+    call = structs.replace(calls[0], name=name.removesuffix(_BUILT_IN))
+    end = found.end if call.state == "whole" else len(source.text)
+    return Found(end=end, calls=(call,))
+
+
+def _as_written(source: Source, calls: tuple[TextCall, ...], end: int) -> Found | None:
+    """Return calls of tools in Python syntax, unless there is a tool that would run them."""
+    if code_call(source.tools, "") is not None:
+        return None
+    is_cut = calls[-1].state == "cut"
+    return Found(end=len(source.text) if is_cut else end, calls=calls, grade="damaged")
+
+
+def _read_code(source: Source, at: int) -> Found | None:
+    if code_call(source.tools, "") is None:
+        return None
+    end, _ = source.find_any(_ENDS, at)
+    is_ended = end >= 0
+    end = end if is_ended else len(source.text)
+    written = source.text[at:end].rstrip()
+    code = _decoded(written)
+    call = code_call(source.tools, code, is_ended=is_ended)
+    if call is None:
+        return None
+    if code != written:
+        note = receipt("decode_nested_text", written, code, "the code was written as a JSON string")
+        call = structs.replace(call, receipts=(note,))
+    return Found(end=end, calls=(call,))
+
+
+def _decoded(code: str) -> str:
+    """Return the code that a JSON string holds, as Functionary writes it."""
+    if not code.startswith('"'):
+        return code
+    try:
+        value = decode(code)
+    except JSONTextError:
+        return code
+    return value if isinstance(value, str) else code
+
+
+# without tags
 
 _MAX_LISTS: Final = 64
 _MAX_NESTED_CHARS: Final = 4096
 
 
-class Pythonic(CallFormat):
-    """A list of calls, or calls in a row, from the start of a line to the end of the message."""
-
-    name = "pythonic"
-    line_start = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return a bracket, and the name of every tool with its parenthesis."""
-        return ("[", *(f"{name}(" for name in tools.names))
-
-    def read(self, source: Source, at: int) -> Found | None:
-        """Read calls that run to the end of the message and fit their tools exactly."""
-        is_list = source.char(at) == "["
-        found = read_calls_in_python(source, at)
-        if is_list and found.state == "not_calls" and not found.calls:
-            found = _read_nested_quotes(source, at) or found
-        elif is_list and found.state == "whole":
-            found = _read_more_lists(source, at, found)
-        end = skip_to_end(source, found.end, also=".;") if found.state == "whole" else None
-        if found.state == "not_calls" or (found.state == "whole" and end is None):
+def _read_pythonic(source: Source, at: int) -> Found | None:
+    """Read calls that run to the end of the message and fit their tools exactly."""
+    is_list = source.char(at) == "["
+    found = read_calls_in_python(source, at)
+    if is_list and found.state == "not_calls" and not found.calls:
+        found = _read_nested_quotes(source, at) or found
+    elif is_list and found.state == "whole":
+        found = _read_more_lists(source, at, found)
+    end = skip_to_end(source, found.end, also=".;") if found.state == "whole" else None
+    if found.state == "not_calls" or (found.state == "whole" and end is None):
+        return None
+    if not all(_fits_exactly(source, call) for call in found.calls):
+        return None
+    calls = text_calls_of(source, found)
+    if not calls:
+        return None
+    if found.state == "cut":
+        if found.cut_name is not None and source.tools.resolve(found.cut_name) is None:
             return None
-        if not all(_fits_exactly(source, call) for call in found.calls):
+        if found.cut_name is None and _is_remark(source, found.end):
             return None
-        calls = text_calls_of(source, found)
-        if not calls:
-            return None
-        if found.state == "cut":
-            if found.cut_name is not None and source.tools.resolve(found.cut_name) is None:
-                return None
-            if found.cut_name is None and _is_remark(source, found.end):
-                return None
-            # Without its bracket a list may have lost calls, so none of them counts as whole.
-            lacks_bracket = not source.text[found.end :].strip()
-            calls = tuple(_cut(call, is_complete=lacks_bracket) for call in calls)
-            return Found(end=len(source.text), calls=calls, grade="bare")
-        return None if end is None else Found(end=end, calls=calls, grade="bare")
+        # Without its bracket a list may have lost calls, so none of them counts as whole.
+        lacks_bracket = not source.text[found.end :].strip()
+        calls = tuple(_cut(call, is_complete=lacks_bracket) for call in calls)
+        return Found(end=len(source.text), calls=calls, grade="bare")
+    return None if end is None else Found(end=end, calls=calls, grade="bare")
+
+
+PYTHONIC: Final = OwnFormat(
+    name="pythonic",
+    about="A list of calls, or calls in a row, from the start of a line to the end of the message.",
+    origin="Llama 3.2, September 2024; BFCL prompts",
+    line_start=True,
+    named=("{}(",),
+    literals=("[",),
+    reads=_read_pythonic,
+)
 
 
 def _is_remark(source: Source, at: int) -> bool:
@@ -121,37 +435,43 @@ _RAVEN: Final = "Call:"
 _RAVEN_END: Final = "<bot_end>"
 
 
-class Gorilla(CallFormat):
-    """OpenFunctions: calls after `<<function>>`, separated by commas."""
-
-    name = "gorilla"
-    literals = (_GORILLA,)
-
-    def read(self, source: Source, at: int) -> Found | None:
-        """Read the calls behind the marker."""
-        return _read(source, at + len(_GORILLA))
+def _read_gorilla(source: Source, at: int) -> Found | None:
+    """Read the calls behind the marker."""
+    return _read_labelled(source, at + len(_GORILLA))
 
 
-class NexusRaven(CallFormat):
-    """Calls after `Call:` at the start of a line, ended by `<bot_end>`."""
-
-    name = "nexus_raven"
-    line_start = True
-    literals = (_RAVEN,)
-
-    def read(self, source: Source, at: int) -> Found | None:
-        """Read the calls behind the label; nested calls are refused."""
-        found = _read(source, at + len(_RAVEN))
-        if found is None:
-            return None
-        end = source.skip_space(found.end)
-        if source.starts(_RAVEN_END, end):
-            return Found(end=end + len(_RAVEN_END), calls=found.calls, grade=found.grade)
-        at_line_end = "\n" in source.text[found.end : end] or source.at_end(end)
-        return found if at_line_end else None
+GORILLA: Final = OwnFormat(
+    name="gorilla",
+    about="OpenFunctions: calls after `<<function>>`, separated by commas.",
+    origin="Gorilla OpenFunctions v2, February 2024",
+    literals=(_GORILLA,),
+    reads=_read_gorilla,
+)
 
 
-def _read(source: Source, at: int) -> Found | None:
+def _read_nexus_raven(source: Source, at: int) -> Found | None:
+    """Read the calls behind the label; nested calls are refused."""
+    found = _read_labelled(source, at + len(_RAVEN))
+    if found is None:
+        return None
+    end = source.skip_space(found.end)
+    if source.starts(_RAVEN_END, end):
+        return Found(end=end + len(_RAVEN_END), calls=found.calls, grade=found.grade)
+    at_line_end = "\n" in source.text[found.end : end] or source.at_end(end)
+    return found if at_line_end else None
+
+
+NEXUS_RAVEN: Final = OwnFormat(
+    name="nexus_raven",
+    about="Calls after `Call:` at the start of a line, ended by `<bot_end>`.",
+    origin="NexusRaven V2, December 2023",
+    line_start=True,
+    literals=(_RAVEN,),
+    reads=_read_nexus_raven,
+)
+
+
+def _read_labelled(source: Source, at: int) -> Found | None:
     here = source.skip_space(at)
     if source.at_end(here):
         return None

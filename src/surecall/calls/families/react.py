@@ -17,7 +17,7 @@ from surecall.calls.fitting import (
     note_only,
     read_row,
 )
-from surecall.calls.formats import CallFormat, Found, TextCall
+from surecall.calls.formats import Found, OwnFormat, TextCall
 from surecall.calls.names import parameter_names
 from surecall.calls.python_calls import read_calls_in_python, read_python_calls, text_calls_of
 from surecall.calls.source import Source
@@ -61,31 +61,34 @@ _BRACKETED: Final = lazy_pattern(r"([\w.-]++)\[((?:[^\]\n]++|\](?!\Z))*+)\]")
 _NAME: Final = lazy_pattern(r"[`'\"*\[]*+([\w.-]++)[`'\"*\]]*+(?:\(\))?+\.?+(\s.*+)?+")
 
 
-class ReAct(CallFormat):
-    """One action and its input; whatever the model makes up after them is dropped."""
+def _read_react(source: Source, at: int) -> Found | None:
+    """Read the first action; it needs a known name and an input, or nothing to be given."""
+    here = _skip_label(source, at, _ACTION)
+    if here < 0:
+        return None
+    blank = source.skip_space(here)
+    if source.char(blank) == "{" or source.starts("```", blank):
+        return _read_object(source, blank)
+    line_end = source.line_end(here)
+    line = source.text[here:line_end].strip()
+    if not line or len(line) > _MAX_NAME_LINE:
+        return None
+    action = _read_written_call(source, here, line)
+    if action is None:
+        action = _read_named(source, line, line_end)
+    if action is None or source.tools.resolve(action.call.name) is None:
+        return None
+    return Found(end=action.end, calls=(action.call,), grade="damaged", ends_message=True)
 
-    name = "react"
-    line_start = True
-    literals = (*_ACTIONS, *(f"**{word}" for word in _ACTIONS))
 
-    def read(self, source: Source, at: int) -> Found | None:
-        """Read the first action; it needs a known name and an input, or nothing to be given."""
-        here = _skip_label(source, at, _ACTION)
-        if here < 0:
-            return None
-        blank = source.skip_space(here)
-        if source.char(blank) == "{" or source.starts("```", blank):
-            return _read_object(source, blank)
-        line_end = source.line_end(here)
-        line = source.text[here:line_end].strip()
-        if not line or len(line) > _MAX_NAME_LINE:
-            return None
-        action = _read_written_call(source, here, line)
-        if action is None:
-            action = _read_named(source, line, line_end)
-        if action is None or source.tools.resolve(action.call.name) is None:
-            return None
-        return Found(end=action.end, calls=(action.call,), grade="damaged", ends_message=True)
+REACT: Final = OwnFormat(
+    name="react",
+    about="One action and its input; whatever the model makes up after them is dropped.",
+    origin="The ReAct paper, October 2022; LangChain agents",
+    line_start=True,
+    literals=(*_ACTIONS, *(f"**{word}" for word in _ACTIONS)),
+    reads=_read_react,
+)
 
 
 class _Action(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 
 from surecall.base.patterns import lazy_pattern
 from surecall.base.records import Receipt, clip
-from surecall.calls.families.name_tag import NameTag
+from surecall.calls.families.name_tag import NAME_TAG
 from surecall.calls.formats import TextCall
 from surecall.calls.names import ToolNames
 from surecall.calls.shapes import ARGUMENT_KEYS
@@ -16,7 +16,6 @@ from surecall.text import repair_json, scan_value_end
 
 from .naming import MAX_CANDIDATES, Budget, Candidate, Name, fits_exactly, is_tool
 
-_NAME_TAG: Final = NameTag()
 _MAX_OPENERS: Final = 2_000
 _TAG: Final = lazy_pattern(
     r"<([^\W\d][\w.:-]*+)(?:[^<>\"'{]++|\"[^\"]{0,1000}+\"|'[^']{0,1000}+')*+"
@@ -77,12 +76,12 @@ def _read_family(source: Source, at: int) -> Candidate | None:
     """Read an element as the family does whose tags are names of tools."""
     source.begin()
     try:
-        found = _NAME_TAG.read(source, at)
+        found = NAME_TAG.read(source, at)
     except TooMuchWork:
         return None
     if found is None or any(call.state == "cut" for call in found.calls):
         return None
-    return Candidate(start=at, end=found.end, calls=found.calls, format=_NAME_TAG.name)
+    return Candidate(start=at, end=found.end, calls=found.calls, format=NAME_TAG.name)
 
 
 def _read_tag(

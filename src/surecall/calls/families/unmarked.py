@@ -1,15 +1,25 @@
-"""Calls in code fences: those whose tag announces a call, and plain ones that end the message."""
+"""Calls without markers of their own: JSON on a line, and what stands in code fences."""
 
-from collections.abc import Sequence
 from typing import Final, NamedTuple
+
+from msgspec import structs
 
 from surecall.calls.endings import note_leftovers, note_missing, skip_leftovers, skip_to_end
 from surecall.calls.fitting import begins_like_call, fits, gate_row, read_row
-from surecall.calls.formats import CallFormat, Found, Grade, TextCall
+from surecall.calls.formats import CallFormat, Found, Grade, OwnFormat, TextCall, add_receipts
+from surecall.calls.json_block import receipt
 from surecall.calls.python_calls import read_calls_in_python, text_calls_of
 from surecall.calls.shapes import read_json_calls
 from surecall.calls.source import Source
 
+from .elements import ANTHROPIC_XML, BARE_INVOKE, BARE_QWEN_XML, QWEN_XML, SEED_XML
+from .marked_json import TAGGED_JSON
+from .named_json import FUNCTION_TAG
+
+_IN_FENCES: Final[tuple[CallFormat, ...]] = (
+    QWEN_XML, SEED_XML, ANTHROPIC_XML, TAGGED_JSON, FUNCTION_TAG, BARE_QWEN_XML, BARE_INVOKE
+)  # fmt: skip
+"""Families that models also write inside a code fence."""
 _FENCES: Final = ("```", "~~~")
 _STRONG: Final = frozenset(
     {"tool_call", "tool_calls", "tool_use", "tool_code", "tool", "function_call", "function_calls"}
@@ -32,22 +42,13 @@ class _Fence(NamedTuple):
     reasoning: str = ""
 
 
-class CodeFences(CallFormat):
-    """A fence whose whole body is calls.
+class CodeFences(CallFormat, frozen=True, eq=False, kw_only=True):
+    """A fence whose whole body is calls."""
 
-    Args:
-        inner: Families whose calls may stand in a fence too, such as those of XML tags.
-        announcing: More tags that announce a call, because the model was told to use them.
-    """
-
-    name = "code_fence"
-    line_start = True
-
-    def __init__(self, inner: Sequence[CallFormat] = (), announcing: Sequence[str] = ()) -> None:
-        self.inner = tuple(inner)
-        self._strong = _STRONG.union(announcing)
-
-    literals = _FENCES
+    inner: tuple[CallFormat, ...] = ()
+    """Families whose calls may stand in a fence too, such as those of XML tags."""
+    announcing: frozenset[str] = _STRONG
+    """Words behind the ticks that announce a call."""
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read one announced fence, or all fences from here to the end of the message."""
@@ -55,7 +56,7 @@ class CodeFences(CallFormat):
         if first is None:
             return None
         if first.is_strong:
-            return _found([first], first.end, "damaged")
+            return _found_in_fences([first], first.end, "damaged")
         fences = [first]
         while (end := skip_to_end(source, fences[-1].end)) is None:
             here = source.skip_space(fences[-1].end)
@@ -65,13 +66,13 @@ class CodeFences(CallFormat):
             if following is None:
                 return None
             fences.append(following)
-        return _found(fences, end, "bare")
+        return _found_in_fences(fences, end, "bare")
 
     def _read_fence(self, source: Source, at: int) -> _Fence | None:
         body = source.run_end(source.char(at), at)
         fence = source.text[at:body]
         tag, body = _read_tag(source, body)
-        is_strong = tag in self._strong
+        is_strong = tag in self.announcing
         if not is_strong and tag not in _WEAK:
             return None
         here = source.skip_space(body)
@@ -196,7 +197,7 @@ def _skip_closing(source: Source, at: int, fence: str) -> int | None:
     return source.run_end(fence[0], here)
 
 
-def _found(fences: list[_Fence], end: int, grade: Grade) -> Found:
+def _found_in_fences(fences: list[_Fence], end: int, grade: Grade) -> Found:
     return Found(
         end=end,
         calls=tuple(call for fence in fences for call in fence.calls),
@@ -204,3 +205,64 @@ def _found(fences: list[_Fence], end: int, grade: Grade) -> Found:
         reasoning="\n".join(fence.reasoning for fence in fences if fence.reasoning),
         grade=grade,
     )
+
+
+CODE_FENCE: Final = CodeFences(
+    name="code_fence",
+    about="A fence whose whole body is calls.",
+    origin="Any model without a parser",
+    line_start=True,
+    literals=_FENCES,
+    inner=_IN_FENCES,
+)
+CODE_FENCE_AS_TAUGHT: Final = structs.replace(CODE_FENCE, announcing=_STRONG.union(("", "json")))
+"""For a model that was told to write its calls in plain fences."""
+
+# one line or more of JSON
+
+_CLOSERS: Final = {
+    f"</{tag}>": f"<{tag}>" for tag in ("tool_call", "tool_calls", "function_call", "TOOLCALL")
+}
+"""Tags that close calls; what opens them may be in the prompt, or be lost."""
+
+
+def _read_bare_json(source: Source, at: int) -> Found | None:
+    """Read values up to a closer, or to the end of the message."""
+    if not begins_like_call(source, at):
+        return None
+    row = read_row(source, at)
+    if row is None:
+        return None
+    rest = row.end if row.is_cut else skip_leftovers(source, row.end)
+    closer = "" if row.is_cut else source.starts_any(_CLOSERS, source.skip_space(rest))
+    if closer:
+        end = source.skip_space(rest) + len(closer)
+    else:
+        end = rest if row.is_cut else skip_to_end(source, rest)
+    if end is None:
+        return None
+    gated = gate_row(source, row)
+    if gated is None or (closer and not gated.calls):
+        return None
+    extra = source.text[row.end : rest].strip("; \t\r\n")
+    calls = note_leftovers(gated.calls, source.text[at : row.end], extra)
+    if closer:
+        why = f"only {closer} is there"
+        calls = add_receipts(calls, receipt("missing_opener", "", _CLOSERS[closer], why))
+    return Found(
+        end=end,
+        calls=calls,
+        content=gated.content,
+        reasoning=gated.reasoning,
+        grade="damaged" if closer else "bare",
+    )
+
+
+BARE_JSON: Final = OwnFormat(
+    name="bare_json",
+    about="JSON from the start of a line to a closer or the end of the message; all calls fit.",
+    origin="Llama 3.1, July 2024; any model without a parser",
+    line_start=True,
+    literals=("{", "["),
+    reads=_read_bare_json,
+)
