@@ -142,11 +142,15 @@ async def test_signed_thoughts_go_back_to_messages_endpoints(client: str) -> Non
 async def test_what_the_client_sends_back_is_not_replaced() -> None:
     """Nothing is noted then."""
     echoes = EchoCache()
-    echoes.keep("", "a", "save", ARGUMENTS, {"thought_signature": "m"}, {"thought_signature": "k"})
-    call = ToolCall(id="a", name="save", arguments=ARGUMENTS, extra={"thought_signature": "own"})
+    echoes.keep(
+        "", "a1B2c3D4e", "save", ARGUMENTS, {"thought_signature": "m"}, {"thought_signature": "k"}
+    )
+    call = ToolCall(
+        id="a1B2c3D4e", name="save", arguments=ARGUMENTS, extra={"thought_signature": "own"}
+    )
     message = Message("assistant", None, (call,), extra={"thought_signature": "own"})
     assert echoes.restore_messages((message,), "", with_reasoning=True) == ((message,), ())
-    bare = Message("assistant", None, (ToolCall(id="a", name="save", arguments=ARGUMENTS),))
+    bare = Message("assistant", None, (ToolCall(id="a1B2c3D4e", name="save", arguments=ARGUMENTS),))
     (full,), receipts = echoes.restore_messages((bare,), "", with_reasoning=False)
     assert (full.extra, full.tool_calls[0].extra) == ({}, {"thought_signature": "k"})
     assert rules(receipts) == ["restore_echo"]
@@ -207,13 +211,70 @@ async def test_equal_calls_of_two_conversations_keep_their_own_signatures(
         assert signatures_in(script.asked[0]) == [f"sig-{number}"]
 
 
-@pytest.mark.parametrize("with_store", [False, True])
-async def test_what_two_conversations_share_an_id_for_goes_to_neither(with_store: bool) -> None:
-    """A client of the provider's own format sees its ids: one id for all tells nothing apart."""
-    echoes = EchoCache(store=Shelf() if with_store else None)
-    for signature in ("one", "two", "one"):
-        reply = signed_as(signature, "call_1")
-        delivered = await ask(Script(reply), client="gemini", upstream="gemini", echoes=echoes)
+def completed(signature: str | None) -> dict[str, Any]:
+    """Write a chat completion with a call under an id that all conversations get."""
+    reply = completion(("call_1", "save", json.dumps(ARGUMENTS)))
+    if signature is not None:
+        signed = {"google": {"thought_signature": signature}}
+        reply["choices"][0]["message"]["tool_calls"][0]["extra_content"] = signed
+    return reply
+
+
+def as_chunks(reply: dict[str, Any]) -> bytes:
+    """Write a chat completion as a stream."""
+    choice = reply["choices"][0]
+    calls = [{"index": at, **call} for at, call in enumerate(choice["message"]["tool_calls"])]
+    deltas: tuple[tuple[dict[str, Any], str | None], ...] = (
+        ({"role": "assistant", "tool_calls": calls}, None),
+        ({}, choice["finish_reason"]),
+    )
+    chunks = (
+        {"id": "c", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+        for delta, finish in deltas
+    )
+    written = [b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks]
+    return b"".join(written) + b"data: [DONE]\n\n"
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_one_id_for_all_calls_hands_on_no_signature_and_loses_none(is_streamed: bool) -> None:
+    """Whoever was signed first, in whatever worker, and also where only some calls are signed."""
+    shelf = Shelf()
+    bodies: list[bytes] = []
+    signatures = [None, "one", None, "two", None, "two"]
+    for signature in signatures:
+        reply, echoes = completed(signature), EchoCache(store=shelf)
+        if is_streamed:
+            request = request_for("chat_completions", tools={"save": {}})
+            stream = StreamRelay(request, route_to("chat_completions"), Policy(), echoes=echoes)
+            sent = stream.feed(as_chunks(reply))
+            ending = stream.finish()
+            sent += ending.data
+            assert [item.rule for item in ending.receipts] == ["rename_repeated_id"] * (
+                signature is not None
+            )
+            calls = fold("chat_completions", sent).calls
+            assert (b"call_1" in sent) is (signature is None)
+        else:
+            delivered = await ask(Script(reply), echoes=echoes)
+            assert delivered.outcome == ("clean" if signature is None else "repaired")
+            calls = seen("chat_completions", delivered).calls
+        bodies.append(answer_calls("chat_completions", calls))
+    for signature, body in zip(signatures, bodies, strict=True):
+        script = Script(GOOD)
+        await ask(script, echoes=EchoCache(store=shelf), body=body)
+        call = script.asked[0]["messages"][1]["tool_calls"][0]
+        sent_back = call.get("extra_content", {}).get("google", {}).get("thought_signature")
+        assert sent_back == signature
+
+
+@pytest.mark.parametrize("call_id", ["call_1", None])
+async def test_what_all_conversations_share_an_id_for_goes_to_none(call_id: str | None) -> None:
+    """Clients of Gemini's own format keep what they were sent: their replies stay as they are."""
+    echoes = EchoCache(store=Shelf())
+    reply = signed_as("one", call_id)
+    delivered = await ask(Script(reply), client="gemini", upstream="gemini", echoes=echoes)
+    assert delivered.outcome == "clean"
     body = answer_calls("gemini", seen("gemini", delivered).calls)
     script = Script(signed_as("later"))
     await ask(script, client="gemini", upstream="gemini", echoes=echoes, body=body)
@@ -245,6 +306,9 @@ async def test_a_call_without_a_signature_does_not_get_that_of_another() -> None
         ("tc_1", False),
         ("call_1", False),
         ("call_0000000001", False),
+        ("call_000000000000000000000012", False),
+        ("function-call-1734567890123456789", True),
+        ("toolcall0000001", False),
         ("functions.get_weather:12", False),
         ("functions_get_weather_0_0123456789abcdef", False),
         ("get_weather", False),

@@ -214,13 +214,16 @@ async def test_a_mended_history_is_what_is_sent() -> None:
 async def test_reasoning_and_signatures_are_put_back() -> None:
     """A client that leaves out what came with a call does not lose it."""
     echoes = EchoCache()
-    reply = completion(("a", "save", json.dumps(ARGUMENTS)), reasoning_content="I think.")
+    reply = completion(("a1B2c3D4e", "save", json.dumps(ARGUMENTS)), reasoning_content="I think.")
     reply["choices"][0]["message"]["tool_calls"][0]["extra_content"] = {"google": {"s": "sig"}}
     needs = Capabilities(needs_reasoning_echo=True)
     await ask(Script(reply), echoes=echoes, capabilities=needs)
     assert len(echoes) == 1
     document = json.loads(write_request("chat_completions", "m"))
-    document["messages"] += [calls(call("a", json.dumps(ARGUMENTS), "save")), result("a")]
+    document["messages"] += [
+        calls(call("a1B2c3D4e", json.dumps(ARGUMENTS), "save")),
+        result("a1B2c3D4e"),
+    ]
     body = json.dumps(document).encode()
     script = Script(GOOD)
     await ask(script, echoes=echoes, capabilities=needs, body=body)
@@ -258,12 +261,12 @@ def test_what_is_kept_is_bounded() -> None:
     """The oldest goes first, and what is huge is not kept."""
     echoes = EchoCache(max_entries=2, max_entry_bytes=100)
     for number in range(4):
-        echoes.keep("", f"c{number}", "f", "{}", {"reasoning_content": "x"}, {})
-    echoes.keep("", "big", "f", "{}", {"reasoning_content": "x" * 200}, {})
+        echoes.keep("", f"a1B2c3D4e{number}", "f", "{}", {"reasoning_content": "x"}, {})
+    echoes.keep("", "b1I2g3F4r5", "f", "{}", {"reasoning_content": "x" * 200}, {})
     assert len(echoes) == 2
-    assert echoes.find("", "c3", "f", {}) is not None
-    assert echoes.find("", "c0", "f", {}) is None
-    assert echoes.find("another", "c3", "f", {}) is None
+    assert echoes.find("", "a1B2c3D4e3", "f", {}) is not None
+    assert echoes.find("", "a1B2c3D4e0", "f", {}) is None
+    assert echoes.find("another", "a1B2c3D4e3", "f", {}) is None
 
 
 async def test_calls_are_serialised_where_several_are_not_supported() -> None:

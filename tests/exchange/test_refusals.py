@@ -360,6 +360,7 @@ async def test_what_else_a_reply_has_stays_where_it_is() -> None:
     """Fields that nobody here knows are delivered with a call that is wrong."""
     reply = json.loads(json.dumps(BAD))
     reply["choices"][0]["message"]["tool_calls"][0]["extra_content"] = {"signature": "s"}
+    reply["choices"][0]["message"]["tool_calls"][0]["id"] = "a1B2c3D4e"
     reply["served_by"] = "x"
     asked = question("chat_completions", LOOP).body
     delivered = await ask(Script(reply), body=asked)

@@ -46,7 +46,7 @@ def chat_events(*deltas: dict[str, Any], finish: str = "tool_calls") -> list[byt
 @pytest.mark.parametrize("arguments", ['{"what": "x"}', '{"what": "x",}'])
 def test_reasoning_of_a_stream_is_kept_for_the_next_request(arguments: str) -> None:
     """A client that leaves it out of the history has it put back, as after a whole reply."""
-    call = {"index": 0, "id": "c1", "type": "function"}
+    call = {"index": 0, "id": "a1B2c3D4e", "type": "function"}
     call["function"] = {"name": "look", "arguments": arguments}
     events = chat_events(
         {"role": "assistant", "reasoning_content": "Let me "},
@@ -60,7 +60,7 @@ def test_reasoning_of_a_stream_is_kept_for_the_next_request(arguments: str) -> N
     sent = b"".join([stream.feed(event) for event in events]) + stream.finish().data
     made = {"role": "assistant", "tool_calls": [call | {"function": dict(call["function"])}]}
     made["tool_calls"][0]["function"]["arguments"] = fold(name, sent).calls[0].arguments
-    result = {"role": "tool", "tool_call_id": "c1", "content": "a moon"}
+    result = {"role": "tool", "tool_call_id": "a1B2c3D4e", "content": "a moon"}
     document = {"messages": [{"role": "user", "content": "hi"}, made, result]}
     mended, receipts = repair_history(document, name, echoes=echoes, scope="k")
     assert mended["messages"][1]["reasoning_content"] == "Let me look."
@@ -70,7 +70,8 @@ def test_reasoning_of_a_stream_is_kept_for_the_next_request(arguments: str) -> N
 
 def test_signatures_of_a_stream_are_kept_for_the_next_request() -> None:
     """Those of Gemini come with the part that holds the call."""
-    part = {"functionCall": {"name": "look", "args": {"what": "x"}}, "thoughtSignature": "abc"}
+    call = {"id": "a1B2c3D4e", "name": "look", "args": {"what": "x"}}
+    part = {"functionCall": call, "thoughtSignature": "abc"}
     chunk = {"candidates": [{"content": {"role": "model", "parts": [part]}, "index": 0}]}
     last = {"candidates": [{"content": {"role": "model", "parts": []}, "finishReason": "STOP"}]}
     echoes = EchoCache()

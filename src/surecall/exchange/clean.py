@@ -15,6 +15,7 @@ from surecall.reading import ReadingLimits
 from surecall.text import decoder_of
 
 from .checks import Checks
+from .history import has_own_id
 from .request import ClientRequest
 
 _Tokens = Annotated[int, Meta(ge=0, le=MAX_REPORTED_TOKENS)]
@@ -140,6 +141,8 @@ def _takes_calls(message: _Message, finish: str | None, checks: Checks) -> bool:
         if call.type != "function":
             return False
         if not checks.takes_call(call.id, function.name, function.arguments):
+            return False
+        if call.extra_content and not has_own_id(call.id, function.name):
             return False
     return True
 

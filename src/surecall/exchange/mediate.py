@@ -150,7 +150,7 @@ def _needs_nothing(
         200 <= sent.status < 300
         and not policy.show_receipts
         and (clean.calls < 2 or not request.one_call)
-        and (echoes is None or not (clean.echoes or (clean.calls and echoes.has_weak)))
+        and (echoes is None or not clean.echoes)
     )
 
 
@@ -337,9 +337,7 @@ class _Exchange:
         receipts = verdict.receipts
         if asked.receipts:
             receipts = asked.receipts + receipts
-        if self._echoes is not None and (
-            verdict.echoes or (verdict.calls and self._echoes.has_weak)
-        ):
+        if self._echoes is not None and verdict.echoes:
             self._keep_echoes(verdict, asked)
         steps = tuple(self._tries.steps)
         if self._policy.show_receipts:
@@ -426,11 +424,7 @@ class _Exchange:
             return
         calls = reply.calls if verdict.reading is None else verdict.reading.calls
         self._echoes.keep_reply(
-            self._scope,
-            reply,
-            calls,
-            count_turns=self._request.count_turns,
-            lasts=self._tries.prepare.keeps_reasoning,
+            self._scope, reply, calls, lasts=self._tries.prepare.keeps_reasoning
         )
 
 

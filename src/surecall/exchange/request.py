@@ -290,13 +290,6 @@ class ClientRequest:
         except JSONTextError:  # in what nobody has had to read so far
             return {}
 
-    def count_turns(self) -> int:
-        """Return how many turns the model has had; -1 where the request is not understood."""
-        try:
-            return sum(message.role == "assistant" for message in self.ask().messages)
-        except RequestError:
-            return -1
-
     def ask(self) -> ModelRequest:
         """Return the whole request, understood.
 

@@ -48,19 +48,18 @@ class KeptEchoes:
             return not self._has_any
 
     def load(self, key: str) -> bytes | None:
-        """Return what was kept under a key: nothing for a key that is used for two things."""
+        """Return what was kept under a key."""
         with self._lock:
             return self._ask("SELECT value FROM echoes WHERE key = ?", key)
 
     def save(self, key: str, value: bytes) -> None:
-        """Keep something; when something else is there, neither is found any more."""
+        """Keep something."""
         with self._lock:
             self._has_any = True
             now = int(time.time())
             self._ask(
                 "INSERT INTO echoes (key, value, kept_at) VALUES (?, ?, ?) ON CONFLICT (key) "
-                "DO UPDATE SET kept_at = excluded.kept_at, "
-                "value = CASE WHEN value = excluded.value THEN value ELSE x'' END",
+                "DO UPDATE SET kept_at = excluded.kept_at, value = excluded.value",
                 key,
                 value,
                 now,

@@ -15,7 +15,14 @@ from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import Receipt
 from surecall.text import decode, decoder_of, encode
 
-from .echoes import RESTORE_ECHO, EchoCache, EchoStore, give_own_ids
+from .echoes import (
+    RESTORE_ECHO,
+    EchoCache,
+    EchoStore,
+    give_own_ids,
+    has_own_id,
+    is_signed,
+)
 from .items import ITEM_MENDERS
 from .mending import MENDING_RULES
 from .turns import TURN_MENDERS
@@ -28,7 +35,9 @@ __all__ = [
     "ends_with_results",
     "find_call_ids",
     "give_own_ids",
+    "has_own_id",
     "has_results",
+    "is_signed",
     "repair_body",
     "repair_history",
 ]

@@ -1,13 +1,13 @@
 """What providers want back with a call, kept for clients that leave it out.
 
-It is found by the id of the call. An id that a provider may give in every conversation says little
-about whose call it is, so a call that came without any id gets one here that nothing else has, and
-what was kept twice under a provider's own short id is used for neither.
+It is found by the id of the call. An id that a provider may give in every conversation says nothing
+about whose call it is: nothing is kept under it, and a signed call gets one here that nothing else
+has.
 """
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from secrets import token_hex
 from typing import Any, Final, Protocol
 
@@ -26,8 +26,14 @@ _NUMBERED_ID: Final = re.compile(r"tc_\d+(?:__\d+)?")
 _DERIVED: Final = re.compile(r"_[0-9a-f]{16}$")
 """How an id ends that was made from another one, as often as that one comes."""
 _RUN: Final = re.compile(r"[A-Za-z0-9]+")
+_TURN: Final = re.compile(r"(?<=[0-9])(?=[A-Za-z])|(?<=[A-Za-z])(?=[0-9])")
+"""Where digits and letters meet: a word with a number behind it has one such place."""
 _MIN_RUN: Final = 9
-_MIN_OF_EACH: Final = 2
+_MIN_TURNS: Final = 3
+_MIN_NUMBER: Final = 16
+_MIN_DIGITS: Final = 6
+"""So many different ones has a long number that was drawn, and no counter."""
+_SIGNED: Final = "extra_content"
 _MAX_MISSES: Final = 65536
 
 _Echo = tuple[dict[str, Any], dict[str, Any]]
@@ -42,37 +48,49 @@ def has_own_id(call_id: str, name: str) -> bool:
     """
     drawn = _DERIVED.sub("", call_id)
     for run in _RUN.findall(drawn.replace(name, "") if name else drawn):
-        digits = sum(char.isdigit() for char in run)
-        if len(run) >= _MIN_RUN and min(digits, len(run) - digits) >= _MIN_OF_EACH:
+        if len(run) >= _MIN_RUN and len(_TURN.findall(run)) >= _MIN_TURNS:
+            return True
+        if len(run) >= _MIN_NUMBER and run.isdigit() and len({*run}) >= _MIN_DIGITS:
             return True
     return False
+
+
+def is_signed(extra: Mapping[str, Any]) -> bool:
+    """Tell whether a call of chat completions came with what its provider wants back with it."""
+    return bool(extra.get(_SIGNED))
 
 
 def give_own_ids(reading: Reading, reply: Reply, *, is_translated: bool) -> Reading:
     """Return a reading in which calls with something to echo have ids that nothing else has.
 
-    A reply for a client of the same format keeps the ids of its provider; in a translated one, an
-    id that other conversations may have is replaced.
+    In a reply for a client of the same format those have it that came without an id, or with a
+    signature in a member that clients of chat completions drop.
     """
     if not (reply.extra or any(call.extra for call in reply.calls)):
         return reading
     said = {call.id for call in reply.calls}
 
     def is_shared(call: ToolCall) -> bool:
-        if is_translated:
-            return not has_own_id(call.id, call.name)
-        return bool(_NUMBERED_ID.fullmatch(call.id)) and call.id not in said
+        is_kept = is_translated or is_signed(call.extra)
+        is_kept = is_kept or (bool(_NUMBERED_ID.fullmatch(call.id)) and call.id not in said)
+        return is_kept and not has_own_id(call.id, call.name)
 
-    calls = [_give_own_id(call) if is_shared(call) else call for call in reading.calls]
+    calls = [
+        _give_own_id(call, is_translated=is_translated) if is_shared(call) else call
+        for call in reading.calls
+    ]
     return replace(reading, calls=tuple(calls)) if calls != [*reading.calls] else reading
 
 
-def _give_own_id(call: ToolCall) -> ToolCall:
+def _give_own_id(call: ToolCall, *, is_translated: bool) -> ToolCall:
     call_id = f"tc_{token_hex(12)}"
-    receipts = (
+    receipts = [
         replace(item, after=call_id) if item.rule == "assign_call_id" else item
         for item in call.receipts
-    )
+    ]
+    if not (is_translated or any(item.rule == "assign_call_id" for item in receipts)):
+        why = "the call is signed, and other conversations may have this id"
+        receipts.append(Receipt("rename_repeated_id", "/id", call.id, call_id, why=why))
     return replace(call, id=call_id, receipts=tuple(receipts))
 
 
@@ -84,11 +102,11 @@ class EchoStore(Protocol):
         ...
 
     def load(self, key: str) -> bytes | None:
-        """Return what was kept under a key: nothing for a key that is used for two things."""
+        """Return what was kept under a key."""
         ...
 
     def save(self, key: str, value: bytes) -> None:
-        """Keep something; when something else is there, neither is found any more."""
+        """Keep something."""
         ...
 
 
@@ -112,15 +130,13 @@ class EchoCache:
     ) -> None:
         self._max_entries = max_entries
         self._max_entry_bytes = max_entry_bytes
-        self._kept: OrderedDict[str, _Echo | None] = OrderedDict()
+        self._kept: OrderedDict[str, _Echo] = OrderedDict()
         self._missed: OrderedDict[str, None] = OrderedDict()
         """Ids of single calls that nothing was kept for when they came back: nothing ever is."""
         self._store = store
-        self.has_weak = False
-        """Whether something is kept under an id that another call may have, too."""
 
     def __len__(self) -> int:
-        return sum(echo is not None for echo in self._kept.values())
+        return len(self._kept)
 
     def keep(
         self,
@@ -131,38 +147,31 @@ class EchoCache:
         message_extra: dict[str, Any],
         call_extra: dict[str, Any],
         *,
-        turn: int = 0,
         lasts: bool = True,
     ) -> None:
         """Keep what came with one call and with the message around it.
 
         Args:
             scope: Whose conversation it is.
-            call_id: The id that the client knows.
+            call_id: The id that the client knows; under one that other calls may have nothing is
+                kept.
             name: The tool.
             arguments: Its arguments.
             message_extra: What came with the message.
             call_extra: What came with the call.
-            turn: How many turns of the model were before it.
             lasts: Whether it is also kept for other processes.
         """
-        is_weak = not has_own_id(call_id, name)
-        if not (message_extra or call_extra or (is_weak and self.has_weak)):
+        if not (message_extra or call_extra) or not has_own_id(call_id, name):
             return
         value = encode([message_extra, call_extra])
         if len(value) > self._max_entry_bytes:
             return
-        key = _echo_key(scope, call_id, name, arguments, turn if is_weak else 0)
-        echo: _Echo | None = (message_extra, call_extra)
-        if is_weak:
-            self.has_weak = True
-            if key in self._kept and self._kept[key] != echo:
-                echo = None  # whose is it?
-        self._remember(key, echo)
+        key = _echo_key(scope, call_id, name, arguments)
+        self._remember(key, (message_extra, call_extra))
         if self._store is not None and lasts:
             self._store.save(key, value)
 
-    def _remember(self, key: str, echo: _Echo | None) -> None:
+    def _remember(self, key: str, echo: _Echo) -> None:
         self._kept[key] = echo
         self._kept.move_to_end(key)
         while len(self._kept) > self._max_entries:
@@ -174,7 +183,6 @@ class EchoCache:
         reply: Reply,
         calls: Iterable[RawCall | ToolCall],
         *,
-        count_turns: Callable[[], int] = lambda: 0,
         lasts: bool = True,
     ) -> None:
         """Keep what came with the calls of a reply, under the ids that the client knows.
@@ -183,50 +191,30 @@ class EchoCache:
             scope: Whose conversation it is.
             reply: The reply.
             calls: Its calls, as the client gets them.
-            count_turns: Says how many turns of the model were before it.
             lasts: Whether reasoning is also kept for other processes; signatures of calls are.
         """
-        turn: int | None = None
         for call in calls:
             call_id = call.id if isinstance(call.id, str) else ""
-            name = str(call.name)
-            if turn is None and not has_own_id(call_id, name):
-                turn = count_turns()
-            self.keep(
-                scope,
-                call_id,
-                name,
-                call.arguments,
-                reply.extra,
-                call.extra,
-                turn=turn or 0,
-                lasts=lasts or bool(call.extra),
-            )
+            name, extra = str(call.name), call.extra
+            lasting = lasts or bool(extra)
+            self.keep(scope, call_id, name, call.arguments, reply.extra, extra, lasts=lasting)
 
-    def find(
-        self, scope: str, call_id: str, name: str, arguments: Any, *, turn: int = 0
-    ) -> _Echo | None:
+    def find(self, scope: str, call_id: str, name: str, arguments: Any) -> _Echo | None:
         """Return what was kept for a call: of its message, and of itself."""
-        if self._is_empty() or call_id in self._missed:
+        if self._is_empty() or call_id in self._missed or not has_own_id(call_id, name):
             return None
-        is_weak = not has_own_id(call_id, name)
-        key = _echo_key(scope, call_id, name, arguments, turn if is_weak else 0)
-        if key in self._kept and (self._kept[key] is None or not is_weak or self._store is None):
+        key = _echo_key(scope, call_id, name, arguments)
+        if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key]
-        # Another process may have kept something else for a call with the same id.
         value = self._store.load(key) if self._store is not None else None
         if not value:
-            if is_weak and value is None:
-                return self._kept.get(key)  # which did not have to last
-            if not is_weak:
-                self._missed[call_id] = None
-                if len(self._missed) > _MAX_MISSES:
-                    self._missed.popitem(last=False)
+            self._missed[call_id] = None
+            if len(self._missed) > _MAX_MISSES:
+                self._missed.popitem(last=False)
             return None
         message_extra, call_extra = as_list(decode(value))
         echo = (as_fields(message_extra), as_fields(call_extra))
-        self.has_weak = self.has_weak or is_weak
         self._remember(key, echo)
         return echo
 
@@ -246,10 +234,8 @@ class EchoCache:
             return items
         put_back = self._restore_chat if protocol == "chat_completions" else self._restore_gemini
         mended: list[Any] = []
-        turn = 0
         for index, item in enumerate(items):
-            kept = put_back(as_fields(item), scope, with_reasoning, turn)
-            turn += as_fields(item).get("role") in ("assistant", "model")
+            kept = put_back(as_fields(item), scope, with_reasoning)
             if kept is not as_fields(item) and kept != item:
                 receipts.append(Receipt(RESTORE_ECHO, f"/{index}", None, "what came with the call"))
                 mended.append(kept)
@@ -265,32 +251,28 @@ class EchoCache:
             return messages, ()
         restored: list[Message] = []
         receipts: list[Receipt] = []
-        turn = 0
         for index, message in enumerate(messages):
-            full = self._restore_message(message, scope, with_reasoning, turn)
-            turn += message.role == "assistant"
+            full = self._restore_message(message, scope, with_reasoning)
             if full != message:
                 receipts.append(Receipt(RESTORE_ECHO, f"/{index}", None, "what came with the call"))
             restored.append(full)
         return tuple(restored), tuple(receipts)
 
-    def _restore_message(
-        self, message: Message, scope: str, with_reasoning: bool, turn: int
-    ) -> Message:
+    def _restore_message(self, message: Message, scope: str, with_reasoning: bool) -> Message:
         if not message.tool_calls:
             return message
         calls: list[ToolCall] = []
         around: dict[str, Any] = {}
         for call in message.tool_calls:
             written = call.raw if call.arguments is None else call.arguments
-            found = self.find(scope, call.id, call.name, written, turn=turn) or ({}, {})
+            found = self.find(scope, call.id, call.name, written) or ({}, {})
             around = around or found[0]
             calls.append(replace(call, extra={**found[1], **call.extra}))
         extra = {**around, **message.extra} if with_reasoning else message.extra
         return replace(message, tool_calls=tuple(calls), extra=extra)
 
     def _restore_chat(
-        self, message: dict[str, Any], scope: str, with_reasoning: bool, turn: int
+        self, message: dict[str, Any], scope: str, with_reasoning: bool
     ) -> dict[str, Any]:
         if message.get("role") != "assistant":
             return message
@@ -300,7 +282,7 @@ class EchoCache:
             call = as_fields(entry)
             function = as_fields(call.get("function"))
             name, arguments = str(function.get("name")), function.get("arguments")
-            found = self.find(scope, str(call.get("id")), name, arguments, turn=turn)
+            found = self.find(scope, str(call.get("id")), name, arguments)
             around = around or (found[0] if found else {})
             calls.append({**found[1], **call} if found and found[1] else entry)
         if calls == as_list(message.get("tool_calls")) and not around:
@@ -309,7 +291,7 @@ class EchoCache:
         return {**around, **mended} if with_reasoning else mended
 
     def _restore_gemini(
-        self, content: dict[str, Any], scope: str, with_reasoning: bool, turn: int
+        self, content: dict[str, Any], scope: str, with_reasoning: bool
     ) -> dict[str, Any]:
         if content.get("role") != "model":
             return content
@@ -321,18 +303,18 @@ class EchoCache:
             found = None
             if call and not signed:
                 name, call_id = str(call.get("name")), str(call.get("id") or "")
-                found = self.find(scope, call_id, name, call.get("args") or {}, turn=turn)
+                found = self.find(scope, call_id, name, call.get("args") or {})
             signature = found[1].get("thought_signature") if found else None
             parts.append({**part, "thoughtSignature": signature} if signature else entry)
         return content if parts == as_list(content.get("parts")) else {**content, "parts": parts}
 
 
-def _echo_key(scope: str, call_id: str, name: str, arguments: Any, turn: int) -> str:
+def _echo_key(scope: str, call_id: str, name: str, arguments: Any) -> str:
     if isinstance(arguments, str):
         plain = decode_plain(arguments)
         arguments = arguments if plain is None else plain
     call_id = wire_id(call_id)  # clients of the messages format get ids that it takes
     try:
-        return canonical_hash([scope, call_id, name, arguments, turn])
+        return canonical_hash([scope, call_id, name, arguments])
     except JSONTextError:
-        return canonical_hash([scope, call_id, name, str(arguments), turn])
+        return canonical_hash([scope, call_id, name, str(arguments)])

@@ -8,6 +8,7 @@ from surecall.base.errors import Code, ProviderReplyError, SurecallError
 from surecall.base.limits import MIB
 from surecall.base.records import Reading, Receipt, Reply, ToolCall, Usage
 from surecall.exchange.documents import note_type
+from surecall.exchange.history import has_own_id, is_signed
 from surecall.exchange.judge import Judge
 from surecall.exchange.own_words import is_in_background
 from surecall.exchange.policy import Policy
@@ -287,9 +288,17 @@ class Holding(Side):
         reply = Reply(content=reading.content, finish_reason=self._wire.finish)
         return Found(reading=reading, reply=reply, data=data, text=rest)
 
+    def _needs_ids(self) -> bool:
+        """Tell whether signed calls have ids that other conversations may have."""
+        made = self._wire.calls() or ()
+        if all(has_own_id(str(call.id), str(call.name)) for call in made):
+            return False
+        reply = self.read_echoes()
+        return reply is not None and any(call.id and is_signed(call.extra) for call in reply.calls)
+
     def _read_calls(self, data: bytes) -> Found:
         calls = count_clean_calls(self._wire, self._request, self._policy.limits)
-        if calls is not None:
+        if calls is not None and not self._needs_ids():
             return Found(data=data, calls=calls)
         reply = self._fold(data)
         if not reply.calls and self._request.choice.wanted != "call":
@@ -313,10 +322,10 @@ class Holding(Side):
         held = b"".join([event for event, _ in self._waiting])
         return held if self._thoughts is None else self._thoughts.write_rest() + held
 
-    def read_echoes(self, *, always: bool = False) -> Reply | None:
+    def read_echoes(self) -> Reply | None:
         """Return the reply if it has something that a client has to send back."""
         held = [event for event, place in self._waiting if place != ONLY_PIECES]
-        if not (always or self._kept.may_echo(held)):
+        if not self._kept.may_echo(held):
             return None
         return self._fold(self.leave())
 

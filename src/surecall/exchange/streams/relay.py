@@ -256,19 +256,14 @@ class StreamRelay:
         if self._echoes is None or self._side is None:
             return
         try:
-            reply = self._side.read_echoes(always=self._echoes.has_weak)
+            reply = self._side.read_echoes()
         except ProviderError:
             return
         if reply is not None:
             reading = None if verdict is None else verdict.reading
             calls = reply.calls if reading is None else reading.calls
-            self._echoes.keep_reply(
-                self._scope,
-                reply,
-                calls,
-                count_turns=self._request.count_turns,
-                lasts=self._tries.prepare.keeps_reasoning,
-            )
+            lasts = self._tries.prepare.keeps_reasoning
+            self._echoes.keep_reply(self._scope, reply, calls, lasts=lasts)
 
     def _give_up(self) -> Ending:
         """End a stream for which nothing better was found: as it came, if that is not wrong."""

@@ -109,7 +109,7 @@ class Side(ABC):
         """Return the end of the stream as it came, whatever was read in it."""
 
     @abstractmethod
-    def read_echoes(self, *, always: bool = False) -> Reply | None:
+    def read_echoes(self) -> Reply | None:
         """Return the reply if it has something that a client has to send back, or in any case."""
 
     @abstractmethod

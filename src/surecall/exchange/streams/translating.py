@@ -222,11 +222,11 @@ class Translating(Side):
         assert self._reply is not None
         return self._write_end(self._reply, self._reply.calls, None)
 
-    def read_echoes(self, *, always: bool = False) -> Reply | None:
+    def read_echoes(self) -> Reply | None:
         """Return the reply if it has something that a client has to send back."""
         reply = self._reply
         has_any = reply is not None and (reply.extra or any(call.extra for call in reply.calls))
-        return reply if has_any or always else None
+        return reply if has_any else None
 
     def fail(self, error: SurecallError) -> bytes:
         """Break the stream off, in the way a client of the format notices."""
