@@ -245,7 +245,7 @@ async def measure(who: str, name: str, base: str, seconds: float) -> dict:
     import aiohttp  # noqa: F401 - loaded before the memory is looked at
 
     import surecall
-    import surecall.models.transport.exchange
+    import surecall.models.client.pool
 
     transport = surecall.ScriptedTransport(["warm"])
     await surecall.run("hi", model="m", transport=transport, stream=True)

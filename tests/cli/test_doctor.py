@@ -8,6 +8,7 @@ import pytest
 
 from support.upstream import CLOSE, HANG, FaultyUpstream, http_response, unused_port
 from surecall.cli import ExitCode
+from surecall.models.transport import Deadlines
 
 from .harness import document, invoke
 
@@ -133,7 +134,7 @@ async def test_a_wrong_clock_is_noticed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "code"), [(CLOSE, "CONNECTION_RESET"), (b"nonsense\r\n\r\n", "CONNECTION_FAILED")]
+    ("script", "code"), [(CLOSE, "CONNECTION_RESET"), (b"nonsense\r\n\r\n", "UPSTREAM_BAD_FRAMING")]
 )
 async def test_a_server_that_is_no_provider_is_told(script: Any, code: str) -> None:
     """A connection that is closed, or speaks no HTTP, has its code."""
@@ -146,10 +147,10 @@ async def test_a_server_that_is_no_provider_is_told(script: Any, code: str) -> N
 
 async def test_a_silent_provider_does_not_hold_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A provider that never answers is given up after a short deadline."""
-    monkeypatch.setattr("surecall.cli.reach._DEADLINE_S", 0.2)
+    monkeypatch.setattr("surecall.cli.reach._DEADLINES", Deadlines(first_byte_s=0.2))
     async with FaultyUpstream([HANG]) as upstream:
         found = await asyncio.to_thread(checks_of, "--base-url", upstream.url)
-        assert found[f"provider/{upstream.url}"]["code"] == "CONNECT_TIMEOUT"
+        assert found[f"provider/{upstream.url}"]["code"] == "FIRST_BYTE_TIMEOUT"
 
 
 def test_a_folder_that_is_gone_is_a_finding(

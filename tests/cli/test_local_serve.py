@@ -99,8 +99,8 @@ class Refused:
 REFUSED = [
     Refused("no JSON", b"{", 400, "INVALID_JSON", {}),
     Refused("no object", b"[]", 400, "INVALID_REQUEST", {}),
-    Refused("a form", chat(), 415, "INVALID_REQUEST", {"Content_Type": "text/plain"}),
-    Refused("another host", chat(), 403, "FORBIDDEN", {"Host": "example.com"}),
+    Refused("a form", chat(), 415, "UNSUPPORTED_CONTENT_TYPE", {"Content_Type": "text/plain"}),
+    Refused("another host", chat(), 403, "FOREIGN_HOST", {"Host": "example.com"}),
     Refused("too long", chat(max_tokens="x" * 3), 400, "BAD_REQUEST", {}),
 ]
 

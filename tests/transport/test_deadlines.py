@@ -179,12 +179,11 @@ async def test_a22_one_deadline_covers_all_addresses(
     hosts = [f"127.0.0.{n}" for n in range(1, 9)]
     with black_holes(*hosts) as port:
 
-        async def resolve(*_: object, **__: object) -> list[dict[str, object]]:
-            entry = {"hostname": "many", "port": port, "family": socket.AF_INET, "proto": 0}
-            return [{**entry, "host": host, "flags": 0} for host in hosts]
+        async def resolve(*_: object, **__: object) -> list[object]:
+            kind = (socket.AF_INET, socket.SOCK_STREAM, 0, "")
+            return [(*kind, (host, port)) for host in hosts]
 
-        monkeypatch.setattr("aiohttp.ThreadedResolver.resolve", resolve)
-        monkeypatch.setattr("aiohttp.resolver.DefaultResolver.resolve", resolve)
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolve)
         async with (
             asyncio.timeout(2),
             HttpTransport(

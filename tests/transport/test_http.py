@@ -36,6 +36,7 @@ from surecall.base.errors import (
 )
 from surecall.base.records import WireRequest
 from surecall.base.redaction import Secret, redact
+from surecall.models.client import Network
 from surecall.models.transport import HttpTransport, RetryPolicy, WireLimits
 
 KEY = "sk-hunter2hunter2hunter2"
@@ -427,14 +428,21 @@ async def test_cookies_are_never_sent_back(request_of_chat: WireRequest) -> None
     assert "cookie" not in upstream.requests[1].headers
 
 
-async def test_proxies_of_the_environment_are_not_used(
-    request_of_chat: WireRequest, monkeypatch: pytest.MonkeyPatch
+async def test_proxies_of_the_environment_are_used(
+    request_of_chat: WireRequest, quick: RetryPolicy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The environment does not redirect requests."""
+    """Unless the host is listed in NO_PROXY, or the caller says how the network is reached."""
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{unused_port()}")
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    async with FaultyUpstream([reply()]) as upstream, HttpTransport(upstream.url) as transport:
-        assert (await transport.send(request_of_chat)).status == 200
+    async with FaultyUpstream([reply()]) as upstream:
+        async with HttpTransport(upstream.url, retry=quick) as transport:
+            with pytest.raises(ProviderConnectionError, match=r"proxy 127\.0\.0\.1") as caught:
+                await transport.send(request_of_chat)
+        assert caught.value.code == Code.CONNECTION_REFUSED
+        async with HttpTransport(upstream.url, network=Network()) as transport:
+            assert (await transport.send(request_of_chat)).status == 200
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        async with HttpTransport(upstream.url) as transport:
+            assert (await transport.send(request_of_chat)).status == 200
 
 
 def echo(request: Received) -> Script:
@@ -586,8 +594,8 @@ async def test_a_transport_is_not_shared_by_two_running_loops(request_of_chat: W
             await asyncio.to_thread(asyncio.run, transport.send(request_of_chat))
 
 
-def test_importing_the_transport_does_not_load_aiohttp() -> None:
+def test_importing_the_transport_does_not_load_the_http_client() -> None:
     """The HTTP library is loaded with the first request only."""
-    code = "import sys, surecall.models.transport; print('aiohttp' in sys.modules)"
+    code = "import sys, surecall.models.transport; print('httptools' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "False\n"

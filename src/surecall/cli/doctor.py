@@ -27,7 +27,7 @@ from .terminal import line_of, make_table, shown_value, styled
 
 Status = Literal["ok", "warn", "fail"]
 
-_PACKAGES: Final = ("surecall", "aiohttp", "click", "jsonschema-rs", "msgspec", "rich")
+_PACKAGES: Final = ("surecall", "click", "httptools", "jsonschema-rs", "msgspec", "rich")
 _LIMITS: Final = (
     "max_turns",
     "max_tool_calls",

@@ -2,27 +2,40 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from surecall.base.errors import Code, JSONTextError, ProviderError
 from surecall.base.json_values import as_fields
 from surecall.base.records import Weights, WireRequest
+from surecall.faults.answers import Answer, json_answer
+from surecall.faults.http import (
+    Head,
+    RequestRefused,
+    ServerLimits,
+    discard_rest,
+    perform_answer,
+    receive_body,
+    receive_head,
+)
 from surecall.loop.resolve import make_embedded
 from surecall.models.config import load_config
 from surecall.models.profiles import EMBEDDED_PREFIX, embedded_name, find_weights, known_weights
 from surecall.models.transport import (
     EmbeddedTransport,
     FetchStep,
+    HttpStream,
     PipSource,
     fetch_weights,
     survey_weights,
 )
-from surecall.text import decode, encode
+from surecall.models.transport.admission import check_admission, list_hosts
+from surecall.text import decode
 
 from .flags import invalid_option, pass_output, reason_of
 from .output import ExitCode, Output, select_fields
@@ -152,13 +165,11 @@ def local(output: Output) -> None:
         console.print("Download what is missing with: surecall models fetch NAME", style="dim")
 
 
-if TYPE_CHECKING:
-    from aiohttp import web
-
-
 _HOST: Final = "127.0.0.1"
-_OWN_HOSTS: Final = frozenset({_HOST, "localhost"})
-_MAX_BODY_BYTES: Final = 32 * 1024 * 1024
+_LIMITS: Final = ServerLimits()
+_STREAM_HEAD: Final = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+)
 
 
 @click.command(short_help="Serve a model of this machine over HTTP.")
@@ -206,31 +217,25 @@ async def serve_model(
         ConfigError: `INVALID_OPTION` when the port is taken.
         SetupError: The model cannot be loaded.
     """
-    from aiohttp import web
-
     await transport.open()
     endpoint = _Endpoint(transport, model)
-    app = web.Application(
-        client_max_size=_MAX_BODY_BYTES, middlewares=[web.middleware(_refuse_foreign_host)]
-    )
-    app.router.add_post("/v1/chat/completions", endpoint.complete)
-    app.router.add_get("/v1/models", endpoint.list_models)
-    # A client that goes away must end the generation it asked for.
-    runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.5)
-    await runner.setup()
     try:
-        site = web.TCPSite(runner, _HOST, port)
         try:
-            await site.start()
+            server = await asyncio.start_server(
+                endpoint.serve, _HOST, port, limit=_LIMITS.max_header_bytes
+            )
         except OSError as error:
             raise invalid_option(
                 f"Port {port} cannot be used: {reason_of(error)}.",
                 "Choose another with --port; 0 picks a free one.",
             ) from error
-        on_ready(f"http://{_HOST}:{runner.addresses[0][1]}")
-        await asyncio.Event().wait()
+        on_ready(f"http://{_HOST}:{server.sockets[0].getsockname()[1]}")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            server.close()
+            await endpoint.close()
     finally:
-        await runner.cleanup()
         await transport.aclose()
 
 
@@ -240,65 +245,107 @@ class _Endpoint:
     def __init__(self, transport: EmbeddedTransport, model: str) -> None:
         self._transport = transport
         self._model = model
+        self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def list_models(self, _request: "web.Request") -> "web.StreamResponse":
-        row = {"id": self._model, "object": "model", "created": 0, "owned_by": "surecall"}
-        return _respond(200, encode({"object": "list", "data": [row]}))
+    async def close(self) -> None:
+        """Cut what is under way."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def complete(self, request: "web.Request") -> "web.StreamResponse":
-        if request.content_type != "application/json":
-            # A web page may send other types without asking first.
-            return _refuse(415, Code.INVALID_REQUEST, "The body must be application/json.")
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve the requests of one connection."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        is_first = True
         try:
-            body: Any = decode(await request.read())
+            while await self._answer_one(reader, writer, is_first=is_first):
+                is_first = False
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            writer.transport.abort()  # the client has left, or the server stops
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    async def _answer_one(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_first: bool
+    ) -> bool:
+        try:
+            head = await receive_head(reader, _LIMITS, is_first=is_first)
+            if head is None:
+                return False
+            hosts = list_hosts(writer.get_extra_info("sockname")[1])
+            refusal = check_admission(head.method, head.headers, hosts)
+            if refusal is not None:
+                raise RequestRefused(refusal)
+            body = await receive_body(reader, writer, head, _LIMITS)
+        except RequestRefused as refused:
+            why = refused.refusal
+            answer = replace(_refuse(why.status, why.code, why.message), ending="close")
+            await perform_answer(answer, reader, writer)
+            await discard_rest(reader, writer)
+            return False
+        work = asyncio.ensure_future(self._answer(head, body, writer))
+        leaving = asyncio.ensure_future(reader.read(1))
+        try:
+            await asyncio.wait((work, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if not work.done() and leaving.result() == b"":
+                return False  # a client that goes away ends the generation it asked for
+            answer = await work
+            if answer is not None:
+                await perform_answer(answer, reader, writer)
+            is_idle = not leaving.done()
+        finally:
+            for task in (work, leaving):
+                task.cancel()
+            await asyncio.gather(work, leaving, return_exceptions=True)
+        return is_idle and not head.is_last
+
+    async def _answer(self, head: Head, body: bytes, writer: asyncio.StreamWriter) -> Answer | None:
+        """Return an answer, or nothing when it was streamed."""
+        if (head.method, head.path) == ("GET", "/v1/models"):
+            row = {"id": self._model, "object": "model", "created": 0, "owned_by": "surecall"}
+            return json_answer({"object": "list", "data": [row]})
+        if (head.method, head.path) != ("POST", "/v1/chat/completions"):
+            message = f"There is nothing at {head.method} {head.path}."
+            return _refuse(404, Code.NOT_FOUND, message)
+        try:
+            value: Any = decode(body)
         except JSONTextError as error:
             return _refuse(400, error.code, error.message)
-        if not isinstance(body, dict):
+        if not isinstance(value, dict):
             return _refuse(400, Code.INVALID_REQUEST, "The body must be a JSON object.")
-        fields = as_fields(body)
+        fields = as_fields(value)
         streams = fields.get("stream") is True
         wire = WireRequest(path="/chat/completions", body=fields, stream=streams)
         try:
-            if streams:
-                return await self._stream(request, wire)
-            return _respond(200, (await self._transport.send(wire)).body)
+            if not streams:
+                reply = await self._transport.send(wire)
+                headers = {"content-type": "application/json"}
+                return Answer(headers=headers, pieces=(reply.body,))
+            async with self._transport.stream(wire) as stream:
+                await _stream(stream, writer)
+                return None
         except ProviderError as error:
             message = error.provider_message or error.message
             return _refuse(error.status or 502, error.code, message)
 
-    async def _stream(self, request: "web.Request", wire: WireRequest) -> "web.StreamResponse":
-        from aiohttp import web
 
-        async with self._transport.stream(wire) as stream:
-            response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-            await response.prepare(request)
-            try:
-                async for piece in stream:
-                    await response.write(piece)
-            except ProviderError:
-                # Headers are out: only a cut connection still says that the answer is not whole.
-                if request.transport is not None:
-                    request.transport.abort()
-            return response
-
-
-def _respond(status: int, body: bytes) -> "web.StreamResponse":
-    from aiohttp import web
-
-    return web.Response(status=status, body=body, content_type="application/json")
+async def _stream(stream: HttpStream, writer: asyncio.StreamWriter) -> None:
+    writer.write(_STREAM_HEAD)
+    try:
+        async for piece in stream:
+            writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            await writer.drain()
+    except ProviderError:
+        # The head is out: only a cut connection still says that the answer is not whole.
+        writer.transport.abort()
+    else:
+        writer.write(b"0\r\n\r\n")
+        await writer.drain()
 
 
-def _refuse(status: int, code: str, message: str) -> "web.StreamResponse":
+def _refuse(status: int, code: str, message: str) -> Answer:
     kind = "invalid_request_error" if status < 500 else "server_error"
-    error = {"message": message, "type": kind, "code": str(code)}
-    return _respond(status, encode({"error": error}))
-
-
-Handler = Callable[["web.Request"], Awaitable["web.StreamResponse"]]
-
-
-async def _refuse_foreign_host(request: "web.Request", handler: Handler) -> "web.StreamResponse":
-    """Refuse what was sent to another name: a web page may point its own name to this address."""
-    if (request.url.host or "") not in _OWN_HOSTS:
-        return _refuse(403, Code.FORBIDDEN, "This server answers to 127.0.0.1 and localhost only.")
-    return await handler(request)
+    return json_answer({"error": {"message": message, "type": kind, "code": str(code)}}, status)

@@ -193,7 +193,7 @@ class _Asking:
             fetch_listing,
             config.base_url or "",
             self._protocol,
-            **select_fields(config, "api_prefix", "api_key", "headers"),
+            **select_fields(config, "api_prefix", "api_key", "headers", "network"),
         )
         try:
             return await probe_model(

@@ -1,17 +1,15 @@
 """What the settings lead to: the options of a run, and whether the provider answers."""
 
-import asyncio
-import errno
-import ssl
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
 from surecall.base.errors import Code, JSONTextError, ProviderReplyError, SurecallError
 from surecall.base.json_values import as_fields, as_list
-from surecall.base.redaction import mask_known, redact
+from surecall.base.limits import MIB
+from surecall.base.redaction import mask_known
 from surecall.loop.options import ResolvedOptions
 from surecall.loop.resolve import (
     AUTO_PRESET,
@@ -20,17 +18,18 @@ from surecall.loop.resolve import (
     find_provider,
     merge_options,
 )
-from surecall.models.client.bodies import ACCEPT_ENCODING, decode_body
+from surecall.models.client import ClientLimits, open_once
+from surecall.models.client.limits import Deadlines
+from surecall.models.client.urls import join_url
 from surecall.models.config import Config
 from surecall.models.profiles import Catalog
-from surecall.models.transport import WireLimits, join_url
 from surecall.text import decode
 from surecall.wire import WireProtocol
 
 from .progress import count_of
 
-_DEADLINE_S: Final = 5.0
-_MAX_BODY_BYTES: Final = 2 * 1024 * 1024
+_DEADLINES: Final = Deadlines(connect_s=5.0, first_byte_s=5.0, idle_s=5.0, total_s=5.0)
+_LIMITS: Final = ClientLimits(max_body_bytes=2 * MIB)
 _REFUSALS: Final = {401: Code.AUTH, 402: Code.PAYMENT_REQUIRED, 403: Code.FORBIDDEN}
 
 
@@ -76,16 +75,10 @@ async def reach_provider(config: Config) -> Reached:
             "/models",
             default_prefix=protocol.default_prefix,
         )
-        async with asyncio.timeout(_DEADLINE_S):
-            status, headers, body = await _fetch(url, config, protocol)
+        status, headers, body = await _fetch(url, config, protocol)
     except SurecallError as error:
         return Reached(error.message, error.code, error.hint or "")
-    except TimeoutError:
-        fix = "Check the address, the network and whether the server is overloaded."
-        return Reached(f"no answer within {_DEADLINE_S:.0f} s", Code.CONNECT_TIMEOUT, fix)
-    except Exception as error:
-        return _explain_failure(error)
-    skew = _clock_skew(headers.get("Date"))
+    skew = _clock_skew(headers.get("date"))
     if status in _REFUSALS:
         message, code = f"answers, but refuses with status {status}", _REFUSALS[status]
         return Reached(message, code, f"Check the key: surecall explain {code}", clock_skew_s=skew)
@@ -97,53 +90,20 @@ async def reach_provider(config: Config) -> Reached:
     return Reached(f"answers, {what}", models=models, clock_skew_s=skew)
 
 
-async def _fetch(url: str, config: Config, protocol: WireProtocol) -> tuple[int, Any, bytes]:
-    import aiohttp
-
+async def _fetch(
+    url: str, config: Config, protocol: WireProtocol
+) -> tuple[int, dict[str, str], bytes]:
     headers = dict(config.headers)
     if config.api_key:
         headers |= protocol.render_auth(config.api_key.reveal())
-    async with (
-        aiohttp.ClientSession(
-            headers={**headers, "Accept-Encoding": ACCEPT_ENCODING},
-            auto_decompress=False,
-            trust_env=False,
-        ) as session,
-        session.get(url, allow_redirects=False) as response,
-    ):
+    async with open_once(
+        "GET", url, headers, deadlines=_DEADLINES, limits=_LIMITS, network=config.network
+    ) as answer:
         try:
-            body = await decode_body(
-                response.content.iter_chunked(64 * 1024),
-                response.headers.get("Content-Encoding", ""),
-                WireLimits(),
-                max_bytes=_MAX_BODY_BYTES,
-                code=Code.UPSTREAM_TOO_LARGE,
-            )
+            body = await answer.read()
         except ProviderReplyError:
             body = b""  # it answers, which is what matters here
-        return response.status, response.headers, body
-
-
-def _explain_failure(error: Exception) -> Reached:
-    import aiohttp
-
-    number = getattr(error, "errno", None)
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        code, message = Code.DNS_FAILURE, "the host name has no address"
-        fix = "Check the spelling of base_url."
-    elif isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
-        code, message = Code.TLS_FAILURE, "no secure connection"
-        fix = "Check that base_url uses https and that its certificate is valid."
-    elif number == errno.ECONNREFUSED:
-        code, message = Code.CONNECTION_REFUSED, "refuses connections"
-        fix = "Check that the server runs and that the port is right."
-    elif isinstance(error, aiohttp.ServerDisconnectedError) or number == errno.ECONNRESET:
-        code, message = Code.CONNECTION_RESET, "closes the connection without answering"
-        fix = "Check that base_url is the address of an HTTP server."
-    else:
-        code, message = Code.CONNECTION_FAILED, redact(f"{type(error).__name__}: {error}")
-        fix = "Check the network and base_url."
-    return Reached(message, code, fix)
+        return answer.status, dict(answer.headers), body
 
 
 def _listed_models(body: bytes) -> tuple[str, ...]:

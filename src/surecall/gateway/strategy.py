@@ -265,6 +265,7 @@ async def _open_transport(upstream: Upstream) -> "Transport":
         headers=entry.settings.headers,
         deadlines=entry.deadlines,
         protocol=upstream.protocol,
+        network=entry.network,
     )
 
 

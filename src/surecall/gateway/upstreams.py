@@ -173,7 +173,8 @@ class Upstream:
         parts = urlsplit(base)
         connections = self.entry.settings.max_connections
         limits = ClientLimits(max_connections=connections or max(self.gate.limit, _MIN_CONNECTIONS))
-        self._origin = Origin(f"{parts.scheme}://{parts.netloc}", limits=limits)
+        network = self.entry.network
+        self._origin = Origin(f"{parts.scheme}://{parts.netloc}", limits=limits, network=network)
         self._prefix = parts.path.rstrip("/")
 
     async def open(self) -> None:

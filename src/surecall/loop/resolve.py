@@ -262,6 +262,7 @@ def make_transport(
         deadlines=Deadlines(**_given(config.deadlines)),
         retry=RetryPolicy(**_given(config.retry)),
         protocol=protocol,
+        network=config.network,
     )
 
 

@@ -124,7 +124,7 @@ def _tool_message(result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-_HTTP_CLIENT: Final = "aiohttp"
+_HTTP_CLIENT: Final = "httptools"
 _NOT_SHOWN: Final = frozenset({"units", "units_hash", "places", "simulated"})
 """Fields of a manifest that say nothing to a reader, or are shown in another way."""
 

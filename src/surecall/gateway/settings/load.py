@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from surecall.base.errors import ConfigError, did_you_mean, invalid_config
 from surecall.base.redaction import Secret
+from surecall.models.client.network import Network
 from surecall.models.client.urls import join_url
-from surecall.models.config import parse_key, read_key
+from surecall.models.config import parse_key, read_key, read_network
 from surecall.models.config.sources import read_toml
 from surecall.models.profiles import (
     RESERVED_REQUEST_KEYS,
@@ -70,6 +71,7 @@ class UpstreamEntry(Struct, frozen=True, kw_only=True):
     """The name of the embedded model, if it is one."""
     key: Secret | None = None
     deadlines: Deadlines = Deadlines()
+    network: Network = Network()
 
     @property
     def may_be_probed(self) -> bool:
@@ -244,7 +246,23 @@ def _check_upstream(
         key=_read_key(item.api_key_env, item.api_key_file, base, f"{place}.api_key", environ)
         or _find_key(item, provider, environ),
         deadlines=_deadlines(item, Deadlines()),
+        network=_read_network(item, base, place, environ),
     )
+
+
+def _read_network(
+    item: UpstreamSettings, base: Path, place: str, environ: Mapping[str, str] | None
+) -> Network:
+    """Return how an upstream is reached: as the environment says, with the files that are set."""
+    names = ("ca_file", "client_cert_file", "client_key_file")
+    files = {name: str(base / path) for name in names if (path := getattr(item, name))}
+    network = replace(read_network(environ), **files)
+    if files:
+        try:
+            network.tls_context()
+        except ConfigError as error:
+            raise invalid_config(f"{place}: {error.message}", error.hint) from error
+    return network
 
 
 def _know_upstream(item: UpstreamSettings, place: str) -> tuple[str | None, str]:

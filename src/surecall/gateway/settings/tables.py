@@ -131,6 +131,12 @@ class UpstreamSettings(Table, frozen=True, kw_only=True):
     """Unset: all that a worker takes on if this is the only upstream, else half of it."""
     max_connections: Count | None = None
     """Unset: as many as requests may be in flight, and at least 256."""
+    ca_file: str = ""
+    """File with authorities to trust besides the system's; relative to this file."""
+    client_cert_file: str = ""
+    """File with the certificate to show, if the upstream asks for one."""
+    client_key_file: str = ""
+    """File with its key, unless `client_cert_file` has it."""
     deadlines: DeadlineSettings = DeadlineSettings()
     probe: Literal["auto", "off"] = "auto"
     capabilities: dict[str, Any] = {}

@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .answers import Answer
     from .limits import ClientLimits
-    from .pool import Origin
+    from .network import Network
+    from .pool import Origin, open_once
     from .requests import RequestHead
 
-__all__ = ["Answer", "ClientLimits", "Origin", "RequestHead"]
+__all__ = ["Answer", "ClientLimits", "Network", "Origin", "RequestHead", "open_once"]
 
 _HOMES = {
     "Answer": "answers",
     "ClientLimits": "limits",
+    "Network": "network",
     "Origin": "pool",
     "RequestHead": "requests",
+    "open_once": "pool",
 }
 
 

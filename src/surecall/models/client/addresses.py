@@ -2,11 +2,9 @@
 
 import asyncio
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
-
-from surecall.base.errors import Code, ProviderConnectionError
 
 from .failures import map_failure, no_address
 
@@ -16,28 +14,14 @@ _NEXT_AFTER_S: Final = 0.25
 Address = tuple[socket.AddressFamily, Any]
 
 
-async def connect_socket(
-    host: str, port: int, is_refused: Callable[[str], bool] | None
-) -> socket.socket:
-    """Return a socket that is connected to one of the addresses of a host.
-
-    The caller bounds the time. What is refused is decided on the very address that is connected
-    to, so a name that changes its address in between gains nothing.
-    """
+async def connect_socket(host: str, port: int) -> socket.socket:
+    """Return a socket that is connected to one of the addresses of a host; the caller bounds it."""
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise no_address() from None
     addresses: list[Address] = [(entry[0], entry[4]) for entry in found]
-    if is_refused is not None:
-        addresses = [entry for entry in addresses if not is_refused(str(entry[1][0]))]
-        if found and not addresses:
-            raise ProviderConnectionError(
-                Code.CONNECTION_REFUSED,
-                "Requests are never sent to the address of the provider's host name.",
-                hint="Check the base URL, and what its name resolves to.",
-            )
     if not addresses:
         raise no_address()
     addresses = _alternate(addresses)

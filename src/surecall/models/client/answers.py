@@ -33,9 +33,15 @@ class Carrier(Protocol):
         """Stop taking bytes off the socket, or take them again."""
         ...
 
+    def expect(self) -> None:
+        """Take note that the reader waits from now."""
+        ...
+
 
 class Answer:
-    """A reply whose head has arrived; read its body once, with `read` or `pipe`, or `abort` it.
+    """A reply whose head has arrived; read its body once, or `abort` it.
+
+    `read` returns all of it, `pipe` hands it on as it arrives, `next_piece` returns the next part.
 
     A body that nobody reads is held by its connection until the total deadline passes.
     """
@@ -49,6 +55,7 @@ class Answer:
         "_is_done",
         "_is_flowing",
         "_is_paused",
+        "_is_pulled",
         "_is_scheduled",
         "_limits",
         "_loop",
@@ -83,6 +90,7 @@ class Answer:
         self._read_bytes = 0
         self._is_done = False
         self._is_paused = False
+        self._is_pulled = False
         self._is_scheduled = False
         self._is_flowing = False
         self.status = 0
@@ -116,6 +124,11 @@ class Answer:
     def is_complete(self) -> bool:
         """Whether the last byte has arrived."""
         return self._frame.is_complete
+
+    @property
+    def has_surplus(self) -> bool:
+        """Whether more came with the body than its declared length."""
+        return self._frame.has_surplus
 
     # what its reader does
 
@@ -157,6 +170,55 @@ class Answer:
             await self._wait_for_end()
         finally:
             self._feed = _drop_piece  # a reader may know its answer
+
+    async def next_piece(self) -> bytes:
+        """Return what has arrived of the body, decompressed in steps; nothing after the last byte.
+
+        A reader that takes its time stops the socket and the idle deadline, not the total one.
+
+        Raises:
+            ProviderError: The body is too large, cut, late, or in an encoding that is not read.
+        """
+        if not self._is_pulled:
+            self._prepare(self._limits.max_stream_bytes, Code.STREAM_TOO_LARGE)
+            self._is_pulled = True
+        while True:
+            try:
+                piece = self._next_piece()
+                if not piece and self._frame.is_complete and self._error is None:
+                    self._finish()
+            except ProviderError as error:
+                self.fail(error)
+                break
+            if piece:  # also what came before an error
+                self._regulate()
+                self._read_bytes += len(piece)
+                if self._read_bytes <= self._max_bytes:
+                    return piece
+                self.fail(too_large(self._too_large, self._max_bytes))
+                break
+            if self._is_done:
+                return b""
+            if self._error is not None:
+                break
+            if self._connection is not None:
+                self._connection.expect()
+            await self._wait()
+        self._unread.clear()
+        self._raise_error()
+        return b""
+
+    async def read_start(self, max_bytes: int) -> bytes:
+        """Return the readable start of a body, and give up the rest, however it ends."""
+        found = bytearray()
+        try:
+            while len(found) < max_bytes and (piece := await self.next_piece()):
+                found += piece
+        except ProviderError:
+            pass
+        finally:
+            self.abort()
+        return bytes(found[:max_bytes])
 
     def pause(self) -> None:
         """Stop the pieces of `pipe`; the idle deadline stops too, the total one does not."""
@@ -230,6 +292,8 @@ class Answer:
             self._take_body(body)
         if self._feed is not None:
             self._finish_if_delivered()
+        elif self._is_pulled:
+            self._wake()
 
     def take_end(self, failure: BaseException | None = None) -> None:
         """Take the end of the connection, by a failure or in peace."""
@@ -241,7 +305,10 @@ class Answer:
             return
         if not self._frame.encoding:
             self._release(reusable=False)
-        self._finish_if_delivered()
+        if self._is_pulled:
+            self._wake()
+        else:
+            self._finish_if_delivered()
 
     def fail(self, error: Exception) -> None:
         """End the answer with an error, unless it has ended; its connection is closed."""
@@ -268,18 +335,24 @@ class Answer:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether more of the body is to come."""
-        return not self._frame.is_complete
+        """Whether more of the body is to come, and its reader waits for it."""
+        return not self._frame.is_complete and not (self._is_pulled and self._waiter is None)
 
     # the body on its way to its reader
 
     def _open(self, feed: Callable[[bytes], object], max_bytes: int, code: Code) -> None:
-        if self._feed is not None:
-            raise RuntimeError("The body of an answer is read once.")
+        self._prepare(max_bytes, code)
         self._feed = feed
+        if self._error is None or self._decoder is None:
+            self._deliver_unread()  # what came before an error is still delivered
+
+    def _prepare(self, max_bytes: int, code: Code) -> None:
+        if self._feed is not None or self._is_pulled:
+            raise RuntimeError("The body of an answer is read once.")
         self._max_bytes = max_bytes
         self._too_large = code
-        if self.is_awaited and self._frame.length > max_bytes:
+        if not self._frame.is_complete and self._frame.length > max_bytes:
+            self._unread.clear()
             self.fail(too_large(code, max_bytes))
             return
         encoding = self._frame.encoding
@@ -289,10 +362,8 @@ class Answer:
                     encoding.decode("latin-1"), self._limits, max_bytes=max_bytes, code=code
                 )
             except ProviderError as error:
+                self._unread.clear()
                 self.fail(error)
-                return
-        if self._error is None or self._decoder is None:
-            self._deliver_unread()  # what came before an error is still delivered
 
     def _take_body(self, body: bytes) -> None:
         """Hand a piece of the body on, or keep it while its reader is not ready."""
@@ -305,6 +376,8 @@ class Answer:
             self._deliver_unread()
         elif self._connection is not None:
             self._regulate()
+        if self._is_pulled:
+            self._wake()
 
     def _note_flow(self) -> None:
         """Note whether pieces go to the reader as they come: every one of a stream asks."""
@@ -386,15 +459,19 @@ class Answer:
             or not self._frame.is_complete
         ):
             return
+        try:
+            self._finish()
+        except ProviderError as error:
+            self.fail(error)
+            return
+        self._wake()
+
+    def _finish(self) -> None:
+        """Note that everything has been delivered; raise if compressed data is not at its end."""
         if self._decoder is not None:
-            try:
-                self._decoder.close()
-            except ProviderError as error:
-                self.fail(error)
-                return
+            self._decoder.close()
             self._release(reusable=self._frame.is_reusable)
         self._is_done = True
-        self._wake()
 
     def _regulate(self) -> None:
         """Stop or start the socket, by how much waits for the reader."""
@@ -416,6 +493,9 @@ class Answer:
     async def _wait_for_end(self) -> None:
         if not self._is_done and self._error is None:
             await self._wait()
+        self._raise_error()
+
+    def _raise_error(self) -> None:
         error = self._take_error()
         if error is not None:
             try:

@@ -148,6 +148,11 @@ class Connection(asyncio.Protocol):
         if self._answer is not None and self._deadlines is not None and self._answer.has_head:
             self._move_due(self._loop.time() + self._deadlines.idle_s)
 
+    def expect(self) -> None:
+        """Take note that the reader waits from now."""
+        if self._deadlines is not None:
+            self._move_due(self._loop.time() + self._deadlines.idle_s)
+
     # what the event loop does
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

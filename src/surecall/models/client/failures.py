@@ -21,6 +21,8 @@ from surecall.base.redaction import excerpt
 _RESETS: Final = frozenset(
     {errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED, errno.ENOTCONN, errno.ESHUTDOWN}
 )
+_OUT_OF_DATE: Final = frozenset({9, 10})  # of OpenSSL: not valid yet, expired
+_UNTRUSTED: Final = frozenset({18, 19, 20, 21})  # signed by itself or by an unknown authority
 _AWAITED: Final = {
     Code.CONNECT_TIMEOUT: "no connection to the provider",
     Code.FIRST_BYTE_TIMEOUT: "no answer from the provider",
@@ -74,13 +76,57 @@ def no_address() -> ProviderConnectionError:
 
 
 def insecure(failure: BaseException) -> ProviderConnectionError:
-    """Return the error for a TLS connection that was not made."""
+    """Return the error for a TLS connection that was not made, and what can be done about it."""
+    number = getattr(failure, "verify_code", 0)
+    problem = getattr(failure, "verify_message", "") or describe_failure(failure)
+    reason = str(getattr(failure, "reason", "") or "")
+    if number in _UNTRUSTED:
+        hint = (
+            "If your company signs certificates itself, set ca_file (or SURECALL_CA_FILE, "
+            "SSL_CERT_FILE) to the file of its authority."
+        )
+    elif number in _OUT_OF_DATE:
+        hint = "Its owner has to renew it; if the date is wrong, set the clock of this machine."
+    elif "CERTIFICATE_REQUIRED" in reason or "HANDSHAKE_FAILURE" in reason:
+        hint = "The server may ask for a client certificate: set client_cert_file."
+    elif "WRONG_VERSION" in reason or "RECORD_LAYER" in reason:
+        hint = "The server does not speak TLS at this port: check the scheme and the port."
+    else:
+        hint = "Check that the base URL uses https and that its certificate is valid."
     return _unconnected(
         Code.TLS_FAILURE,
-        f"No secure connection to the provider ({describe_failure(failure)})",
-        "Check that the base URL uses https and that its certificate is valid.",
+        f"No secure connection to the provider ({excerpt(' '.join(problem.split()), 160)})",
+        hint,
         retryable=False,
     )
+
+
+def proxy_auth(address: str, *, sent: bool, schemes: str) -> ProviderConnectionError:
+    """Return the error for a proxy that wants to know who asks."""
+    problem = "refuses the user or the password" if sent else "demands a user and a password"
+    offered = schemes.lower()
+    hint = "Write them into the proxy's address: http://user:password@HOST:PORT."
+    if offered and "basic" not in offered:
+        hint = f"It offers {excerpt(schemes, 60)!r}; only basic authentication is supported."
+    return _unconnected(Code.PROXY_AUTH, f"The proxy {address} {problem}", hint, retryable=False)
+
+
+def proxy_refused(address: str, problem: str, *, retryable: bool) -> ProviderConnectionError:
+    """Return the error for a proxy that opens no way to the provider."""
+    return _unconnected(
+        Code.PROXY_REFUSED,
+        f"The proxy {address} {problem}",
+        "Ask who runs the proxy, or list the provider's host in NO_PROXY.",
+        retryable=retryable,
+    )
+
+
+def blame_proxy(error: ProviderError, address: str) -> ProviderError:
+    """Return an error about the way to the proxy, which is not the provider's."""
+    error.message = error.message.replace("provider", f"proxy {address}", 1)
+    if error.code != Code.TLS_FAILURE:
+        error.hint = "Check HTTPS_PROXY and HTTP_PROXY; NO_PROXY lists hosts to reach directly."
+    return error
 
 
 def bad_framing(problem: str) -> ProviderReplyError:

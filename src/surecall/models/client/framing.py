@@ -52,6 +52,7 @@ class ReplyFrame:
         "encoding",
         "has_head",
         "has_started",
+        "has_surplus",
         "headers",
         "is_complete",
         "is_reusable",
@@ -81,6 +82,7 @@ class ReplyFrame:
         self.status = 0
         self.has_started = False
         self.has_head = False
+        self.has_surplus = False
         self.is_complete = False
         self.is_reusable = False
 
@@ -101,6 +103,7 @@ class ReplyFrame:
             self.is_complete = True
             if left_bytes < 0:
                 self.is_reusable = False
+                self.has_surplus = bool(data[left_bytes:].strip())
                 return data[:left_bytes]
             return data
         return data

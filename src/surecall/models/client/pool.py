@@ -1,10 +1,11 @@
 """One upstream and the connections to it: clean ones are used again, the latest first."""
 
 import asyncio
+import re
 import ssl
 from collections import deque
-from collections.abc import Callable, Iterable
-from functools import lru_cache
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from typing import Final
 
 from surecall.base.errors import Code, ProviderConnectionError, ProviderError, invalid_config
@@ -12,14 +13,18 @@ from surecall.base.errors import Code, ProviderConnectionError, ProviderError, i
 from .addresses import connect_socket
 from .answers import Answer
 from .connections import Connection
-from .failures import deadline_passed, map_failure
+from .failures import blame_proxy, deadline_passed, insecure, map_failure, proxy_auth, proxy_refused
 from .limits import ClientLimits, Deadlines
+from .network import Network, Proxy
 from .requests import RequestHead, render_head
-from .urls import split_base_url
+from .urls import ascii_host, split_base_url, split_url
 
 _STALE_S: Final = 1.0
 """A used connection that ends this soon after a request was sent had been given up before it."""
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+_PROXY_AUTH_STATUS: Final = 407
+_PROXY_STATUS: Final = re.compile(rb"HTTP/1\.[01] ([0-9]{3})(?: [^\r\n]*)?(?:\r\n|$)")
+_MAX_PROXY_REPLY_BYTES: Final = 64 * 1024
 
 
 class Origin:
@@ -34,9 +39,10 @@ class Origin:
     Args:
         url: Where the upstream is, without a path, such as `https://api.example.com`.
         limits: How many connections there are, and how large an answer may be.
-        ssl_context: Own certificates; it must verify them and the host name.
-        is_refused: Returns whether an address, as text, must never be connected to. It is asked
-            about the very address that is used.
+        network: Proxies and certificates; by default the upstream is reached directly.
+
+    Raises:
+        ConfigError: The address or the proxy cannot be used.
     """
 
     def __init__(
@@ -44,20 +50,20 @@ class Origin:
         url: str,
         *,
         limits: ClientLimits = ClientLimits(),  # noqa: B008 - frozen
-        ssl_context: ssl.SSLContext | None = None,
-        is_refused: Callable[[str], bool] | None = None,
+        network: Network = Network(),  # noqa: B008 - frozen
     ) -> None:
         parts = split_base_url(url)
         if parts.path not in {"", "/"}:
             raise invalid_config(
                 "The address of an origin has a path.", "Give the path with each request."
             )
-        self._host = parts.hostname or ""
+        self._host = ascii_host(parts)
         self._port = parts.port or _DEFAULT_PORTS[parts.scheme]
         self._is_secure = parts.scheme == "https"
-        self._ssl_context = _check_context(ssl_context)
+        self._network = network
+        self._proxy = network.proxy_for(parts.scheme, self._host, self._port)
+        self._is_forwarded = self._proxy is not None and not self._is_secure
         self._host_header = _render_host(self._host, parts.port, _DEFAULT_PORTS[parts.scheme])
-        self._is_refused = is_refused
         self._loop: asyncio.AbstractEventLoop | None = None
         self._idle: list[Connection] = []
         self._waiters: deque[asyncio.Future[Connection | None]] = deque()
@@ -67,6 +73,15 @@ class Origin:
 
     def __repr__(self) -> str:
         return f"Origin({'https' if self._is_secure else 'http'}://{self._host_header})"
+
+    @property
+    def address(self) -> str:
+        """Host and port, for messages."""
+        return f"{self._host_for_url}:{self._port}"
+
+    @property
+    def _host_for_url(self) -> str:
+        return f"[{self._host}]" if ":" in self._host else self._host
 
     @property
     def open_count(self) -> int:
@@ -89,6 +104,10 @@ class Origin:
         Raises:
             RequestError: The request would not be sent as it was meant.
         """
+        proxy = self._proxy
+        if proxy is not None and self._is_forwarded:
+            path = f"http://{self._host_header}{path}"
+            headers = (*headers, *proxy.headers)
         return render_head(method, path, self._host_header, headers)
 
     async def send(
@@ -127,6 +146,8 @@ class Origin:
             connection.send(answer, rendered, body, deadlines, total_due)
             error = await answer.wait_for_head()
             if error is None:
+                if answer.status == _PROXY_AUTH_STATUS and self._is_forwarded:
+                    raise self._refused_by_proxy(answer)
                 return answer
             if not (was_used and attempts == 1 and _was_stale(answer, connection, error, loop)):
                 try:
@@ -259,13 +280,7 @@ class Origin:
         connection = Connection(self, loop)
         try:
             async with asyncio.timeout(deadlines.connect_s):
-                sock = await connect_socket(self._host, self._port, self._is_refused)
-                await loop.create_connection(
-                    lambda: connection,
-                    sock=sock,
-                    ssl=(self._ssl_context or _default_context()) if self._is_secure else None,
-                    server_hostname=self._host if self._is_secure else None,
-                )
+                await self._open_socket(connection, loop)
             if not connection.is_usable:
                 raise map_failure(None)
         except BaseException as failure:
@@ -274,13 +289,146 @@ class Origin:
             if isinstance(failure, ProviderError):
                 raise
             if isinstance(failure, TimeoutError):
-                code = Code.CONNECT_TIMEOUT
-                raise deadline_passed(code, deadlines.connect_s) from None
+                late = deadline_passed(Code.CONNECT_TIMEOUT, deadlines.connect_s)
+                if self._proxy is not None:
+                    late.message = (
+                        f"{late.message.removesuffix('.')} through the proxy {self._proxy.address}."
+                    )
+                raise late from None
             if isinstance(failure, OSError):
                 raise map_failure(failure) from None
             raise
         connection.is_counted = True
         return connection
+
+    async def _open_socket(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> None:
+        """Connect to the upstream or to the proxy before it, with TLS where it belongs."""
+        proxy, network = self._proxy, self._network
+        context = network.tls_context() if self._is_secure else None
+        if proxy is None:
+            sock = await connect_socket(self._host, self._port)
+            name = self._host if context is not None else None
+            await loop.create_connection(
+                lambda: connection, sock=sock, ssl=context, server_hostname=name
+            )
+            return
+        outer = network.tls_context() if proxy.is_secure else None
+        name = proxy.host if outer is not None else None
+        tunnel = Tunnel(loop) if context is not None else None
+        try:
+            sock = await connect_socket(proxy.host, proxy.port)
+            transport, _ = await loop.create_connection(
+                lambda: tunnel or connection, sock=sock, ssl=outer, server_hostname=name
+            )
+        except ProviderError as error:
+            raise blame_proxy(error, proxy.address) from None
+        except OSError as failure:
+            raise blame_proxy(map_failure(failure), proxy.address) from None
+        if tunnel is None or context is None:
+            return
+        try:
+            await tunnel.open(transport, f"{self._host_for_url}:{self._port}", proxy)
+            secured = await loop.start_tls(
+                transport, connection, context, server_hostname=self._host
+            )
+        except BaseException:
+            transport.abort()
+            raise
+        if secured is None:
+            raise map_failure(None)
+        connection.connection_made(secured)
+
+    def _refused_by_proxy(self, answer: Answer) -> ProviderError:
+        assert self._proxy is not None
+        schemes = answer.header_map.get("proxy-authenticate", "")
+        answer.abort()
+        return proxy_auth(self._proxy.address, sent=self._proxy.auth is not None, schemes=schemes)
+
+
+@asynccontextmanager
+async def open_once(
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    body: bytes = b"",
+    *,
+    deadlines: Deadlines,
+    limits: ClientLimits,
+    network: Network,
+) -> AsyncGenerator[Answer]:
+    """Send one request on a connection of its own, and close that at the end.
+
+    Raises:
+        ConfigError: The address or the proxy cannot be used.
+        ProviderError: No answer came; its code says why.
+        RequestError: The request would not be sent as it was meant.
+    """
+    base, target = split_url(url)
+    origin = Origin(base, limits=limits, network=network)
+    try:
+        answer = await origin.send(method, target, headers.items(), body, deadlines=deadlines)
+        try:
+            yield answer
+        finally:
+            answer.abort()
+    finally:
+        await origin.close()
+
+
+class Tunnel(asyncio.Protocol):
+    """Asks a proxy for a way to a server; what follows on the connection is the server's."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._reply = bytearray()
+        self._has_reply: asyncio.Future[None] = loop.create_future()
+
+    async def open(self, transport: asyncio.Transport, target: str, proxy: Proxy) -> None:
+        """Return once the proxy has opened the way.
+
+        Raises:
+            ProviderConnectionError: It did not; the code and the message say why.
+        """
+        lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}", "User-Agent: surecall"]
+        lines += [f"{name}: {value}" for name, value in proxy.headers]
+        transport.write("\r\n".join((*lines, "", "")).encode("ascii"))
+        await self._has_reply
+        head, end, rest = bytes(self._reply).partition(b"\r\n\r\n")
+        found = _PROXY_STATUS.match(head)
+        if found is None or not end:
+            raise proxy_refused(proxy.address, "gives no answer in HTTP", retryable=True)
+        status = int(found[1])
+        if status == _PROXY_AUTH_STATUS:
+            offers = re.findall(rb"(?im)^proxy-authenticate:[ \t]*([^\r\n]+)", head)
+            schemes = b", ".join(offers).decode("latin-1")
+            raise proxy_auth(proxy.address, sent=proxy.auth is not None, schemes=schemes)
+        if 200 <= status < 300 and rest:  # the server speaks first, so it does not speak TLS
+            failure = ssl.SSLError()
+            failure.reason = "WRONG_VERSION_NUMBER"
+            raise insecure(failure)
+        if not 200 <= status < 300:
+            raise proxy_refused(
+                proxy.address,
+                f"refuses to connect to {target} with status {status}",
+                retryable=status >= 500,
+            )
+
+    def data_received(self, data: bytes) -> None:
+        """Take what the proxy says."""
+        self._reply += data
+        if b"\r\n\r\n" in self._reply or len(self._reply) > _MAX_PROXY_REPLY_BYTES:
+            self._note_end()
+
+    def eof_received(self) -> None:
+        """Take the end, before an answer or after half of one."""
+        self._note_end()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Take the end of the connection."""
+        self._note_end()
+
+    def _note_end(self) -> None:
+        if not self._has_reply.done():
+            self._has_reply.set_result(None)
 
 
 def _was_stale(
@@ -292,24 +440,6 @@ def _was_stale(
         and not answer.has_started
         and loop.time() - connection.sent_at <= _STALE_S
     )
-
-
-@lru_cache(maxsize=1)
-def _default_context() -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    context.set_alpn_protocols(["http/1.1"])
-    return context
-
-
-def _check_context(context: ssl.SSLContext | None) -> ssl.SSLContext | None:
-    if context is not None and not (
-        context.check_hostname and context.verify_mode is ssl.CERT_REQUIRED
-    ):
-        raise invalid_config(
-            "The SSL context does not verify certificates.",
-            "Add the certificate of the upstream's authority to it instead.",
-        )
-    return context
 
 
 def _render_host(host: str, port: int | None, default_port: int) -> str:

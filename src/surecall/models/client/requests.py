@@ -56,7 +56,8 @@ def render_head(
     """
     if method not in _METHODS:
         raise _refuse(f"The method {excerpt(method, 20)!r} is not sent.")
-    if path[:1] != "/" or not path.isascii() or not path.isprintable() or " " in path:
+    target = path[path.find("/", 7) :] if path.startswith("http://") else path  # to a proxy
+    if target[:1] != "/" or not path.isascii() or not path.isprintable() or " " in path:
         raise _refuse("The path has characters that cannot be sent.")
     lines = [f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nAccept-Encoding: {ACCEPT_ENCODING}"]
     known = _known_names

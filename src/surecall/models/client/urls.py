@@ -1,8 +1,12 @@
 """From a base URL, a prefix and a path to the one URL a request goes to."""
 
-from urllib.parse import SplitResult, urlsplit
+from typing import Final
+from urllib.parse import SplitResult, quote, urlsplit
 
 from surecall.base.errors import ConfigError, invalid_config
+
+_KEPT: Final = "/%:@!$&'()*+,;=~-._"
+"""What the path of a URL may have as it is; escapes are not escaped again."""
 
 
 def split_base_url(base_url: str) -> SplitResult:
@@ -15,6 +19,7 @@ def split_base_url(base_url: str) -> SplitResult:
     try:
         parts = urlsplit(base_url)
         port_is_usable = parts.port != 0
+        ascii_host(parts)
     except ValueError:
         raise _refusal("is not a URL", "Write it like https://api.example.com/v1.") from None
     if parts.scheme not in {"http", "https"}:
@@ -34,6 +39,19 @@ def split_base_url(base_url: str) -> SplitResult:
             "Leave it off; what the provider needs with every request goes into headers.",
         )
     return parts
+
+
+def ascii_host(parts: SplitResult) -> str:
+    """Return the host of a URL as it is looked up and sent; raise `ValueError` for none."""
+    host = parts.hostname or ""
+    return host if host.isascii() else host.encode("idna").decode("ascii")
+
+
+def split_url(url: str) -> tuple[str, str]:
+    """Return the origin of a URL and the target of a request there, all of it in ASCII."""
+    parts = urlsplit(url)
+    target = quote(parts.path or "/", safe=_KEPT) + (f"?{parts.query}" if parts.query else "")
+    return f"{parts.scheme}://{parts.netloc}", target
 
 
 def join_url(

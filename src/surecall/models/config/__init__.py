@@ -15,6 +15,7 @@ from .load import (
     load_config,
     parse_key,
     read_key,
+    read_network,
 )
 from .places import find_keys
 from .settings import SETTINGS, SettingKey, variable_of
@@ -32,5 +33,6 @@ __all__ = [
     "load_config",
     "parse_key",
     "read_key",
+    "read_network",
     "variable_of",
 ]

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, cast
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from surecall.base.errors import invalid_config
 from surecall.base.redaction import Secret, redact
+from surecall.models.client.network import Network
 from surecall.text import encode_text
 
 from .places import keys_at, place_model, provider_keys
@@ -22,12 +24,20 @@ from .settings import (
     Found,
     names_a_secret,
     put_setting,
+    variable_of,
 )
 from .sources import KEY_VARIABLE, FileSource, find_file, read_file, read_table, read_variables
 
+_DIRECT: Final = Network()
 _NO_KEY: Final = Found(None, "default")
 _OTHER_VARIABLES: Final = (
     *("HOME", "OMP_WAIT_POLICY", "OPENAI_BASE_URL", "USERPROFILE", "XDG_CACHE_HOME"),
+)
+_PROXIES: Final = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
+_NETWORK_VARIABLES: Final = (
+    *_PROXIES,
+    *(name.lower() for name in _PROXIES),
+    *("REQUEST_METHOD", "SSL_CERT_DIR", "SSL_CERT_FILE"),
 )
 """What is read besides variables of ours; the home is where the cache is by default."""
 
@@ -80,6 +90,9 @@ class Config(Struct, frozen=True, kw_only=True):
     journal_dir: Path | None = None
     trace_dir: Path | None = None
     evals_dir: Path | None = None
+    ca_file: Path | None = None
+    client_cert_file: Path | None = None
+    client_key_file: Path | None = None
     cache_dir: Path = field(default_factory=lambda: Path(expanduser("~/.cache/surecall")))
     probe: Literal["off", "auto"] = "off"
     max_probe_age_s: float = 604800.0
@@ -93,6 +106,15 @@ class Config(Struct, frozen=True, kw_only=True):
     """Where each key's value came from, by dotted key."""
     path: Path | None = None
     """The file that was read, if any."""
+    environment: Network = Network()
+    """The proxies and certificates that the environment names."""
+
+    @property
+    def network(self) -> Network:
+        """How the provider is reached: as the environment says, with the files that are set."""
+        names = ("ca_file", "client_cert_file", "client_key_file")
+        files = {name: str(path) for name in names if (path := getattr(self, name)) is not None}
+        return replace(self.environment, **files)
 
     def render(self) -> list[Setting]:
         """List every setting with its value as text and its origin; secrets are masked."""
@@ -121,10 +143,12 @@ class Config(Struct, frozen=True, kw_only=True):
             key = Found(parse_key(key_given, "flag"), "flag")
         elif key.origin in provider_keys() and key.origin not in _key_variables(found):
             key = _NO_KEY  # a provider's key goes nowhere else
-        return Config.of(found | {"api_key": key}, self.path)
+        return Config.of(found | {"api_key": key}, self.path, self.environment)
 
     @classmethod
-    def of(cls, found: Mapping[str, Found], path: Path | None) -> "Config":
+    def of(
+        cls, found: Mapping[str, Found], path: Path | None, environment: Network = _DIRECT
+    ) -> "Config":
         """Build the record of checked values."""
         fields: dict[str, Any] = {}
         tables: dict[str, dict[str, Any]] = {}
@@ -144,6 +168,7 @@ class Config(Struct, frozen=True, kw_only=True):
             local=Local(**tables.get("local", {})),
             origins=origins,
             path=path,
+            environment=environment,
         )
 
     def _value(self, key: str) -> Any:
@@ -269,7 +294,7 @@ def _pick_variables(
 ) -> tuple[tuple[str, str], ...]:
     """Return those of the variables that have a say in the settings when there is no file."""
     key_name = given.get("api_key_env") or variables.get(f"{PREFIX}API_KEY_ENV", "")
-    read = {*_OTHER_VARIABLES, *provider_keys(), key_name.strip()}
+    read = {*_OTHER_VARIABLES, *_NETWORK_VARIABLES, *provider_keys(), key_name.strip()}
     return tuple(
         (name, variables[name]) for name in variables if name.startswith(PREFIX) or name in read
     )
@@ -305,7 +330,7 @@ def _merge_sources(
         put_setting(found, "local.passive_wait", False, "OMP_WAIT_POLICY", folder)  # noqa: FBT003
     place_model(found)
     found["api_key"] = _find_key(found, variables, key_given)
-    return Config.of(found, source.path if source else None)
+    return Config.of(found, source.path if source else None, _network_of(variables))
 
 
 def _find_key(found: Mapping[str, Found], variables: Mapping[str, str], given: Any) -> Found:
@@ -319,6 +344,38 @@ def _find_key(found: Mapping[str, Found], variables: Mapping[str, str], given: A
         if key := parse_key(variables.get(name, ""), name):
             return Found(key, name)
     return _NO_KEY
+
+
+def read_network(environ: Mapping[str, str] | None = None) -> Network:
+    """Return the proxies and certificates that variables name.
+
+    Args:
+        environ: Variables to read; those of the process by default.
+    """
+    variables = os.environ if environ is None else environ
+    files = {
+        name: variables.get(variable_of(name), "").strip()
+        for name in ("ca_file", "client_cert_file", "client_key_file")
+    }
+    return replace(_network_of(variables), **files)
+
+
+def _network_of(variables: Mapping[str, str]) -> Network:
+    """Read the variables that other programs know, too; of two spellings small letters win."""
+
+    def read(name: str) -> str:
+        return (variables.get(name.lower()) or variables.get(name) or "").strip()
+
+    # Where a web server starts programs, HTTP_PROXY is a header of whoever asks it.
+    is_served = "REQUEST_METHOD" in variables
+    http_proxy = variables.get("http_proxy", "").strip() if is_served else read("HTTP_PROXY")
+    return Network(
+        http_proxy=http_proxy or read("ALL_PROXY"),
+        https_proxy=read("HTTPS_PROXY") or read("ALL_PROXY"),
+        no_proxy=read("NO_PROXY"),
+        cert_file=variables.get("SSL_CERT_FILE", "").strip(),
+        cert_dir=variables.get("SSL_CERT_DIR", "").strip(),
+    )
 
 
 def list_variables(prefix: str, environ: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -50,6 +50,10 @@ def _folder(doc: str) -> SettingKey:
     return SettingKey(Text, "a folder", doc)
 
 
+def _file(doc: str) -> SettingKey:
+    return SettingKey(Text, "a file", doc)
+
+
 def _seconds(doc: str, default: float | None = None) -> SettingKey:
     return SettingKey(Annotated[float, Meta(gt=0)], "seconds above 0", doc, default)
 
@@ -100,6 +104,14 @@ SETTINGS: Final[Mapping[str, SettingKey]] = {
         "Folder for the runs of `surecall eval`. When unset: `.surecall` in the current folder; in "
         "a file it is relative to that file.",
     ),
+    "ca_file": _file(
+        "File in PEM form with authorities to trust besides the system's, such as your company's; "
+        "in a file it is relative to that file. `SSL_CERT_FILE` and `SSL_CERT_DIR` replace the "
+        "system's, and `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` name "
+        "[proxies](../how-to/proxies-and-certificates.md).",
+    ),
+    "client_cert_file": _file("File with the certificate to show to servers that ask for one."),
+    "client_key_file": _file("File with its key, unless `client_cert_file` has it."),
     "local.n_ctx": _whole_number(
         256, "Tokens that one request to an embedded model may have, its answer included."
     ),
@@ -247,7 +259,7 @@ def _check_preset(_key: str, value: str | list[str], _origin: str, _base: Path) 
     return tuple(name.strip() for name in names if name.strip())
 
 
-def _check_folder(_key: str, value: str, _origin: str, base: Path) -> Path:
+def _resolve_path(_key: str, value: str, _origin: str, base: Path) -> Path:
     return base.absolute() / Path(value).expanduser()
 
 
@@ -271,10 +283,13 @@ _CHECKS: Final[Mapping[str, Callable[[str, Any, str, Path], Any]]] = {
     "api_key_env": _check_variable,
     "preset": _check_preset,
     "protocol": _check_protocol,
-    "cache_dir": _check_folder,
-    "evals_dir": _check_folder,
-    "journal_dir": _check_folder,
-    "trace_dir": _check_folder,
+    "ca_file": _resolve_path,
+    "cache_dir": _resolve_path,
+    "client_cert_file": _resolve_path,
+    "client_key_file": _resolve_path,
+    "evals_dir": _resolve_path,
+    "journal_dir": _resolve_path,
+    "trace_dir": _resolve_path,
     "headers": _check_header,
 }
 

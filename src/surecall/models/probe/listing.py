@@ -1,31 +1,25 @@
 """The provider's own list of models, and the context window it may name."""
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from surecall.base.errors import (
-    Code,
-    JSONTextError,
-    ProviderConnectionError,
-    ProviderError,
-    ProviderTimeoutError,
-)
+from surecall.base.errors import JSONTextError, ProviderError
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.limits import MIB
 from surecall.base.records import ModelRequest
 from surecall.base.redaction import Secret, mask_known, secrets_in_headers
-from surecall.models.client.bodies import ACCEPT_ENCODING, decode_body
-from surecall.models.transport import WireLimits, join_url
+from surecall.models.client import ClientLimits, Network, open_once
+from surecall.models.client.limits import Deadlines
+from surecall.models.client.urls import join_url
+from surecall.models.config import read_network
 from surecall.text import decode
 from surecall.wire import WireProtocol
 
 from .asker import Asker, question, user
 from .findings import Finding, unclear, yes
 
-_DEADLINE_S: Final = 10.0
-_MAX_BODY_BYTES: Final = 16 * MIB
-_CHUNK_BYTES: Final = 64 * 1024
+_DEADLINES: Final = Deadlines(connect_s=10.0, first_byte_s=10.0, idle_s=10.0, total_s=10.0)
+_LIMITS: Final = ClientLimits(max_body_bytes=16 * MIB)
 
 _WINDOW_FIELDS: Final = (
     "context_length",
@@ -89,6 +83,7 @@ async def fetch_listing(
     api_prefix: str | None = None,
     api_key: Secret | None = None,
     headers: Mapping[str, str] | None = None,
+    network: Network | None = None,
 ) -> Any:
     """Ask a provider for its list of models.
 
@@ -98,29 +93,18 @@ async def fetch_listing(
         api_prefix: Path below the base URL.
         api_key: The key, sent as the wire format has it.
         headers: What to send along.
+        network: Proxies and certificates; by default those that the environment names.
 
     Raises:
         ProviderError: There is no list.
     """
-    import aiohttp
-
     url = join_url(base_url, api_prefix, "/models", default_prefix=protocol.default_prefix)
     sent = {**_own_headers(protocol), **(headers or {})}
     if api_key:
         sent |= protocol.render_auth(api_key.reveal())
     secrets = secrets_in_headers(sent)
     try:
-        async with asyncio.timeout(_DEADLINE_S):
-            return mask_known(await _fetch(url, sent, protocol))
-    except TimeoutError:
-        raise ProviderTimeoutError(
-            Code.TOTAL_TIMEOUT, f"The list of models did not come within {_DEADLINE_S:.0f} s."
-        ) from None
-    except (aiohttp.ClientError, OSError) as error:
-        raise ProviderConnectionError(
-            Code.CONNECTION_FAILED,
-            f"The list of models could not be fetched: {type(error).__name__}.",
-        ) from None
+        return mask_known(await _fetch(url, sent, protocol, network))
     finally:
         secrets.clear()
 
@@ -130,27 +114,20 @@ def _own_headers(protocol: WireProtocol) -> dict[str, str]:
     return protocol.render_request(ModelRequest(model="m", messages=user("m"))).headers
 
 
-async def _fetch(url: str, headers: dict[str, str], protocol: WireProtocol) -> Any:
-    import aiohttp
-
-    async with (
-        aiohttp.ClientSession(
-            headers={**headers, "Accept-Encoding": ACCEPT_ENCODING},
-            auto_decompress=False,
-            trust_env=False,
-        ) as session,
-        session.get(url, allow_redirects=False) as response,
-    ):
-        body = await decode_body(
-            response.content.iter_chunked(_CHUNK_BYTES),
-            response.headers.get("Content-Encoding", ""),
-            WireLimits(),
-            max_bytes=_MAX_BODY_BYTES,
-            code=Code.UPSTREAM_TOO_LARGE,
-        )
-    if not 200 <= response.status < 300:
-        lowered = {name.lower(): value for name, value in response.headers.items()}
-        raise protocol.parse_error(response.status, lowered, body)
+async def _fetch(
+    url: str, headers: dict[str, str], protocol: WireProtocol, network: Network | None
+) -> Any:
+    async with open_once(
+        "GET",
+        url,
+        headers,
+        deadlines=_DEADLINES,
+        limits=_LIMITS,
+        network=read_network() if network is None else network,
+    ) as answer:
+        body = await answer.read()
+    if not 200 <= answer.status < 300:
+        raise protocol.parse_error(answer.status, dict(answer.headers), body)
     try:
         return decode(body, surrogates="replace")
     except JSONTextError:

@@ -12,6 +12,7 @@ from surecall.base.errors import Code, JSONTextError, ProviderError, SetupError
 from surecall.base.json_values import as_fields
 from surecall.base.records import ToolSpec, Weights, WireReply, WireRequest
 from surecall.models.client.limits import Deadlines
+from surecall.models.client.network import Network
 from surecall.text import decode
 from surecall.wire.chat_completions import render_tool
 from surecall.wire.errors import parse_error
@@ -112,7 +113,11 @@ class EmbeddedTransport(Closing):
         tool = render_tool(ToolSpec(name=_MARKER, description="Returns nothing."))
         body = {"messages": [{"role": "user", "content": "Hello"}]}
         async with HttpTransport(
-            engine.address, api_key=engine.api_key, api_prefix="", retry=_NO_RETRY
+            engine.address,
+            api_key=engine.api_key,
+            api_prefix="",
+            retry=_NO_RETRY,
+            network=Network(),
         ) as http:
             try:
                 with engine.in_use():
@@ -137,6 +142,7 @@ class EmbeddedTransport(Closing):
                     deadlines=self._deadlines,
                     retry=_NO_RETRY,
                     parse_error=_parse_engine_error,
+                    network=Network(),
                 )
         return self._engine, self._http
 

@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import asdict
+
 from surecall.base.errors import (
-    Code,
     ProviderConnectionError,
     ProviderError,
     ProviderTimeoutError,
@@ -17,26 +18,29 @@ from surecall.base.errors import (
 )
 from surecall.base.records import WireReply, WireRequest
 from surecall.base.redaction import Secret, excerpt, redact, secrets_in_headers
-from surecall.models.client.bodies import ACCEPT_ENCODING, BodyDecoder, open_decoder
-from surecall.models.client.limits import Deadlines, WireLimits
-from surecall.models.client.urls import join_url
+from surecall.models.client.failures import bad_framing
+from surecall.models.client.limits import ClientLimits, Deadlines, WireLimits
+from surecall.models.client.network import Network
+from surecall.models.client.urls import join_url, split_url
+from surecall.models.config import read_network
 from surecall.text import encode
 from surecall.wire import ChatCompletions, WireProtocol
 from surecall.wire.errors import check_body, kept_headers
 
 from .base import Closing
-from .limits import Watch
 from .retry import RetryPolicy, parse_retry_after, run_attempts
 
 if TYPE_CHECKING:
-    from yarl import URL
-
-    from .exchange import Answer, Wire
+    from surecall.models.client import Answer, Origin, RequestHead
 
 ErrorParser = Callable[[int, Mapping[str, str], bytes], ProviderError]
 """Turns an HTTP error answer into an exception."""
 
 _YIELD_EVERY_BYTES: Final = 1024 * 1024
+_MAX_REQUEST_SECRETS: Final = 64
+_MAX_KNOWN_HEADS: Final = 64
+_NO_LIMIT: Final = 1_000_000
+"""Of connections: how many there are is for the caller to decide."""
 _OWN_HEADERS: Final = frozenset(
     {
         "accept-encoding",
@@ -52,7 +56,6 @@ _OWN_HEADERS: Final = frozenset(
         "upgrade",
     }
 )
-_MAX_REQUEST_SECRETS: Final = 64
 
 
 class HttpTransport(Closing):
@@ -72,6 +75,7 @@ class HttpTransport(Closing):
         retry: How often a failed attempt is made again, before any of its answer is used.
         protocol: The wire format that the provider speaks; chat completions by default.
         parse_error: Reads an error answer of this provider, instead of the wire format.
+        network: Proxies and certificates; by default those that the environment names.
     """
 
     def __init__(
@@ -86,6 +90,7 @@ class HttpTransport(Closing):
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - frozen
         protocol: WireProtocol | None = None,
         parse_error: ErrorParser | None = None,
+        network: Network | None = None,
     ) -> None:
         protocol = protocol or ChatCompletions()
         self._base_url = base_url
@@ -111,11 +116,12 @@ class HttpTransport(Closing):
             "Accept": "application/json",
             "User-Agent": "surecall",
             **own,
-            "Accept-Encoding": ACCEPT_ENCODING,
             "Content-Type": "application/json",
         }
-        self._urls: dict[str, URL] = {}
-        self._wire: Wire | None = None
+        self._network = read_network() if network is None else network
+        self._heads: dict[str, RequestHead] = {}
+        self._client_limits = ClientLimits(**asdict(limits), max_connections=_NO_LIMIT)
+        self._origin: Origin | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __repr__(self) -> str:
@@ -124,27 +130,28 @@ class HttpTransport(Closing):
 
     async def aclose(self) -> None:
         """Give up all connections."""
-        wire, self._wire, self._loop = self._wire, None, None
-        if wire is not None:
-            await wire.aclose()
+        origin, self._origin, loop, self._loop = self._origin, None, self._loop, None
+        if origin is not None and loop is asyncio.get_running_loop():
+            await origin.close()
 
     async def send(self, request: WireRequest) -> WireReply:
         """Send the request and return the whole answer (status below 300)."""
         started = time.perf_counter()
         answer, attempts = await self._open(request)
+        headers = dict(answer.headers)
         try:
-            body = await answer.read_all(self._limits)
-            problem = check_body(answer.headers, body, status=answer.status)
+            body = await answer.read()
+            problem = check_body(headers, body, status=answer.status)
+            if answer.has_surplus:
+                problem = bad_framing("is longer than its declared length")
             if problem is not None:
                 raise problem
         except ProviderError as error:
             _complete(error, answer, attempts)
             raise
-        finally:
-            answer.close()
         return WireReply(
             status=answer.status,
-            headers=answer.headers,
+            headers=headers,
             body=body,
             elapsed_ms=(time.perf_counter() - started) * 1000,
             attempts=attempts,
@@ -159,75 +166,68 @@ class HttpTransport(Closing):
             await stream.start()
             yield stream
         finally:
-            answer.close()
+            answer.abort()
 
     async def _open(self, request: WireRequest) -> tuple["Answer", int]:
-        url = self._urls.get(request.path) or self._join(request.path)
+        origin = self._origin
+        if origin is None or self._loop is not asyncio.get_running_loop():
+            origin = await self._open_origin()
         data = encode(request.body)
-        headers = self._take_headers(request.headers) if request.headers else None
-        wire = self._wire
-        if wire is None or self._loop is not asyncio.get_running_loop():
-            wire = await self._open_wire()
-        return await run_attempts(self._retry, partial(self._attempt, wire, url, data, headers))
+        head = self._heads.get(request.path) if not request.headers else None
+        if head is None:
+            head = self._make_head(origin, request)
+        return await run_attempts(self._retry, partial(self._attempt, origin, head, data))
 
     async def _attempt(
-        self,
-        wire: "Wire",
-        url: "URL",
-        data: bytes,
-        headers: Mapping[str, str] | None,
-        number: int,
+        self, origin: "Origin", head: "RequestHead", data: bytes, number: int
     ) -> tuple["Answer", int]:
         try:
-            answer = await wire.post(url, data, headers, Watch(self._deadlines))
+            answer = await origin.send_with(head, data, self._deadlines)
         except (ProviderConnectionError, ProviderTimeoutError) as error:
-            error.message = f"{error.message.removesuffix('.')} ({url.host}:{url.port})."
+            error.message = f"{error.message.removesuffix('.')} ({origin.address})."
             raise
+        number += answer.attempts - 1
         if 200 <= answer.status < 300:
-            error = answer.check_framing()
-            if error is None:
-                return answer, number
-            _complete(error, answer, number)
-        else:
-            try:
-                start = await answer.read_start(self._limits)
-            finally:
-                answer.close()
-            error = self._parse_error(answer.status, answer.headers, start)
-            if error.retry_after_s is None:
-                error.retry_after_s = parse_retry_after(answer.headers, time.time())
-        answer.close()
+            return answer, number
+        start = await answer.read_start(self._limits.max_error_body_bytes)
+        headers = dict(answer.headers)
+        error = self._parse_error(answer.status, headers, start)
+        if error.retry_after_s is None:
+            error.retry_after_s = parse_retry_after(headers, time.time())
+        error.attempts = number
         raise error
 
-    def _join(self, path: str) -> "URL":
-        from yarl import URL
-
-        url = URL(self._url_of(path))
-        self._urls[path] = url
-        return url
+    def _make_head(self, origin: "Origin", request: WireRequest) -> "RequestHead":
+        """Render the head of a request; keys among its headers stay known while this lives."""
+        headers, given = self._headers, request.headers
+        if given:
+            for secret in secrets_in_headers(given):
+                if secret not in self._request_secrets:
+                    self._request_secrets.append(secret)
+            given = check_headers(given)
+            named = {name.title() for name in given}
+            headers = {name: value for name, value in headers.items() if name not in named} | given
+        _, target = split_url(self._url_of(request.path))
+        head = origin.prepare("POST", target, headers.items())
+        if not given and len(self._heads) < _MAX_KNOWN_HEADS:
+            self._heads[request.path] = head
+        return head
 
     def _url_of(self, path: str) -> str:
         return join_url(self._base_url, self._api_prefix, path, default_prefix=self._default_prefix)
 
-    async def _open_wire(self) -> "Wire":
-        from .exchange import Wire
+    async def _open_origin(self) -> "Origin":
+        from surecall.models.client import Origin
 
         if self._loop is not None and not self._loop.is_closed():
             raise invalid_config(
                 "This HttpTransport is in use in another event loop.",
                 "Call aclose() there first, or use one transport for each loop.",
             )
-        await self.aclose()
-        self._wire = wire = Wire(self._headers)
+        url, _ = split_url(self._shown_url)
+        self._origin = origin = Origin(url, limits=self._client_limits, network=self._network)
         self._loop = asyncio.get_running_loop()
-        return wire
-
-    def _take_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """Check the headers of one request; keys among them stay known while this lives."""
-        for secret in secrets_in_headers(headers):
-            if secret not in self._request_secrets:
-                self._request_secrets.append(secret)
-        return check_headers(headers)
+        return origin
 
 
 class HttpStream:
@@ -235,64 +235,45 @@ class HttpStream:
 
     def __init__(self, answer: "Answer", attempts: int, limits: WireLimits) -> None:
         self.status = answer.status
-        self.headers = answer.headers
+        self.headers = dict(answer.headers)
         self.attempts = attempts
-        self._answer = answer
+        self._answer: Answer | None = answer
         self._limits = limits
-        self._decoder: BodyDecoder | None = None
         self._unyielded_bytes = 0
 
     async def start(self) -> None:
         """Refuse an answer that cannot be a stream."""
-        try:
-            if "text/html" in self.headers.get("content-type", "").lower():
-                page = await self._answer.read_start(self._limits)
-                problem = check_body(self.headers, page, status=self.status)
-                if problem is not None:
-                    raise problem
-            self._decoder = open_decoder(
-                self.headers.get("content-encoding", ""),
-                self._limits,
-                max_bytes=self._limits.max_stream_bytes,
-                code=Code.STREAM_TOO_LARGE,
-            )
-            self._answer.pause()
-        except ProviderError as error:
-            _complete(error, self._answer, self.attempts)
-            raise
+        answer = self._answer
+        if answer is None or "text/html" not in self.headers.get("content-type", "").lower():
+            return
+        page = await answer.read_start(self._limits.max_error_body_bytes)
+        problem = check_body(self.headers, page, status=self.status)
+        if problem is not None:
+            _complete(problem, answer, self.attempts)
+            raise problem
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
     async def __anext__(self) -> bytes:
-        try:
-            piece = await self._next_piece()
-        except ProviderError as error:
-            self._answer.close()
-            _complete(error, self._answer, self.attempts)
-            raise
-        if not piece:
+        answer = self._answer
+        if answer is None:
             raise StopAsyncIteration
-        return piece
-
-    async def _next_piece(self) -> bytes:
-        decoder = self._decoder
-        if decoder is None:
-            return b""
-        piece = decoder.step()
-        while not piece:
-            data = await self._answer.wait_raw()
-            self._unyielded_bytes = 0
-            if not data:
-                self._decoder = None
-                decoder.close()
-                return b""
-            decoder.feed(data)
-            piece = decoder.step()
-        self._unyielded_bytes += len(piece)
         if self._unyielded_bytes >= _YIELD_EVERY_BYTES:
             self._unyielded_bytes = 0
             await asyncio.sleep(0)
+        try:
+            piece = await answer.next_piece()
+            if not piece and answer.has_surplus:
+                raise bad_framing("is longer than its declared length")
+        except ProviderError as error:
+            self._answer = None
+            _complete(error, answer, self.attempts)
+            raise
+        if not piece:
+            self._answer = None
+            raise StopAsyncIteration
+        self._unyielded_bytes += len(piece)
         return piece
 
 
@@ -302,7 +283,7 @@ def _complete(error: ProviderError, answer: "Answer", attempts: int) -> None:
     if error.status is None:
         error.status = answer.status
     if not error.headers:
-        error.headers = kept_headers(answer.headers)
+        error.headers = kept_headers(dict(answer.headers))
     if error.request_id is None:
         error.request_id = error.headers.get("x-request-id") or error.headers.get("request-id")
 

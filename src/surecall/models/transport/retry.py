@@ -113,7 +113,7 @@ async def run_attempts(
         try:
             return await attempt(number)
         except ProviderError as error:
-            error.attempts = number
+            error.attempts = max(error.attempts, number)
             wait_s = plan_wait(policy, error, retries=number - 1, waited_s=waited_s, random=random)
             if wait_s is None:
                 _explain_refused_wait(policy, error, waited_s)

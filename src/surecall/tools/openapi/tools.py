@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from email.message import Message
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -13,7 +14,9 @@ from surecall.base.errors import (
     Code,
     ConfigError,
     JSONTextError,
+    ProviderError,
     ProviderReplyError,
+    RequestError,
     ToolDefinitionError,
     did_you_mean,
     invalid_config,
@@ -27,8 +30,11 @@ from surecall.base.limits import (
 )
 from surecall.base.records import Effect, Envelope
 from surecall.base.redaction import Secret, excerpt, mask_known, open_log, secrets_in_headers
-from surecall.models.client.bodies import ACCEPT_ENCODING, decode_body
-from surecall.models.transport import WireLimits, check_headers, split_base_url
+from surecall.models.client import ClientLimits, open_once
+from surecall.models.client.limits import Deadlines
+from surecall.models.client.urls import split_base_url, split_url
+from surecall.models.config import read_network
+from surecall.models.transport import check_headers
 from surecall.schema import compile_foreign
 from surecall.text import decode
 from surecall.tools import ApprovalRule, Tool, ToolFailed
@@ -39,6 +45,9 @@ _log = open_log("surecall.openapi")
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _MAX_NAME_CHARACTERS: Final = 64
 _HASH_CHARACTERS: Final = 8
+_DAY_S: Final = 86_400.0
+_DEADLINES: Final = Deadlines(connect_s=30.0, first_byte_s=_DAY_S, idle_s=_DAY_S, total_s=_DAY_S)
+"""How long a call may take is the business of whoever runs the tool."""
 _ACCEPT: Final = "application/json, */*;q=0.5"
 _MAY_HAVE_ACTED: Final = "It may have taken effect: find out in another way before you repeat it."
 
@@ -206,6 +215,7 @@ class _Caller:
         # Known, and so taken out of everything, for as long as calls can be made.
         self._secrets = secrets_in_headers(headers)
         self._max_bytes = max_bytes
+        self._limits = ClientLimits(max_body_bytes=max_bytes)
 
     async def call(
         self, name: str, effect: Effect, operation: Operation, arguments: dict[str, Any]
@@ -238,48 +248,48 @@ class _Caller:
         self, name: str, effect: Effect, request: Request
     ) -> tuple[int, str, tuple[str, str], bytes | None]:
         """Return the status, the place of a redirect, the type, and the body if it fits."""
-        import aiohttp
-        from yarl import URL
-
         query = f"?{request.query}" if request.query else ""
-        base = str(URL(self._base_url)).rstrip("/")
+        base, start = split_url(self._base_url)
         # Encoded already: nothing in an argument is read as a part of the address again.
-        url = URL(f"{base}{request.path}{query}", encoded=True)
+        url = f"{base}{start.rstrip('/')}{request.path}{query}"
         headers = {**request.headers, "Accept": _ACCEPT, **self._headers}
-        headers["Accept-Encoding"] = ACCEPT_ENCODING
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         try:
-            async with (
-                # How long a call may take is the business of whoever runs the tool.
-                aiohttp.ClientSession(
-                    auto_decompress=False,
-                    trust_env=False,
-                    timeout=aiohttp.ClientTimeout(total=None),
-                ) as session,
-                session.request(
-                    request.method, url, data=request.body, headers=headers, allow_redirects=False
-                ) as response,
-            ):
-                kind = (response.content_type, response.charset or "utf-8")
+            async with open_once(
+                request.method,
+                url,
+                headers,
+                request.body or b"",
+                deadlines=_DEADLINES,
+                limits=self._limits,
+                network=read_network(),
+            ) as answer:
+                said = answer.header_map
+                kind = _parse_kind(said.get("content-type", ""))
                 try:
-                    body = await decode_body(
-                        response.content.iter_chunked(64 * 1024),
-                        response.headers.get("Content-Encoding", ""),
-                        WireLimits(),
-                        max_bytes=self._max_bytes,
-                        code=Code.TOOL_OUTPUT_TOO_LARGE,
-                    )
+                    body = await answer.read()
                 except ProviderReplyError as error:
-                    if error.code != Code.TOOL_OUTPUT_TOO_LARGE:
+                    if error.code != Code.UPSTREAM_TOO_LARGE:
                         raise
                     body = None
-                return response.status, response.headers.get("Location", ""), kind, body
-        except (TimeoutError, aiohttp.ClientError, OSError, ProviderReplyError) as error:
+                return answer.status, said.get("location", ""), kind, body
+        except RequestError as error:
+            raise ToolFailed(
+                Code.ARGUMENTS_INVALID, error.message, "Change the arguments."
+            ) from None
+        except (ProviderError, ConfigError) as error:
             _log.debug("%s: no answer", name, exc_info=error)
             hint = "Go on without it." if effect == "read" else _MAY_HAVE_ACTED
             message = f"The server of {name} does not answer."
             raise ToolFailed(Code.TOOL_SERVER_LOST, message, hint) from None
+
+
+def _parse_kind(text: str) -> tuple[str, str]:
+    """Return the type of a body and its charset."""
+    message = Message()
+    message["content-type"] = text
+    return message.get_content_type() if text else "", message.get_content_charset() or "utf-8"
 
 
 def _advise(status: int, effect: Effect) -> str:

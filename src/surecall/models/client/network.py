@@ -1,0 +1,196 @@
+"""How the outside is reached: through which proxy, and whose certificates are trusted.
+
+Network(https_proxy="http://user:password@proxy.example:3128", no_proxy="localhost,.corp.example")
+Network(ca_file="/etc/ssl/company.pem")
+"""
+
+import ipaddress
+import os
+import ssl
+from base64 import b64encode
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
+
+from surecall.base.errors import ConfigError, invalid_config
+from surecall.base.redaction import Secret
+
+_PROXY_PORTS: Final = {"http": 3128, "https": 443}
+
+
+class Network(Struct, frozen=True, kw_only=True):
+    """Proxies and certificates; without any, servers are reached directly and verified as usual."""
+
+    http_proxy: str = ""
+    """Proxy for `http` addresses, which forwards requests."""
+    https_proxy: str = ""
+    """Proxy for `https` addresses, which only passes bytes on (CONNECT)."""
+    no_proxy: str = ""
+    """Hosts that are reached directly: names with their subdomains, addresses, networks, or `*`."""
+    cert_file: str = ""
+    """Authorities to trust instead of the system's."""
+    cert_dir: str = ""
+    ca_file: str = ""
+    """Authorities to trust besides."""
+    client_cert_file: str = ""
+    """Our own certificate, for servers that ask for one."""
+    client_key_file: str = ""
+    """Its key, unless it is in the same file."""
+
+    def __repr__(self) -> str:
+        names = [name for name in self.__struct_fields__ if getattr(self, name)]
+        return f"Network({', '.join(f'{name}=...' for name in names)})"  # a proxy has a password
+
+    def proxy_for(self, scheme: str, host: str, port: int) -> "Proxy | None":
+        """Return the proxy to an address, or `None` where there is none.
+
+        Raises:
+            ConfigError: The proxy that is set cannot be used.
+        """
+        given = self.https_proxy if scheme == "https" else self.http_proxy
+        if not given or _is_direct(self.no_proxy, host, port):
+            return None
+        return _parse_proxy(given, f"{scheme.upper()}_PROXY")
+
+    def tls_context(self) -> ssl.SSLContext:
+        """Return what secure connections are made with; it always verifies.
+
+        Raises:
+            ConfigError: A file cannot be used.
+        """
+        files = (self.cert_file, self.ca_file, self.client_cert_file, self.client_key_file)
+        stamps = tuple(os.stat(file).st_mtime_ns if _is_file(file) else 0 for file in files)
+        return _make_context(self, stamps)
+
+
+class Proxy(Struct, frozen=True):
+    """A proxy: where it is, and what it is told about who asks."""
+
+    host: str
+    port: int
+    is_secure: bool
+    """Whether the connection to the proxy itself is encrypted."""
+    auth: Secret | None = None
+    """User and password, as they are sent."""
+    password: Secret | None = None
+    """Known while the proxy is, so that it is taken out of everything."""
+
+    @property
+    def address(self) -> str:
+        """Host and port, for messages."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """What is sent to the proxy alone."""
+        return (("Proxy-Authorization", self.auth.reveal()),) if self.auth is not None else ()
+
+
+def _parse_proxy(given: str, variable: str) -> Proxy:
+    text = given if "://" in given else f"http://{given}"
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise _refuse_proxy(variable, "is not an address") from None
+    if parts.scheme not in _PROXY_PORTS:
+        raise _refuse_proxy(variable, f"is a {parts.scheme[:20]} proxy, which is not supported")
+    if not host or port == 0 or not text.isprintable() or " " in text or not host.isascii():
+        raise _refuse_proxy(variable, "is not an address")
+    auth = password = None
+    if parts.username is not None:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        auth = Secret(f"Basic {b64encode(pair.encode()).decode()}")
+        password = Secret(unquote(parts.password or ""))
+    return Proxy(host, port or _PROXY_PORTS[parts.scheme], parts.scheme == "https", auth, password)
+
+
+def _refuse_proxy(variable: str, problem: str) -> ConfigError:
+    return invalid_config(
+        f"The proxy in {variable} {problem}.",
+        "Write it like http://proxy.example:3128 or http://user:password@proxy.example:3128.",
+    )
+
+
+def _is_direct(no_proxy: str, host: str, port: int) -> bool:
+    """Tell whether a host is among those that are reached without a proxy."""
+    host = host.lower().rstrip(".")
+    address = _parse_address(host)
+    for entry in no_proxy.lower().replace(",", " ").split():
+        name, is_named = entry.rpartition("://")[2], True
+        if name == "*":
+            return True
+        head, colon, tail = name.rpartition(":")
+        if colon and tail.isdigit() and (head.endswith("]") or ":" not in head):
+            name, is_named = head, int(tail) == port
+        name = name.strip("[]")
+        if not is_named or not name:
+            continue
+        if address is not None:
+            try:
+                if address in ipaddress.ip_network(name, strict=False):
+                    return True
+            except ValueError:
+                pass
+            continue
+        name = name.removeprefix("*").strip(".")
+        if name and (host == name or host.endswith(f".{name}")):
+            return True
+    return False
+
+
+def _parse_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=8)
+def _make_context(network: Network, _stamps: tuple[int, ...]) -> ssl.SSLContext:
+    context = ssl.create_default_context(
+        cafile=_require(network.cert_file, "SSL_CERT_FILE", _is_file) or None,
+        capath=_require(network.cert_dir, "SSL_CERT_DIR", os.path.isdir) or None,
+    )
+    if network.ca_file:
+        file = _require(network.ca_file, "ca_file", _is_file)
+        try:
+            context.load_verify_locations(cafile=file)
+        except (ssl.SSLError, OSError):
+            raise _bad_file("ca_file", "has no certificates in PEM form") from None
+    if network.client_cert_file:
+        cert = _require(network.client_cert_file, "client_cert_file", _is_file)
+        key = _require(network.client_key_file, "client_key_file", _is_file)
+        try:
+            context.load_cert_chain(cert, key or None, password=_refuse_password)
+        except (ssl.SSLError, OSError):
+            problem = "and its key cannot be used: they are not in PEM form, or do not fit"
+            raise _bad_file("client_cert_file", problem) from None
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _is_file(path: str) -> bool:
+    return bool(path) and os.path.isfile(path)
+
+
+def _require(path: str, name: str, is_there: Callable[[str], bool]) -> str:
+    if path and not is_there(path):
+        raise _bad_file(name, "is not there")
+    return path
+
+
+def _refuse_password() -> str:
+    raise _bad_file("client_cert_file", "has a key with a password, which nobody is asked for")
+
+
+def _bad_file(name: str, problem: str) -> ConfigError:
+    return invalid_config(
+        f"{name} names a file or folder that {problem}."
+        if problem == "is not there"
+        else f"The file in {name} {problem}.",
+        "Check the path; certificates and keys are files in PEM form.",
+    )
