@@ -126,13 +126,6 @@ ERRANDS_AND_DIRECTIVES = [
     # BFCL
     Model(
         "bfcl",
-        "irrelevance",
-        "calls in a block of code",
-        lambda: ["Hello!\n```python\ngeometry_area(width=2.0, height=2.0)\n```"],
-        OFF,
-    ),
-    Model(
-        "bfcl",
         "simple_python",
         "makes the right call twice",
         lambda: [both(_area("a"), _area("b")), "Done."],

@@ -195,8 +195,7 @@ def _comparator(tallies: Tallies, base: str, strategy: str, judged: Judged) -> H
     contest = contrast(tallies, base, strategy, judged)
     rate: Rate = group.strict if judged == "strict" else group.original
     against = "–" if strategy == base else f"{points(contest)} {points_range(contest)}"
-    if strategy != base and contest.counts.n:
-        against += f"; {contest.sentence}"
+    shows_why = strategy != base and contest.counts.n
     low, high = 100 * rate.interval.low, 100 * rate.interval.high
     spending = average_spending(whole)
 
@@ -219,7 +218,11 @@ def _comparator(tallies: Tallies, base: str, strategy: str, judged: Judged) -> H
             " ",
             tag("small", None, f"{low:.0f}–{high:.0f}"),
         ),
-        figure(f"against {base}", against),
+        figure(
+            f"against {base}",
+            against,
+            tag("small", {"class": "reason"}, f" {contest.sentence}") if shows_why else None,
+        ),
         figure("false calls", f"{group.false_calls.k:,}"),
         figure("requests a trial", f"{spending.requests:.1f}"),
         figure("tokens a trial", f"{spending.tokens:,.0f}"),
