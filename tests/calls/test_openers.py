@@ -27,8 +27,6 @@ DOUBTFUL = [
     '{"name": "save\\u005fnote"}',
     '{"action": "Final Answer", "action_input": "Hi."}',
     "[pi_ng()]",
-    "{" * 501,
-    "[\n" * 200 + "x" * 400,
 ]
 """Texts that have to be read."""
 
@@ -54,6 +52,18 @@ def test_cheap_pattern_finds_what_the_index_finds(text: str) -> None:
     openers = find_openers(TOOLS, FORMATS)
     found = [match.span() for match in openers.pattern_for(text, is_whole=True).finditer(text)]
     assert found == [match.span() for match in openers.index.pattern.finditer(text)]
+
+
+@pytest.mark.parametrize("text", ["{" * 5_000, "[\n" * 2_000 + "x" * 400, '{"a": ' * 5_000])
+def test_signs_without_a_name_are_no_call_however_many_there_are(text: str) -> None:
+    """Nothing that names no tool is missed where a reader gives up."""
+    assert not may_hold_call(text, TOOLS, FORMATS)
+    whole = read_reply(text, tools=TOOLS, finish_reason="stop")
+    reader = ReplyReader(TOOLS)
+    for start in range(0, len(text), 999):
+        reader.feed(text[start : start + 999])
+    assert reader.close("stop") == whole
+    assert whole.defects == ()
 
 
 def test_many_names_are_found_as_few_are() -> None:

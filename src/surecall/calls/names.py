@@ -17,6 +17,8 @@ _PREFIXES: Final = ("functions.", "function.", "tools.", "tool.", "default_api."
 _MAX_NAME_CHARS: Final = 256
 _MAX_SOUGHT_NAMES: Final = 100
 _COUNTER: Final = re.compile(r"[:!#]\d++\Z")
+_SMALL_LETTERS: Final = bytes(range(256)).lower()
+_SEPARATORS: Final = b"-_. "
 _SEPARATOR: Final = re.compile(r"[-_. ]++")
 _GLUED: Final = re.compile(r"(?:<\|[a-z_]++\|>.*+|[ ]?json)\Z", re.DOTALL)
 
@@ -38,6 +40,7 @@ class ToolNames:
         """All names, in order."""
         self._checkers: dict[str, SchemaChecker | None] = dict(checkers or {})
         self._plain: dict[str, list[str]] = {}
+        self._sought: tuple[bytes, ...] | None = None
         self._parameter_names: frozenset[str] | None = None
         for name in self._tools:
             self._plain.setdefault(_plain(name), []).append(name)
@@ -110,12 +113,20 @@ class ToolNames:
         spellings = {_SEPARATOR.sub(" ", spelling).lower() for spelling in _spellings(name)}
         return resolved if _SEPARATOR.sub(" ", resolved).lower() in spellings else None
 
-    def may_be_named_in(self, text: str) -> bool:
-        """Tell whether a text may have a name in it that means a tool, in whatever spelling."""
+    def may_be_named_in(self, text: str, others: Iterable[bytes] = ()) -> bool:
+        """Tell whether a text may have a name in it that means a tool, in whatever spelling.
+
+        Args:
+            text: The text.
+            others: More names, in small letters and without separators.
+        """
         if len(self._plain) > _MAX_SOUGHT_NAMES:
             return True
-        plain = _plain(text)
-        return any(name in plain for name in self._plain)
+        if self._sought is None:
+            self._sought = tuple(name.encode("utf-8", "surrogatepass") for name in self._plain)
+        text = text if all(map(bytes.isascii, self._sought)) else text.lower()
+        said = text.encode("utf-8", "surrogatepass").translate(_SMALL_LETTERS, _SEPARATORS)
+        return any(name in said for name in (*self._sought, *others))
 
     def receipt(self, name: str, place: str) -> Receipt | None:
         """Return the receipt of reading a written name as a registered one, if it differs."""

@@ -23,12 +23,8 @@ ANSWER_TAGS: Final = {"<answer>": "</answer>", "<response>": "</response>"}
 
 _WEAK: Final = ("{", "[", "`", "~~~")
 """Signs of code and data, behind which only the name of a tool makes a call."""
-_CONTENT_NAMES: Final = ("final answer", "parallel", "multi_tool_use")
+_CONTENT_NAMES: Final = (b"finalanswer", b"parallel", b"multitooluse")
 """Names that are no tools, and that JSON for a person may have."""
-_BEGUN_LINE: Final = re.compile(r"\n[^\S\n]*+[{\[]")
-_MAX_WORK: Final = 32_000
-"""Below so many openers times characters of text, and signs, no budget of reading is spent."""
-_MAX_SIGNS: Final = 500
 _COMMON: Final = " etaoinsrhldcumfpgwybvk.,-_xjqz'\n"
 """Characters of prose, the most frequent first; all others are rare."""
 _MAX_NAMES: Final = 24
@@ -156,10 +152,19 @@ class _Common:
         return re.compile(pattern_of(self._signs))
 
     @cached_property
-    def strong_signs(self) -> re.Pattern[str]:
-        """Finds such an opener that is more than a sign of code or data."""
+    def _strong_signs(self) -> list[tuple[str, re.Pattern[str]]]:
+        """What finds openers that are more than a sign of code or data, by their first character.
+
+        Most characters are not in a text at all, and a pattern that begins with one is quick.
+        """
         weak = (*_WEAK, *FENCES)
-        return re.compile(pattern_of([sign for sign in self._signs if sign not in weak]))
+        strong = (sign for sign in self._signs if sign not in weak)
+        groups = groupby(strong, key=lambda sign: sign[0])
+        return [(first, re.compile(pattern_of(list(group)))) for first, group in groups]
+
+    def has_strong_sign(self, text: str) -> bool:
+        """Tell whether a text has such an opener that does not begin like a word."""
+        return any(first in text and found.search(text) for first, found in self._strong_signs)
 
 
 @lru_cache(maxsize=8)
@@ -231,11 +236,9 @@ class Openers:
 
         Code and data that do not name a tool hold no call.
         """
-        if self._common.strong_signs.search(text) or self._has_words(text):
+        if self._common.has_strong_sign(text) or self._has_words(text):
             return True
-        if not any(sign in text for sign in _WEAK):
-            return False
-        return not _is_small(text) or _may_name_a_tool(text, tools)
+        return any(sign in text for sign in _WEAK) and _may_name_a_tool(text, tools)
 
     def _has_words(self, text: str) -> bool:
         if self._common.words.are_in(text):
@@ -252,23 +255,12 @@ class Openers:
         return re.compile(pattern_of(sorted(self._names)))
 
 
-def _is_small(text: str) -> bool:
-    """Tell whether looking at all openers of code and data in a text never exceeds a budget."""
-    if sum(map(text.count, _WEAK)) > _MAX_SIGNS:
-        return False
-    openers = 1 + len(_BEGUN_LINE.findall(text)) + sum(map(text.count, FENCES))
-    return openers * len(text) <= _MAX_WORK
-
-
 def _may_name_a_tool(text: str, tools: ToolNames) -> bool:
     """Tell whether a text may name a tool, or what else its JSON may hold for a person.
 
     A name in JSON may be escaped.
     """
-    if "\\" in text or "&#" in text or tools.may_be_named_in(text):
-        return True
-    lowered = text.lower()
-    return any(name in lowered for name in _CONTENT_NAMES)
+    return "\\" in text or "&#" in text or tools.may_be_named_in(text, _CONTENT_NAMES)
 
 
 @lru_cache(maxsize=64)

@@ -126,7 +126,8 @@ class ReplyReader:
             formats = TAUGHT_FORMATS if taught else FORMATS
         names = _tool_names(tools)
         is_read = bool(names) or names.is_unknown
-        self._text = TextReader(names, formats if is_read else (), generation_prompt)
+        self._formats = formats if is_read else ()
+        self._text = TextReader(names, self._formats, generation_prompt)
         self._names = names
         self._accept: Accept = accept
         self._calls = CallReader(names, used_ids=used_ids, limits=limits, shape=shape)
@@ -181,7 +182,8 @@ class ReplyReader:
             self._read = [_doubted(call, doubt) for call in self._read]
         dropped = self._text.dropped.receipts
         defects = tuple(self._calls.defects)
-        if self._text.gave_up or is_over_limit:
+        gave_up = self._text.gave_up and may_hold_call(content, self._names, self._formats)
+        if gave_up or is_over_limit:
             defects = (*defects, _GAVE_UP)
         return Reading(
             calls=tuple(self._read),

@@ -54,11 +54,11 @@ _OR: Final = re.compile(
 
 
 _MARKER: Final = re.compile(
-    r"<[<|｜/]{0,4}+\s{0,8}+(?:start_)?(?:tool|function|invoke|call|action|DSML|ifm|GCML)|\[/?TOOL_"
-    r"|<\|(?:constrain|python)",
-    re.IGNORECASE,
+    r"<(?:[<|｜/]{0,4}+\s{0,8}+(?i:(?:start_)?(?:tool|function|invoke|call|action|DSML|ifm|GCML))"
+    r"|\|(?i:constrain|python))|\[/?(?i:TOOL_)"
 )
 """Markup of calls that no sentence has."""
+_IN_BRACKETS: Final = re.compile(r"\[/?(?i:TOOL_)")
 _MAX_MARKERS: Final = 16
 _NEAR: Final = 24
 _INSIDE: Final = re.compile(r"[\[({<\"':]")
@@ -170,7 +170,8 @@ def _find_unread(
 def _find_markup(text: str, *, is_beside: bool) -> Iterator[str]:
     """Yield an empty name where a text holds markup of a call whose tool cannot be told."""
     layout = Layout(text, [])
-    for found in islice(_MARKER.finditer(text), _MAX_MARKERS):
+    has_marker = "<" in text or _IN_BRACKETS.search(text)
+    for found in islice(_MARKER.finditer(text), _MAX_MARKERS) if has_marker else ():
         start, end = found.start(), found.end()
         is_called = is_beside or _begins_line(layout, start, end)
         if not is_called or layout.is_in_echo(start):
