@@ -92,7 +92,9 @@ def faults_page() -> str:
 
 def fault_row(fault: Fault, *, has_truth: bool) -> str:
     """Describe one fault in a row."""
-    outcome = "right" if fault.code is None else f"[{fault.code}](codes.md#{fault.code.lower()})"
+    outcome = "right" if fault.repairable else "a note that the call was not executed"
+    if fault.code is not None:
+        outcome = f"[{fault.code}](codes.md#{fault.code.lower()})"
     for protocol, code in fault.codes.items():
         outcome += f" ([{code}](codes.md#{code.lower()}) in `{protocol}`)"
     if fault.refusal is not None:

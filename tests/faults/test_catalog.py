@@ -61,6 +61,8 @@ def check(fault: Fault, protocol: str, outcome: Outcome) -> None:
     else:
         assert outcome.code == fault.code_in(protocol)
         assert outcome.saved == []
+        if outcome.code is None:
+            assert str(outcome.text).startswith("[tool not executed: ")
     if fault.refusal is not None:
         assert set(outcome.refusals) == {fault.refusal}
 
@@ -141,7 +143,7 @@ def test_an_entry_is_complete(fault: Fault) -> None:
     assert fault.does.endswith(".")
     assert fault.does.count(". ") == 0
     assert fault.seen
-    assert fault.refusal is None or fault.code is not None
+    assert not (fault.repairable and fault.refusal)
     assert bool(fault.needs) == bool(fault.options)
     assert set(fault.options) <= set(Options.__struct_fields__)
     known = {*Capabilities.__struct_fields__, *Findings.__struct_fields__}

@@ -384,9 +384,13 @@ async def test_all_questions_together_stay_within_the_stated_cost() -> None:
     undecided = set(Capabilities.__struct_fields__) - set(report.fields)
     on_request = {field for question in ON_REQUEST for field in question.decides}
     assert undecided - on_request == {
-        "text_formats",
-        "reserved_response_tokens",
         "max_tokens_field",
+        "request_fields",
+        "reserved_response_tokens",
+        "takes_developer",
+        "takes_repeated_roles",
+        "takes_user_after_result",
+        "text_formats",
         "unsupported_fields",
     }
     assert report.cost.requests == sent

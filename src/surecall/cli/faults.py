@@ -61,7 +61,7 @@ def list_faults(output: Output, group: str | None) -> None:
     table = make_table(columns, optional=("formats", "group", "a run"))
     for fault in found:
         formats = "all" if len(fault.protocols) == len(PROTOCOLS) else ", ".join(fault.protocols)
-        ends = "is right" if fault.repairable else f"ends: {fault.code}"
+        ends = "is right" if fault.repairable else f"ends: {fault.code or 'not executed'}"
         table.add_row(fault.name, fault.group, fault.does, formats, ends)
     output.page().print(table)
 
@@ -220,7 +220,8 @@ def _list_rows(fault: Fault) -> list[tuple[str, str]]:
         rows.append(("with", fault.needs))
     if fault.refusal is not None:
         rows.append(("refusal", f"the model reads {fault.refusal}"))
-    ends = "does the right thing" if fault.repairable else f"ends with {fault.code}"
+    ends = f"ends with {fault.code or 'a note that the call was not executed'}"
+    ends = "does the right thing" if fault.repairable else ends
     rows.append(("a run", ends))
     rows += [(f"in {name}", f"ends with {code}") for name, code in fault.codes.items()]
     rows += [("truth", f"{name} = {shown_value(value)}") for name, value in fault.truth.items()]

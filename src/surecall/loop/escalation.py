@@ -20,6 +20,7 @@ _REFUSED: Final = frozenset(
         Code.ARGUMENTS_INVALID,
         Code.ARGUMENTS_JSON_PARSE_ERROR,
         Code.ARGUMENTS_TOO_DEEP,
+        Code.ARGUMENTS_TOO_LARGE,
         Code.ARGUMENTS_TRUNCATED,
         Code.CALL_NOT_CERTAIN,
     }

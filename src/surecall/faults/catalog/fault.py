@@ -80,7 +80,8 @@ class Fault(Struct, frozen=True, kw_only=True):
     seen: str
     """Where it is met, or what is known of it."""
     code: Code | None = None
-    """The code a run ends with; without one, the fault can be repaired."""
+    """The code a run ends with; a run that keeps meeting a refusal may end without one, with the
+    note that the call was not executed."""
     refusal: Code | None = None
     """The code the model reads in the result of its call, when that is refused."""
     codes: dict[str, Code] = {}
@@ -104,7 +105,7 @@ class Fault(Struct, frozen=True, kw_only=True):
     @property
     def repairable(self) -> bool:
         """Whether a run still does the right thing when every reply has it."""
-        return self.code is None
+        return self.code is None and self.refusal is None
 
     def touches(self, number: int, *, stream: bool) -> bool:
         """Tell whether the request of this number is answered with the fault."""
@@ -133,9 +134,9 @@ class FaultTable:
         return iter(self._faults)
 
     def add(self, name: str, does: str, **fields: Any) -> Fault:
-        """Add a fault; a call that is refused is repeated, which ends the run."""
+        """Add a fault; a call of a tool that is not there is repeated, which ends the run."""
         given = {**self._defaults, **fields}
-        if "refusal" in given:
+        if given.get("refusal") == Code.TOOL_NOT_ALLOWED:
             given["code"] = Code.REPEATED_CALL
         fault = Fault(name=name, group=self._group, does=does, **given)
         self._faults.append(fault)
