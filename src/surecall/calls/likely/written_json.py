@@ -177,9 +177,9 @@ def mend_call(written: str, tools: ToolNames) -> TextCall | None:
     if not body or (closed is None and body[-1] not in "}]"):
         return None
     guessed = repair_json(body, ended=True, nested="keep", guess=True, cut="close")
-    if any(receipt.rule == _CUT_STRING for receipt in guessed.receipts) or (
-        guessed.state == "cut" and closed is None
-    ):
+    if guessed.state == "unreadable" or (guessed.state == "cut" and closed is None):
+        return None
+    if any(receipt.rule == _CUT_STRING for receipt in guessed.receipts):
         return None
     calls = tuple(islice(_calls_of(guessed.value, tools, guessed.receipts), 2))
     arguments = _as_object(calls[0].arguments) if len(calls) == 1 else None

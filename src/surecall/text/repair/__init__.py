@@ -9,11 +9,20 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from surecall.base.errors import JSONTextError
+from msgspec.structs import replace
+
+from surecall.base.errors import Code, JSONTextError
 from surecall.text.codec import decode, decode_doubtful, decode_noting, decode_plain
 
-from .outcome import MAX_ARGUMENT_STEPS, CutPolicy, NonFinitePolicy, Repaired, Steps
-from .strict import read_fenced, read_strictly
+from .outcome import (
+    MAX_ARGUMENT_STEPS,
+    Changes,
+    CutPolicy,
+    NonFinitePolicy,
+    Repaired,
+    Steps,
+)
+from .whole import read_fenced, read_strictly, unescape_loosely
 
 if TYPE_CHECKING:
     from .search import Search
@@ -31,6 +40,9 @@ __all__ = [
 _CLOSED_STRINGS: Final = re.compile(r'(?:[^"]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
 _STRING: Final = re.compile(r"\"(?:[^\"\\]++|\\.)*+\"?+|\\.", re.DOTALL)
 _MAX_NUMBER_CHARACTERS: Final = 400
+_ROW: Final = re.compile(r"[}\]](?:[\s,;]|`{3,}+(?:json[5cl]?+)?+|~{3,}+)*+\Z")
+_GUESSED: Final = frozenset((Code.INVALID_JSON, Code.DUPLICATE_KEY))
+"""Refusals of the certain level after which it is worth guessing; the others are limits."""
 
 
 def repair_json(
@@ -48,6 +60,9 @@ def repair_json(
 
     A text that ends inside its value is `cut`. Its value is None, or, with `cut="close"`, what can
     be saved of it, marked by receipts that are not lossless.
+
+    A value of which a part would have to be thrown away is `unreadable`; with `cut="close"` what
+    can be saved of it is there as well.
 
     A bracket missing at the end is added, and the value is `whole`, only if at least one closing
     bracket is there: `{"a": {"b": 1}` is whole, `{"a": "x"` is cut. A closing code fence after the
@@ -67,10 +82,11 @@ def repair_json(
         nested: Whether a text that is itself one JSON object or array is decoded, at the top.
         max_steps: How many places may be looked at one by one, if fewer than a text of this
             length may have: each takes up to three microseconds.
-        guess: Whether text that could mean several things is read by the likeliest of them. The
-            value is then marked `likely`, with a `doubt` and the `alternatives` it beat; several
-            values in a row become a list. With `cut="close"`, a last number or word is kept as
-            it is. Text that can be read in one way only has the same value as without.
+        guess: Whether text that could mean several things is read by the likeliest of them: the
+            level of acceptance is then likely instead of certain. The value is marked `likely`,
+            with a `doubt` and the `alternatives` it beat; several values in a row become a list.
+            With `cut="close"`, a last number or word is kept as it is. Text that can be read in
+            one way only has the same value as without.
     """
     found = _repair_surely(
         text,
@@ -83,12 +99,47 @@ def repair_json(
     )
     if not guess or (found.state == "whole" and not found.rest):
         return found
-    from .guess import guess_json
-
+    if found.state == "whole" or (found.state == "cut" and cut == "refuse"):
+        return _list_values(_as_text(text), found)
+    if found.errors[0].code not in _GUESSED:
+        return found
+    if isinstance(found.value, str):
+        return replace(found, certainty="likely", doubt=_find_doubt("close_cut_string"))
     text = _as_text(text)
-    # The first tier took its share of the time already.
-    steps = Steps(text, None if max_steps is None else max_steps // 2)
-    return guess_json(text, found, cut, non_finite, steps, ended=ended is not False, nested=nested)
+    inner, rule = unescape_loosely(text)
+    # The certain level took its share of the time already.
+    steps = Steps(inner, None if max_steps is None else max_steps // 2)
+    search = _load_search()(
+        inner, cut, non_finite, steps, ended=ended is not False, nested=nested, level="likely"
+    )
+    likely = search.one()
+    if likely.certainty != "likely":
+        return likely if likely.errors[0].code not in _GUESSED or likely.state == "cut" else found
+    if rule:
+        likely = replace(likely, changes=Changes(text, [(0, len(text), inner, rule, True)]))
+    if found.value is not None and found.value != likely.value:
+        likely = replace(likely, alternatives=(*likely.alternatives, found.value))
+    return likely
+
+
+def _list_values(text: str, found: Repaired) -> Repaired:
+    """Put values in a row into a list: the certain level takes the first of them."""
+    extra = next((edit for edit in found.changes.edits if edit[3] == "extra_values"), None)
+    if extra is None or extra[4] or not _ROW.search(text, 0, extra[0]):
+        return found
+    edits = [
+        (*edit[:2], "[…]", "values_to_array", True) if edit is extra else edit
+        for edit in found.changes.edits
+    ]
+    return replace(
+        found,
+        value=[found.value, *found.rest],
+        changes=Changes(text, edits),
+        rest=(),
+        certainty="likely",
+        doubt=_find_doubt("values_to_array"),
+        alternatives=(found.value,),
+    )
 
 
 def _repair_surely(
@@ -123,7 +174,13 @@ def _repair_surely(
         # What cannot be read may be the start of a string that the end of the text cut off.
         before = search(text[:start], cut, non_finite, steps, ended=False, nested=nested).one()
         return before if before.state == "cut" else found
-    return _refuse_doubtful(text, found, ended) if found.receipts else found
+    return _refuse_doubtful(text, found, ended) if found.changes.edits else found
+
+
+def _find_doubt(rule: str) -> str:
+    from .doubts import DOUBTS
+
+    return DOUBTS[rule]
 
 
 def _refuse_doubtful(text: str, found: Repaired, ended: bool | None) -> Repaired:

@@ -1,31 +1,71 @@
 """The place in a text under repair: what was read, which brackets are open, what must change."""
 
-from typing import Final, TypeAlias
+import re
+from typing import Any, Final
 
-from surecall.base.errors import Code
+from surecall.base.errors import Code, JSONTextError
 from surecall.base.limits import MAX_JSON_DEPTH
+from surecall.text.codec import decode
 
-from .outcome import CutShortError, NonFinitePolicy, RefusedError, Steps
-from .patterns import BLANKS, ENTRY_AHEAD, GAP, LINE_COMMENT
+from .outcome import Certainty, CutShortError, Edit, NonFinitePolicy, RefusedError, Steps
+from .patterns import BLANKS, ENTRY_AHEAD, GAP, LIKELY_KEY, LINE_COMMENT, VALUE_AHEAD
 
-_DOUBLED: Final = "D"
-"""An object opened by `{{`."""
-OBJECTS: Final = frozenset(("}", _DOUBLED))
-_CLOSERS: Final = {"}": "}", "]": "]", ")": ")", _DOUBLED: "}"}
 _EMPTY_STRINGS: Final = ('""', "''")
-_WRITTEN_CLOSERS: Final = {"}": "}", "]": "]", ")": "]", _DOUBLED: "}"}
+_AHEAD: Final = 4096
+"""How far brackets are counted to see which one is missing."""
+_CHARACTERS_PER_STEP: Final = 256
+_BRACKETS: Final = re.compile(r"[{}\[\]]")
+_COMMENT_END: Final = re.compile(r"(?<=[ \t])[}\],]|[}\],](?=[ \t\n,}\]]|\Z)")
+_FENCE_TAG: Final = re.compile(
+    r"(?:`{3,}+|~{3,}+)(?:[ \t]*+(?:json[5lc]?+|\w++(?=[ \t]*+[\n\r])))?+"
+)
+_ODD: Final = "/#`~"
+_COMMA: Final = re.compile(r"\s*+,\s*+")
+_MAX_ROW: Final = 2048
 
-MAX_RECEIPTS_PER_RULE: Final = 20
-"""Further changes by the same rule are only counted."""
 
-Edit: TypeAlias = tuple[int, int, str, str, bool]
-"""One change: start, end, what is there afterwards, the rule, whether it is lossless."""
+class Frame:
+    """A bracket that is open."""
+
+    __slots__ = (
+        "closer",
+        "edit",
+        "extra",
+        "has_comma",
+        "is_implied",
+        "is_object",
+        "loose",
+        "size",
+        "start",
+    )
+
+    def __init__(self, closer: str, start: int, *, is_implied: bool = False) -> None:
+        self.closer = closer
+        self.start = start
+        self.is_object = closer == "}"
+        self.is_implied = is_implied
+        """No bracket of it is in the text."""
+        self.extra = 0
+        """Braces that were opened with it and mean nothing."""
+        self.size = 0
+        """How many entries were read one by one."""
+        self.has_comma = False
+        self.edit = 0
+        """Which edit wrote its bracket."""
+        self.loose: list[tuple[int, int]] = []
+        """What is in the place of a key and has no value."""
+
+    @property
+    def written(self) -> str:
+        """The bracket that closes it in JSON."""
+        return "}" if self.is_object else "]"
 
 
 class Cursor:
     """Moves over a text, opens and closes its brackets, and notes what must change.
 
-    Readers of entries and scalars move it; it is used for one value only.
+    What could mean two things is a `doubt`: the certain level refuses it, and the likely level
+    goes on with the likeliest meaning. A cursor is used for one value only.
     """
 
     # Defaults of the class: most values need none of them, and an instance is soon made.
@@ -43,6 +83,10 @@ class Cursor:
     """Where the last entry ends."""
     entry = 0
     """Where the entry begins that is being read."""
+    value_at = 0
+    """Where the value of the last member begins."""
+    guesses = False
+    """Whether the level is likely."""
 
     def __init__(
         self,
@@ -51,6 +95,7 @@ class Cursor:
         steps: Steps,
         closers_at: int,
         *,
+        level: Certainty = "certain",
         is_fenced: bool = False,
     ) -> None:
         self.text = text
@@ -59,10 +104,17 @@ class Cursor:
         self.closers_at = closers_at
         """Where the text ends but for closers, fences and blanks."""
         self.is_fenced = is_fenced
+        if level == "likely":
+            self.guesses = True
         self.edits: list[Edit] = []
-        self.stack: list[str] = []
-        """The brackets that are open, by their closers."""
-        self._groups: list[tuple[int, bool]] = []
+        self.stack: list[Frame] = []
+        """The brackets that are open."""
+
+    def doubt(self, reason: str, position: int) -> None:
+        """Refuse text that could mean two things, unless the likelier one is wanted."""
+        if not self.guesses:
+            raise RefusedError(reason, position)
+        self.steps.take(1, position)
 
     def skip_gap(self, start: int) -> int:
         """Pass over blanks and comments; return where something else begins, or the end."""
@@ -79,16 +131,24 @@ class Cursor:
 
     def close_all(self, end: int, rule: str) -> None:
         """Note that all brackets that are open are closed at a place, with what that may lose."""
-        closers = "".join([_WRITTEN_CLOSERS[closer] for closer in reversed(self.stack)])
+        for frame in reversed(self.stack):
+            if frame.loose:
+                self._settle_loose(frame)
+        closers = "".join([frame.written for frame in reversed(self.stack)])
         self.note(end, end, closers, rule, lossless=False)
 
     def is_in_object(self) -> bool:
         """Tell whether the innermost open bracket is that of an object."""
-        return bool(self.stack) and self.stack[-1] in OBJECTS
+        return bool(self.stack) and self.stack[-1].is_object
 
     def note(self, start: int, end: int, after: str, rule: str, *, lossless: bool = True) -> None:
         """Note a change."""
         self.edits.append((start, end, after, rule, lossless))
+
+    def drop(self, end: int, rule: str) -> None:
+        """Leave out what is between this place and another, and go there."""
+        self.note(self.pos, end, " ", rule, lossless=False)
+        self.pos = end
 
     def drop_entry(self) -> None:
         """Leave out the entry that has no end, and the comma before it."""
@@ -130,30 +190,27 @@ class Cursor:
             match = GAP.match(text, pos)
             assert match is not None
             if match.lastindex is None:
+                pos = match.end()
                 break
             pos = match.start(1)
             end = self._skip_odd(pos)
             if end == pos:
-                self.pos = pos
-                return pos
+                break
             pos = end
-        self.pos = pos = match.end()
+        self.pos = pos
         if pos >= len(text):
             kind = "after_entry" if self.is_after else "entry"
             raise CutShortError(kind, pos, "before all brackets are closed")
         return pos
 
-    def note_group_comma(self) -> None:
-        """Note that a comma follows, if what is open is a round bracket: then it is a tuple."""
-        if self.stack[-1] == ")":
-            self._groups[-1] = (self._groups[-1][0], True)
-
     def _skip_odd(self, pos: int) -> int:
         self.steps.take(1, pos)
         text = self.text
-        if text[pos] not in "/#":
+        if text[pos] not in _ODD:
             self.note(pos, pos + 1, " ", "strip_invisible")
             return pos + 1
+        if text[pos] in "`~":
+            return self._skip_fence(pos)
         if text.startswith("/*", pos):
             end = text.find("*/", pos + 2) + 2
             if end < 2:
@@ -163,83 +220,219 @@ class Cursor:
             if match is None:
                 return pos
             if text.endswith(_EMPTY_STRINGS, 0, pos):
-                raise RefusedError("an empty string and a comment, or a string?", pos)
+                self.doubt("an empty string and a comment, or a string?", pos)
             end = match.end()
+            if self.guesses and end == len(text) and self.stack:
+                # On the last line, what closes the brackets cannot all be part of the comment.
+                closer = _COMMENT_END.search(text, pos)
+                end = closer.start() if closer else end
         self.note(pos, end, " ", "drop_comment")
         return end
 
+    def _skip_fence(self, pos: int) -> int:
+        """Pass over a code fence inside brackets, unless it ends the one that they are in."""
+        match = _FENCE_TAG.match(self.text, pos)
+        if match is None or not self.guesses or self.is_fenced or not self.stack:
+            return pos
+        self.note(pos, match.end(), " ", "strip_code_fence")
+        return match.end()
+
     # Brackets
+
+    def push(self, frame: Frame) -> None:
+        """Go into a container.
+
+        Raises:
+            RefusedError: too many are open.
+        """
+        if len(self.stack) >= MAX_JSON_DEPTH:
+            reason = f"more than {MAX_JSON_DEPTH} containers are nested in one another"
+            raise RefusedError(reason, self.pos, Code.JSON_TOO_DEEP)
+        self.comma = -1
+        self.is_after = False
+        self.stack.append(frame)
 
     def open(self, mark: str, pos: int) -> None:
         """Open the bracket at a place."""
-        if len(self.stack) >= MAX_JSON_DEPTH:
-            reason = f"more than {MAX_JSON_DEPTH} containers are nested in one another"
-            raise RefusedError(reason, pos, Code.JSON_TOO_DEEP)
-        self.pos = pos + 1
-        self.comma = -1
-        self.is_after = False
         if mark == "[":
-            self.stack.append("]")
+            self.push(Frame("]", pos))
         elif mark == "(":
-            self._groups.append((len(self.edits), False))
+            frame = Frame(")", pos)
+            self.push(frame)
+            frame.edit = len(self.edits)
             self.note(pos, pos + 1, "[", "tuple_to_array")
-            self.stack.append(")")
         else:
+            frame = Frame("}", pos)
+            self.push(frame)
             match = BLANKS.match(self.text, pos + 1)
             second = match.end() if match else pos + 1
             if self.text.startswith("{", second):
-                self.note(second, second + 1, "", "collapse_doubled_braces")
-                self.stack.append(_DOUBLED)
-                self.pos = second + 1
-            else:
-                self.stack.append("}")
+                self.drop_brace(frame, second)
+                return
+        self.pos = pos + 1
+
+    def drop_brace(self, frame: Frame, pos: int) -> None:
+        """Leave out a brace that was opened a second time."""
+        frame.edit = len(self.edits)
+        frame.extra += 1
+        self.note(pos, pos + 1, "", "collapse_doubled_braces")
+        self.pos = pos + 1
 
     def close(self, mark: str) -> None:
         """Close what is open by the closing bracket at this place, or see what else it means."""
         pos = self.pos
         top = self.stack[-1]
-        if _CLOSERS[top] != mark:
+        if top.closer != mark:
             self._close_mismatched(mark)
+            return
+        if self.guesses and self._keep_open(top, pos):
             return
         if self.comma >= 0:
             self.drop_comma()
         end = pos + 1
-        if top == _DOUBLED:
-            end = self._close_doubled(end)
-        elif top == ")":
-            self._close_group(pos, "]")
+        if top.extra:
+            end = self._close_doubled(top, end)
+            if end < 0:
+                return
+        elif mark == ")":
+            self._close_group(top, pos)
+        elif top.loose:
+            self._settle_loose(top)
+            if not top.is_object:
+                self.note(pos, end, "]", "set_to_array")
         self.stack.pop()
         self.end_entry(end)
 
-    def _close_doubled(self, end: int) -> int:
-        match = BLANKS.match(self.text, end)
-        second = match.end() if match else end
-        if self.text.startswith("}", second):
-            self.note(second, second + 1, "", "collapse_doubled_braces")
-            return second + 1
-        if second < len(self.text):
-            raise RefusedError("'{{' is not closed by '}}'", end)
+    def _close_doubled(self, frame: Frame, end: int) -> int:
+        text = self.text
+        for _ in range(frame.extra):
+            second = self._find_second(end)
+            if text.startswith("}", second):
+                self.note(second, second + 1, "", "collapse_doubled_braces")
+                end = second + 1
+            elif second < len(text):
+                self.doubt("'{{' is not closed by '}}'", end)
+                if _COMMA.match(text, end) and text.startswith("{", _skip_comma(text, end)):
+                    self._make_list(frame, end)
+                    return -1
+                break
         return end
 
-    def _close_group(self, pos: int, closer: str) -> None:
+    def _find_second(self, end: int) -> int:
+        match = BLANKS.match(self.text, end)
+        second = match.end() if match else end
+        is_fence = self.guesses and self.text[second : second + 1] in ("`", "~")
+        return self.skip_gap(second) if is_fence else second
+
+    def _make_list(self, frame: Frame, end: int) -> None:
+        """Read `{{"a": 1}, {"b": 2}}` as a list."""
+        collapsed = self.edits[frame.edit]
+        self.edits[frame.edit] = (frame.start, frame.start + 1, "[", "set_to_array", True)
+        frame.start = collapsed[0]
+        frame.extra = 0
+        frame.closer = "]"
+        frame.is_object = False
+        self.end_entry(end)
+
+    def _close_group(self, frame: Frame, pos: int) -> None:
         """Close a round bracket: around one item without a comma it means nothing."""
-        index, has_comma = self._groups.pop()
-        opened = self.edits[index]
+        opened = self.edits[frame.edit]
         is_empty = self.text[opened[1] : pos].strip() == ""
-        if has_comma or is_empty:
-            self.note(pos, pos + 1, closer, "tuple_to_array")
+        if frame.has_comma or is_empty:
+            self.note(pos, pos + 1, "]", "tuple_to_array")
         else:
-            if any(edit[3] == "quote_bare_text" for edit in self.edits[index + 1 :]):
-                raise RefusedError("round brackets around words: do they belong to the text?", pos)
-            self.edits[index] = (opened[0], opened[1], "", "drop_parentheses", True)
+            if any(edit[3] == "quote_bare_text" for edit in self.edits[frame.edit + 1 :]):
+                self.doubt("round brackets around words: do they belong to the text?", pos)
+            self.edits[frame.edit] = (opened[0], opened[1], "", "drop_parentheses", True)
             self.note(pos, pos + 1, "", "drop_parentheses")
+
+    def _settle_loose(self, frame: Frame) -> None:
+        """Make a list of an object of nothing but values; leave out keys without a value."""
+        if frame.size == len(frame.loose):
+            self.note(frame.start, frame.start + 1, "[", "set_to_array")
+            frame.is_object = False
+            return
+        for start, end in frame.loose:
+            self.edits = [edit for edit in self.edits if not start <= edit[0] < end]
+            comma = self.text.rfind(",", frame.start, start)
+            if comma < 0 or self.text[comma + 1 : start].strip():
+                after = _COMMA.match(self.text, end)
+                comma, end = start, after.end() if after else end
+            self.note(comma, end, "", "key_without_value", lossless=False)
+
+    def _keep_open(self, frame: Frame, pos: int) -> bool:
+        """Leave out a closing bracket if what follows belongs to what it closes."""
+        text = self.text
+        comma = _COMMA.match(text, pos + 1)
+        if comma is None or comma.end() >= len(text):
+            return False
+        parent = self.stack[-2] if len(self.stack) > 1 else None
+        is_key = LIKELY_KEY.match(text, comma.end()) is not None
+        if frame.is_object:
+            is_early = is_key and (
+                frame.size > 0
+                if parent is None
+                else not parent.is_object and not self._is_balanced(pos)
+            )
+        elif is_key or frame.closer != "]" or not VALUE_AHEAD.match(text, comma.end()):
+            is_early = False
+        else:
+            is_early = parent.is_object if parent else self.count_ahead(pos + 1) > 0
+        if not is_early:
+            return False
+        if not frame.is_object and self._open_row(frame, pos):
+            return True
+        end = pos + 1
+        if not frame.is_object and text[comma.end()] == "[" and self._is_balanced(pos):
+            # `"a": [1], [2]`: the list was closed and opened again.
+            end = comma.end() + 1
+            self.note(pos, end, ",", "fix_mismatched_closer", lossless=False)
+            self.push(Frame("]", pos))
+            self.stack.pop()
+        else:
+            self.note(pos, end, " ", "drop_stray_closer")
+            self.done_at = end
+            self.is_after = True
+            self.drop_comma()
+        self.pos = end
+        return True
+
+    def _is_balanced(self, pos: int) -> bool:
+        return self.count_ahead(pos + 1) <= len(self.stack) - 1
+
+    def reopen(self) -> None:
+        """Leave out the bracket that closed the last entry: what follows belongs to it."""
+        pos = self.done_at - 1
+        self.note(pos, pos + 1, " ", "drop_stray_closer")
+        comma = self.comma
+        self.push(Frame(self.text[pos], pos))
+        self.stack[-1].size = 1
+        self.comma = comma
+
+    def _open_row(self, frame: Frame, pos: int) -> bool:
+        """Add the bracket that is missing before the last items of a list, if it holds lists."""
+        text = self.text[frame.start : pos + 1]
+        self.steps.take(len(text) // _CHARACTERS_PER_STEP + 1, pos)
+        if len(text) > _MAX_ROW or "]," not in text or self._is_balanced(pos):
+            return False
+        try:
+            items: Any = decode(text)
+        except JSONTextError:
+            return False
+        rows = sum(isinstance(item, list) for item in items)
+        if rows == len(items) or not all(isinstance(item, list) for item in items[:rows]):
+            return False
+        start = frame.start + text.rindex("],") + 2
+        self.note(start, start, "[", "fix_mismatched_closer", lossless=False)
+        self.end_entry(pos + 1)
+        return True
 
     def _close_mismatched(self, mark: str) -> None:
         """Drop the closer, take it for another, or add the one before it: if only one fits."""
         pos = self.pos
         stack = self.stack
         parent = stack[-2] if len(stack) > 1 else None
-        is_missing = parent is not None and _CLOSERS[parent] == mark
+        is_missing = parent is not None and parent.closer == mark
         ways = ["insert" if is_missing and self._count_closers(pos) < len(stack) else "replace"]
         follow = ENTRY_AHEAD.match(self.text, pos + 1)
         if follow and pos < self.closers_at:
@@ -253,13 +446,28 @@ class Cursor:
             # A closer too many, or an opener too few? Only a brace after a plain item is clear.
             if ways == ["drop"] and not (mark == "}" and self.is_after):
                 ways = []
-        if len(ways) != 1 or ")" in (stack[-1], mark):
-            raise RefusedError(f"{mark!r} closes nothing that is open here", pos)
-        self._apply_mismatch(ways[0], pos)
+        if len(ways) != 1 or mark == ")" or stack[-1].closer == ")":
+            self.doubt(f"{mark!r} closes nothing that is open here", pos)
+            self._apply_mismatch(self._find_likely_way(mark), pos)
+        else:
+            self._apply_mismatch(ways[0], pos)
 
     def _count_closers(self, pos: int) -> int:
         ahead = self.text[pos : pos + 4 * MAX_JSON_DEPTH]
         return ahead.count("}") + ahead.count("]")
+
+    def _find_likely_way(self, mark: str) -> str:
+        """Return the way behind which as many brackets are open as are closed later."""
+        stack = self.stack
+        depth = len(stack)
+        count = next((n for n in range(2, depth + 1) if stack[-n].closer == mark), 0)
+        ways = {"drop": depth, "replace": depth - 1}
+        if count:
+            ways["insert"] = depth - count
+        if mark == ")" or stack[-1].closer == ")":
+            ways.pop("replace")
+        ahead = self.count_ahead(self.pos + 1)
+        return min(reversed(ways), key=lambda way: abs(ways[way] - ahead))
 
     def _apply_mismatch(self, way: str, pos: int) -> None:
         if way == "drop":
@@ -267,15 +475,40 @@ class Cursor:
             self.pos = pos + 1
             return
         self.drop_comma()
-        closer = _WRITTEN_CLOSERS[self.stack.pop()]
+        frame = self.stack[-1]
+        if frame.loose:
+            self._settle_loose(frame)
+        self.stack.pop()
         end = pos + 1 if way == "replace" else pos
-        self.note(pos, end, closer, "fix_mismatched_closer", lossless=False)
+        self.note(pos, end, frame.written, "fix_mismatched_closer", lossless=False)
         self.end_entry(end)
 
+    def count_ahead(self, pos: int) -> int:
+        """Return how many more brackets are closed than opened in what follows."""
+        ahead = self.text[pos : pos + _AHEAD]
+        self.steps.take(len(ahead) // _CHARACTERS_PER_STEP, pos)
+        closed = ahead.count("}") + ahead.count("]")
+        return closed - ahead.count("{") - ahead.count("[")
 
-def _fits(frame: str | None, kind: str, found: str) -> bool:
+    def next_closer(self, pos: int) -> str:
+        """Return the bracket that closes what is open here, as far as one can see."""
+        depth = 0
+        for match in _BRACKETS.finditer(self.text, pos, pos + _AHEAD):
+            self.steps.take(1, pos)
+            depth += 1 if match[0] in "{[" else -1
+            if depth < 0:
+                return match[0]
+        return ""
+
+
+def _skip_comma(text: str, pos: int) -> int:
+    match = _COMMA.match(text, pos)
+    return match.end() if match else pos
+
+
+def _fits(frame: Frame | None, kind: str, found: str) -> bool:
     if frame is None:
         return False
     if kind == "closer":
-        return _CLOSERS[frame] == found
-    return (frame in OBJECTS) == (kind == "key")
+        return frame.closer == found
+    return frame.is_object == (kind == "key")

@@ -16,9 +16,9 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from surecall.base.errors import Code
-from surecall.base.records import ErrorDetail, Receipt
+from surecall.base.records import ErrorDetail
 
-from .outcome import Repaired, refuse
+from .outcome import Changes, Edit, Repaired, refuse
 
 NOTATIONS: Final = frozenset(
     {
@@ -38,6 +38,7 @@ NOTATIONS: Final = frozenset(
     }
 )
 """The rules that write another notation as JSON. Behind any other, something may be lost."""
+_PLAIN_NOTATIONS: Final = NOTATIONS - {"drop_comment", "escape_control_characters"}
 _NO_PROSE: Final = re.compile(r"[\"'`\\{}\[\]]")
 _WORD: Final = re.compile(r"[^\W\d_]{3}")
 _CONTROLS: Final = re.compile(r"[\x00-\x1f]")
@@ -104,6 +105,8 @@ _OTHER_SLIPS: Final = _MISSING_QUOTES | {"drop_stray_closer"}
 _PART_RULES: Final = frozenset({"strip_prose", "drop_stray_closer"})
 _EDGE_RULES: Final = _QUOTE_RULES - {"replace_quotes"}
 _CONTROL: Final = "escape_control_characters"
+_SHOWN_RULES: Final = frozenset({_CONTROL, "drop_comment", "quote_bare_text", "drop_string_prefix"})
+"""Changes whose text shows whether it is what it seems."""
 _BRACKETS: Final = frozenset({"close_missing_brackets", "fix_mismatched_closer"})
 _STRING_RULES: Final = _QUOTE_RULES | _BRACKETS | {_CONTROL}
 _MISPLACED: Final = _EDGE_RULES - {"drop_string_prefix"}
@@ -134,7 +137,6 @@ _REMAINS_BEFORE: Final = re.compile(r"\A\s*+[:,}\]\"']|[\"'\]}]\s*+[:,]|\"\Z")
 _FEW_LETTERS: Final = 3
 _MARKS: Final = "`~:=(>"
 _LOOK_BACK: Final = 400
-_PLACE: Final = re.compile(r"([0-9]++):([0-9]++)")
 _PLAIN_PREFIX: Final = re.compile(r"[a-zA-Z]++\"[^'\\\\]*+")
 _LAST_LINE: Final = re.compile(r"(?:\A|\n)([ \t]*+)[^\n]*+\Z")
 
@@ -147,46 +149,49 @@ def refuse_doubtful(text: str, found: Repaired, *, ended: bool) -> Repaired:
     """
     if found.state != "whole":
         return found
-    rules = {receipt.rule for receipt in found.receipts}
+    edits = found.changes.edits
+    rules = {edit[3] for edit in edits}
     if not rules.isdisjoint(_PART_RULES) and _may_be_part(text, found):
         return _PART
-    if rules >= _PART_RULES and any(map(_is_lone_key, found.receipts)):
+    if rules >= _PART_RULES and any(_is_lone_key(text, edit) for edit in edits):
         return _PART
     if not (rules.isdisjoint(_MORE_IS_WRONG) or rules.isdisjoint(_MISSING_QUOTES)):
         return _BRACKET
-    is_double = "replace_quotes" not in rules
-    if any(_is_odd(receipt, is_double=is_double) for receipt in found.receipts):
-        return _STRING
+    if not rules.isdisjoint(_SHOWN_RULES):
+        is_double = "replace_quotes" not in rules
+        if any(_is_odd(text, edit, is_double=is_double) for edit in edits):
+            return _STRING
     if not rules.isdisjoint(_STRING_RULES) and _has_swallowed(found.value, rules):
         return _STRING
-    if "add_missing_comma" in rules and any(map(_is_comment_with_comma, found.receipts)):
+    if "add_missing_comma" in rules and any(_is_comment_with_comma(text, edit) for edit in edits):
         return _STRING
     if not ended and not rules.isdisjoint(_BRACKETS) and _may_be_elsewhere(text, found, rules):
         return _BRACKET
+    if rules <= _PLAIN_NOTATIONS:
+        return found
     is_fenced = "strip_code_fence" in rules
-    doubtful = [_loses(text, one, is_fenced=is_fenced) for one in found.receipts]
+    doubtful = [_loses(text, edit, is_fenced=is_fenced) for edit in edits]
     if not any(doubtful):
         return found
-    receipts = tuple(
-        replace(one, lossless=False) if is_doubtful else one
-        for one, is_doubtful in zip(found.receipts, doubtful, strict=True)
-    )
-    return replace(found, receipts=receipts, certainty="likely", doubt=find_doubt(rules))
+    graded = [
+        (*edit[:4], edit[4] and not is_doubtful)
+        for edit, is_doubtful in zip(edits, doubtful, strict=True)
+    ]
+    changes = Changes(text, graded, found.changes.why)
+    return replace(found, changes=changes, certainty="likely", doubt=find_doubt(rules))
 
 
-def _loses(text: str, receipt: Receipt, *, is_fenced: bool) -> bool:
+def _loses(text: str, edit: Edit, *, is_fenced: bool) -> bool:
     """Tell whether a part of the value may be lost with what a change was about."""
-    rule = receipt.rule
-    place = _PLACE.fullmatch(receipt.place)
+    start, end, _, rule, _ = edit
     if rule in NOTATIONS:
-        before = text[int(place[1]) : int(place[2])] if place else ""
         if rule == "drop_comment":
-            return '"' in before
+            return '"' in text[start:end]
         # One line break among others may have been between members, and not inside a text.
-        is_single = rule == _CONTROL and len(_CONTROLS.findall(before)) == 1
+        is_single = rule == _CONTROL and len(_CONTROLS.findall(text[start:end])) == 1
         return is_single and len(_CONTROLS.findall(text)) > 1
     if rule == "strip_prose":
-        return not (is_fenced or (place and _is_announced(text, int(place[1]), int(place[2]))))
+        return not (is_fenced or _is_announced(text, start, end))
     return True
 
 
@@ -203,23 +208,19 @@ def find_doubt(rules: Iterable[str]) -> str:
     return next((sentence for rule, sentence in DOUBTS.items() if rule in known), _DAMAGED)
 
 
-def _is_comment_with_comma(receipt: Receipt) -> bool:
+def _is_comment_with_comma(text: str, edit: Edit) -> bool:
     """Tell whether a comment ends with a comma, which is rather text that lost its quotes."""
-    return receipt.rule == "drop_comment" and str(receipt.before).rstrip().endswith(",")
+    return edit[3] == "drop_comment" and text[edit[0] : edit[1]].rstrip().endswith(",")
 
 
 def _may_be_part(text: str, found: Repaired) -> bool:
     """Tell whether what is around a value is rather the rest of a larger one."""
-    for receipt in found.receipts:
-        place = _PLACE.fullmatch(receipt.place)
-        if place is None:
-            continue
-        start, end = int(place[1]), int(place[2])
-        if receipt.rule == "drop_stray_closer":
+    for start, end, _, rule, _ in found.changes.edits:
+        if rule == "drop_stray_closer":
             if _closes_more(text, found.value, start):
                 return True
-        elif receipt.rule == "strip_prose" and end < len(text):
-            before = str(receipt.before)
+        elif rule == "strip_prose" and end < len(text):
+            before = text[start:end].strip()
             if _REMAINS_BEFORE.search(before) or before.count('"') % 2 or _opens_more(before):
                 return True
             if len(before) < _FEW_LETTERS and before[-1] not in _MARKS and text[end - 1] > " ":
@@ -227,21 +228,23 @@ def _may_be_part(text: str, found: Repaired) -> bool:
     return False
 
 
-def _is_odd(receipt: Receipt, *, is_double: bool) -> bool:
+def _is_odd(text: str, edit: Edit, *, is_double: bool) -> bool:
     """Tell whether a comment may be text, or letters before a quote belong behind it."""
-    before = str(receipt.before)
-    if receipt.rule == _CONTROL:
+    rule = edit[3]
+    if rule not in _SHOWN_RULES:
+        return False
+    before = text[edit[0] : edit[1]]
+    if rule == _CONTROL:
         return _LINE_AT_END.fullmatch(before) is not None
-    if receipt.rule == "drop_comment":
+    if rule == "drop_comment":
         return before.count('"') % 2 == 1 or before.startswith(('#"', '//"'))
-    if receipt.rule == "quote_bare_text":
+    if rule == "quote_bare_text":
         return _TWO_VALUES.search(before) is not None
-    is_prefix = is_double and receipt.rule == "drop_string_prefix"
-    return is_prefix and _PLAIN_PREFIX.fullmatch(before) is not None
+    return is_double and _PLAIN_PREFIX.fullmatch(before) is not None
 
 
-def _is_lone_key(receipt: Receipt) -> bool:
-    return receipt.rule == "strip_prose" and bool(_LONE_KEY.fullmatch(str(receipt.before)))
+def _is_lone_key(text: str, edit: Edit) -> bool:
+    return edit[3] == "strip_prose" and bool(_LONE_KEY.fullmatch(text[edit[0] : edit[1]].strip()))
 
 
 def _closes_more(text: str, value: Any, start: int) -> bool:
@@ -261,16 +264,15 @@ def _may_be_elsewhere(text: str, found: Repaired, rules: set[str]) -> bool:
     """Tell whether a bracket that was added may be missing in another place, or one be too many."""
     if not rules.isdisjoint(_MISPLACED) or rules >= _BEHIND_PROSE:
         return True
-    for receipt in found.receipts:
-        place = _PLACE.fullmatch(receipt.place)
-        if receipt.rule not in _BRACKETS or place is None:
+    for start, _, after, rule, _ in found.changes.edits:
+        if rule not in _BRACKETS:
             continue
-        if len(receipt.after) > 1:
+        if len(after) > 1:
             return True
-        if receipt.rule == "close_missing_brackets":
+        if rule == "close_missing_brackets":
             if _has_like_last(found.value):
                 return True
-        elif text[: int(place[1])].rstrip()[-1:] == receipt.after:
+        elif text[:start].rstrip()[-1:] == after:
             return True
     return False
 

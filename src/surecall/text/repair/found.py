@@ -1,15 +1,10 @@
-"""A value that was found in a text: its changes applied, what is around it, and the receipts."""
+"""A value that was found in a text: its changes applied, and what is around it."""
 
 import re
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from msgspec.structs import replace
-
-from surecall.base.records import Receipt, clip
-
-from .cursor import MAX_RECEIPTS_PER_RULE, Edit
-from .outcome import RefusedError
+from .outcome import Edit, RefusedError
 from .patterns import FENCE
 
 BRACKET_RULES: Final = frozenset(
@@ -28,7 +23,6 @@ _FENCE_BEFORE: Final = re.compile(r"(?:`{3,}+|~{3,}+)[ \t]*+[\w.+#\-]*+\s*+\Z")
 _KEY_BEFORE: Final = re.compile(r"[\"'”]\s*+[:=,]\s*+\Z")
 _MORE_AFTER: Final = re.compile(r"\s*+[}\]]*+\s*+(?:,\s*+(?:[\"'{\[]|[\w$]++\s*+:)|:|[\"'])")
 _KEY_AFTER: Final = re.compile(r"\"\s*+:|'[\w$.\-]++'\s*+:")
-_MAX_SHOWN: Final = 200
 
 
 class Found(NamedTuple):
@@ -59,51 +53,14 @@ def apply_edits(text: str, found: Found) -> str:
     return "".join(pieces)
 
 
-def make_edit_receipts(text: str, edits: list[Edit]) -> list[Receipt]:
-    """Return a receipt for each change; many of one rule are summed up in the last of them."""
-    if len(edits) <= MAX_RECEIPTS_PER_RULE:
-        return [_make_receipt(text, edit) for edit in edits]
-    counts: dict[str, int] = {}
-    receipts: list[Receipt] = []
-    last: dict[str, int] = {}
-    for edit in edits:
-        rule = edit[3]
-        count = counts[rule] = counts.get(rule, 0) + _count_changes(edit)
-        if count <= MAX_RECEIPTS_PER_RULE:
-            last[rule] = len(receipts)
-            receipts.append(_make_receipt(text, edit))
-    for rule, count in counts.items():
-        if count > MAX_RECEIPTS_PER_RULE:
-            why = f"and {count - MAX_RECEIPTS_PER_RULE} more of the same after it"
-            receipts[last[rule]] = replace(receipts[last[rule]], why=why)
-    return receipts
-
-
-def _count_changes(edit: Edit) -> int:
-    """Return how many changes were noted as one: strings in a row begin with a comma."""
-    after = edit[2]
-    is_row = edit[3] == "replace_quotes" and not after.startswith('"')
-    return after.count('"') // 2 if is_row else 1
-
-
-def _make_receipt(text: str, edit: Edit) -> Receipt:
-    start, end, after, rule, lossless = edit
-    before = text[start:end]
-    if end - start > _MAX_SHOWN or len(after) > _MAX_SHOWN:
-        before, after = clip(before), clip(after)
-    return Receipt(rule, f"{start}:{end}", before, after, lossless)
-
-
 def has_fence_before(text: str, start: int, end: int) -> bool:
     """Tell whether a code fence opens right before `end`, and not before `start`."""
     before = text[max(start, end - _FENCE_CHARACTERS) : end]
     return bool(before) and _FENCE_BEFORE.search(before) is not None
 
 
-def make_surrounding_receipts(
-    text: str, chosen: Found, others: list[Found], lead: list[Edit]
-) -> list[Receipt]:
-    """Return receipts for what was around the value; refuse what looks like more of it."""
+def note_around(text: str, chosen: Found, others: list[Found], lead: list[Edit]) -> list[Edit]:
+    """Return as changes what was around the value; refuse what looks like more of it."""
     if chosen.start == 0 and chosen.end == len(text):
         return []
     if _KEY_BEFORE.search(text[max(0, chosen.start - 40) : chosen.start]):
@@ -111,25 +68,26 @@ def make_surrounding_receipts(
     _refuse_more(text, chosen, others)
     start = min(one.start for one in (chosen, *others))
     end = max(one.end for one in (chosen, *others))
-    receipts: list[Receipt] = []
-    end = _drop_stray(text, end, chosen, receipts)
+    edits: list[Edit] = []
+    end = _drop_stray(text, end, chosen, edits)
+    if others and edits and edits[-1][3] == "drop_stray_closer":
+        raise RefusedError("brackets are wrong in more than one way", end)
     if chosen.is_fenced:
         opener = _FENCE_BEFORE.search(text[max(0, start - _FENCE_CHARACTERS) : start])
         start -= len(opener[0]) if opener else 0
         closer = FENCE.match(text, end)
         end = closer.end() if closer else end
-        inner = clip(text[chosen.start : chosen.end])
-        receipts.append(Receipt("strip_code_fence", f"{start}:{end}", clip(text[start:end]), inner))
+        edits.append((start, end, text[chosen.start : chosen.end], "strip_code_fence", True))
     first = len(_MARK) if text.startswith(_MARK) else 0
     noted = sum(edit[1] - edit[0] for edit in lead)
     for begin, finish, commented in ((first, start, noted), (end, len(text), 0)):
         prose = text[begin:finish].strip()
         if len(prose) > commented:
-            receipts.append(Receipt("strip_prose", f"{begin}:{finish}", clip(prose), ""))
-    return receipts
+            edits.append((begin, finish, "", "strip_prose", True))
+    return edits
 
 
-def _drop_stray(text: str, end: int, chosen: Found, receipts: list[Receipt]) -> int:
+def _drop_stray(text: str, end: int, chosen: Found, edits: list[Edit]) -> int:
     """Note brackets and commas that are left over; return where they end."""
     stray = STRAY.match(text, end)
     found = stray[0] if stray else ""
@@ -140,8 +98,28 @@ def _drop_stray(text: str, end: int, chosen: Found, receipts: list[Receipt]) -> 
             raise RefusedError("brackets are wrong in more than one way", end)
         start = end + found.index(shown[0])
         rule = "drop_stray_closer" if is_bracket else "drop_extra_comma"
-        receipts.append(Receipt(rule, f"{start}:{start + len(shown)}", clip(shown), ""))
+        edits.append((start, start + len(shown), "", rule, True))
     return end + len(found)
+
+
+def note_likely_around(text: str, taken: list[Found]) -> list[Edit]:
+    """Return as changes what is around values and between them."""
+    edits: list[Edit] = []
+    at = 0
+    for start, end in [*((one.start, one.end) for one in taken), (len(text), len(text))]:
+        prose = text[at:start].strip(" \t\r\n")
+        if prose:
+            if not prose.strip("\ufeff\u200b\u2060\u00a0 "):
+                rule = "strip_invisible"
+            elif "```" in prose or "~~~" in prose:
+                rule = "strip_code_fence"
+            elif prose.strip("}]);, \t\r\n"):
+                rule = "strip_prose"
+            else:
+                rule = "drop_stray_closer" if prose.strip(",; \t\r\n") else "drop_extra_comma"
+            edits.append((at, start, "", rule, True))
+        at = end
+    return edits
 
 
 def _refuse_more(text: str, chosen: Found, others: list[Found]) -> None:

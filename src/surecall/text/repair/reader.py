@@ -10,33 +10,57 @@ from itertools import islice
 from typing import Final
 
 from . import patterns
-from .cursor import MAX_RECEIPTS_PER_RULE, OBJECTS, Cursor
-from .outcome import CutShortError, RefusedError
+from .cursor import Cursor, Frame
+from .outcome import MAX_RECEIPTS_PER_RULE, CutShortError, RefusedError
 from .scalars import (
     DIGITS,
     STRING_PREFIXES,
     read_number,
+    read_phrase,
     read_quoted,
     read_word,
-    refuse_ellipsis,
     refuse_moved_quotes,
 )
 
 _CHARACTERS_PER_STEP: Final = 256
 _PLAIN_STARTS: Final = frozenset("{[\"'")
 _LITERALS: Final = {"True": "true", "False": "false", "None": "null"}
+_ELLIPSIS: Final = re.compile(r"(?:\.{3,}+|…)(\s*+,)?+")
+_LIKELY_KEY: Final = re.compile(r"[^\s\"'`“”‘’:=,;{}\[\]]++(?:[ \t]++[^\s\"'`“”:=,;{}\[\]]++)*+")
+_LIKELY_COLON: Final = re.compile(
+    rf"{patterns.ANY_WS}(:=?+|=>|=(?!=)|->)(?:{patterns.ANY_WS}[:=])*+"
+)
+_QUOTE_COLON: Final = re.compile(rf"[\"'”’`]{patterns.ANY_WS}[:=]")
+_ESCAPED_QUOTES: Final = re.compile(r"\\\"((?:[^\"\\\n]++|\\(?!\"))*+)\\?+\"")
+_CALL: Final = re.compile(
+    r"(?:new[ \t]++)?+[a-zA-Z_$][\w$.]*+\((?=\s*+(?:[\"'{\[(]|-?+[0-9]|true|false|null|[a-z]++=))"
+)
+_REGEX: Final = re.compile(rf"/(?:[^/\\\n]++|\\.)++/[a-z]*+(?={patterns.ANY_WS}[,}}\]])")
+_PLACEHOLDER: Final = re.compile(r"\{[\w .\-]++\}(?=[ \t]*+[^\s,}\]\":;])")
+"""A word in braces with more text behind it: no object."""
 
 
-def read(cursor: Cursor, start: int) -> int:
-    """Read the value that begins at `start` and return where it ends."""
+def read(cursor: Cursor, start: int, implied: str = "") -> int:
+    """Read the value that begins at `start` and return where it ends.
+
+    Args:
+        cursor: Moves over the text; it was not used before.
+        start: Where the value begins.
+        implied: The closing bracket of a container whose opening bracket is missing.
+    """
     cursor.pos = start
-    _read_value(cursor)
+    if implied:
+        cursor.push(Frame(implied, start, is_implied=True))
+        cursor.note(start, start, "{" if implied == "}" else "[", "add_outer_brackets")
+        cursor.is_committed = True
+    else:
+        _read_value(cursor)
     return _read_on(cursor)
 
 
 def resume(cursor: Cursor, position: int, stack: list[str]) -> int:
     """Do the same from a place on before which all is strict JSON; see `find_resumption`."""
-    cursor.stack = stack
+    cursor.stack = [Frame(closer, 0) for closer in stack]
     cursor.is_committed = cursor.has_evidence = True
     cursor.pos = position
     mark = cursor.text[position]
@@ -59,7 +83,7 @@ def _read_on(cursor: Cursor) -> int:
             steps.take(1, cursor.pos)
         if cursor.is_after:
             _read_separator(cursor)
-        elif stack[-1] in OBJECTS:
+        elif stack[-1].is_object:
             _read_member(cursor)
         else:
             _read_item(cursor)
@@ -79,7 +103,7 @@ def _read_separator(cursor: Cursor) -> None:
         cursor.comma = pos
         cursor.is_after = False
         cursor.pos = pos + 1
-        cursor.note_group_comma()
+        cursor.stack[-1].has_comma = True
     elif mark in "}])":
         cursor.close(mark)
     elif cursor.is_fenced and patterns.FENCE.match(text, pos):
@@ -90,18 +114,48 @@ def _read_separator(cursor: Cursor) -> None:
 
 def _add_comma(cursor: Cursor, pos: int) -> None:
     text = cursor.text
-    if cursor.stack[-1] in OBJECTS:
+    frame = cursor.stack[-1]
+    if frame.is_object:
         is_next = patterns.KEY_AHEAD.match(text, pos) is not None
     else:
         is_next = patterns.VALUE_AHEAD.match(text, pos) is not None
         if is_next and text[pos] in "0123456789." and _may_be_one_number(cursor, pos):
-            raise RefusedError("a blank between digits: one number, or two?", pos)
+            cursor.doubt("a blank between digits: one number, or two?", pos)
     is_apart = pos > cursor.done_at or text[pos] in "{["
     if not (is_next and is_apart):
-        raise RefusedError("something else where ',' or a closing bracket should be", pos)
+        cursor.doubt("something else where ',' or a closing bracket should be", pos)
+        if not frame.is_object and patterns.LIKELY_KEY.match(text, pos):
+            _place_key(cursor, pos)
+            return
+        if not is_next and _drop_stray(cursor, frame, pos):
+            return
     cursor.note(pos, pos, ",", "add_missing_comma")
     cursor.is_after = False
-    cursor.note_group_comma()
+    frame.has_comma = True
+
+
+def _drop_stray(cursor: Cursor, frame: Frame, pos: int) -> bool:
+    """Leave out text where a comma should be, unless it is a key or an item."""
+    text = cursor.text
+    if not frame.is_object:
+        return False
+    if text[pos] == "{" and len(cursor.stack) > 1 and not cursor.stack[-2].is_object:
+        # Two objects of a list, and the first was not closed.
+        cursor.note(pos, pos, "}", "fix_mismatched_closer", lossless=False)
+        cursor.stack.pop()
+        cursor.end_entry(pos)
+        cursor.pos = pos
+        return True
+    if patterns.LIKELY_KEY.match(text, pos):
+        return False
+    word = _LIKELY_KEY.match(text, pos)
+    end = word.end() if word else pos + 1
+    if not word and text[pos] in patterns.QUOTES:
+        string = patterns.STRICT_STRING.match(text, pos)
+        end = string.end() if string else end
+    cursor.pos = pos
+    cursor.drop(end, "drop_stray_text")
+    return True
 
 
 def _may_be_one_number(cursor: Cursor, pos: int) -> bool:
@@ -112,18 +166,25 @@ def _may_be_one_number(cursor: Cursor, pos: int) -> bool:
 def _begin_entry(cursor: Cursor) -> str:
     """Return the character that an entry begins with, or nothing if another thing was there."""
     pos = cursor.advance()
-    mark = cursor.text[pos]
+    text = cursor.text
+    mark = text[pos]
     if mark in "}])":
         cursor.close(mark)
         return ""
-    match = patterns.EXTRA_COMMAS.match(cursor.text, pos)
+    match = patterns.EXTRA_COMMAS.match(text, pos)
     if match:
         if cursor.comma < 0 and not cursor.is_in_object():
-            raise RefusedError("a comma where the first item should be", pos)
+            cursor.doubt("a comma where the first item should be", pos)
         cursor.note(pos, match.end(), " ", "drop_extra_comma")
         cursor.pos = match.end()
         return ""
+    match = _ELLIPSIS.match(text, pos)
+    if match:
+        cursor.doubt("an ellipsis is in the place of something that was left out", pos)
+        cursor.drop(match.end(), "drop_ellipsis")
+        return ""
     cursor.entry = pos
+    cursor.stack[-1].size += 1
     return mark
 
 
@@ -135,16 +196,24 @@ def _read_member(cursor: Cursor) -> None:
     match = patterns.MEMBERS.match(text, cursor.pos)
     if match:
         cursor.is_committed = cursor.has_evidence = True
+        cursor.stack[-1].size += 1
+        if cursor.guesses:
+            *_, last = patterns.LAST_MEMBER.finditer(text, match.start(), match.end())
+            cursor.value_at = last.start(1)
         cursor.end_entry_and_comma(match.end())
         return
     match = patterns.LOOSE_MEMBER.match(text, cursor.pos)
     if match:
+        cursor.stack[-1].size += 1
         _take_loose_member(cursor, match)
         return
     mark = _begin_entry(cursor)
-    if mark:
-        _read_colon(cursor, _read_key(cursor, cursor.pos, mark))
+    if not mark:
+        return
+    is_quoted = _read_key(cursor, cursor.pos, mark)
+    if is_quoted is not None and _read_colon(cursor, is_quoted):
         cursor.is_committed = True
+        cursor.value_at = cursor.pos
         _read_value(cursor)
 
 
@@ -165,7 +234,7 @@ def _take_loose_member(cursor: Cursor, match: re.Match[str]) -> None:
     if kind == "value" or kind == "word" or kind == "text":
         _take_loose_value(cursor, match, kind)
     else:
-        cursor.pos = match.end()
+        cursor.pos = cursor.value_at = match.end()
         _read_value(cursor)
 
 
@@ -177,29 +246,34 @@ def _take_loose_value(cursor: Cursor, match: re.Match[str], kind: str) -> None:
     elif kind == "text":
         start, end = match.span(kind)
         cursor.edits.append((start - 1, end + 1, f'"{match[kind]}"', "replace_quotes", True))
-    if cursor.stack[-1] == ")":
+    if cursor.stack[-1].closer == ")":
         cursor.end_entry(match.end())
     else:
         cursor.end_entry_and_comma(match.end())
 
 
 def _read_item(cursor: Cursor) -> None:
-    match = patterns.ITEMS.match(cursor.text, cursor.pos)
+    text = cursor.text
+    match = patterns.ITEMS.match(text, cursor.pos)
     if match:
         cursor.has_evidence = True
         cursor.end_entry(match.end())
         return
-    match = patterns.PLAIN_ITEMS.match(cursor.text, cursor.pos) if cursor.stack[-1] == "]" else None
+    match = patterns.PLAIN_ITEMS.match(text, cursor.pos) if cursor.stack[-1].closer == "]" else None
     if match:
         _take_plain_items(cursor, match)
         return
-    match = patterns.LOOSE_ITEM.match(cursor.text, cursor.pos)
+    match = patterns.LOOSE_ITEM.match(text, cursor.pos)
     if match:
         _take_loose_value(cursor, match, match.lastgroup or "")
         return
-    if _begin_entry(cursor):
-        _read_value(cursor)
-        cursor.is_committed |= cursor.has_evidence
+    if not _begin_entry(cursor):
+        return
+    if cursor.guesses and patterns.ITEM_KEY.match(text, cursor.pos):
+        _place_key(cursor, cursor.pos)
+        return
+    _read_value(cursor)
+    cursor.is_committed |= cursor.has_evidence
 
 
 def _take_plain_items(cursor: Cursor, match: re.Match[str]) -> None:
@@ -224,16 +298,52 @@ def _take_plain_items(cursor: Cursor, match: re.Match[str]) -> None:
     cursor.pos = end
 
 
-def _read_key(cursor: Cursor, pos: int, mark: str) -> bool:
-    """Read a key and tell whether it has quotes."""
+def _place_key(cursor: Cursor, pos: int) -> None:
+    """Put the key at a place, where an item should be, into the object that it belongs to."""
+    frame = cursor.stack[-1]
+    parent = cursor.stack[-2] if len(cursor.stack) > 1 else None
+    is_after = cursor.is_after
+    if frame.size <= 1 and not is_after and cursor.comma < 0 and not frame.is_implied:
+        cursor.note(frame.start, frame.start + 1, "{", "fix_mismatched_closer", lossless=False)
+        frame.is_object = True
+        frame.closer = "}"
+        frame.size = 0
+    elif _was_closed_early(cursor, pos):
+        frame.size -= 1
+        cursor.reopen()
+    elif parent is not None and parent.is_object and cursor.next_closer(pos) != "]":
+        end = pos if is_after else cursor.comma
+        closer = "]," if is_after else "]"
+        cursor.note(end, end, closer, "fix_mismatched_closer", lossless=False)
+        cursor.stack.pop()
+    else:
+        comma = "," if is_after else ""
+        cursor.note(pos, pos, f"{comma}{{", "fix_mismatched_closer", lossless=False)
+        cursor.push(Frame("}", pos, is_implied=True))
+    cursor.is_after = False
+    cursor.comma = -1
+    cursor.pos = pos
+
+
+def _was_closed_early(cursor: Cursor, pos: int) -> bool:
+    """Tell whether the object before a key was closed, and is closed once more behind it."""
+    is_object = cursor.comma >= 0 and cursor.text[cursor.done_at - 1] == "}"
+    return is_object and cursor.count_ahead(pos) > len(cursor.stack)
+
+
+# Keys
+
+
+def _read_key(cursor: Cursor, pos: int, mark: str) -> bool | None:
+    """Read a key and tell whether it has quotes; None if something else was there."""
     text = cursor.text
     if mark in patterns.QUOTES:
         read_quoted(cursor, pos, "key")
         return True
     match = patterns.BARE_KEY.match(text, pos)
     if match is None:
-        refuse_ellipsis(cursor, pos)
-        raise RefusedError("something else where a key should be", pos)
+        cursor.doubt("something else where a key should be", pos)
+        return _read_likely_key(cursor, pos, mark)
     end = match.end()
     ahead = patterns.BARE_KEY_AHEAD.match(text, end)
     if ahead is None:
@@ -242,7 +352,8 @@ def _read_key(cursor: Cursor, pos: int, mark: str) -> bool:
         if text[end] in "\"'" and match[0].lower() in STRING_PREFIXES:
             read_quoted(cursor, pos, "key", match[0])
             return True
-        raise RefusedError("a key without ':'", pos)
+        cursor.doubt("a key without ':'", pos)
+        return _read_likely_key(cursor, pos, mark)
     if text[end] in "\"'”’":
         cursor.note(pos, end + 1, f'"{match[0]}"', "add_missing_opening_quote")
         refuse_moved_quotes(cursor, pos)
@@ -253,8 +364,71 @@ def _read_key(cursor: Cursor, pos: int, mark: str) -> bool:
     return False
 
 
-def _read_colon(cursor: Cursor, is_quoted: bool) -> None:
+def _read_likely_key(cursor: Cursor, pos: int, mark: str) -> bool | None:
+    """Read whatever is in the place of a key."""
     text = cursor.text
+    if mark == "{":
+        _read_brace_for_key(cursor, pos)
+        return None
+    if mark == "\\" and (match := _ESCAPED_QUOTES.match(text, pos)):
+        cursor.note(*match.span(), f'"{match[1]}"', "replace_quotes")
+        cursor.pos = match.end()
+        return True
+    match = _LIKELY_KEY.match(text, pos)
+    if mark in "[(" or match is None:
+        cursor.stack[-1].size -= 1
+        cursor.drop(pos + 1, "drop_stray_text")
+        return None
+    cursor.pos = end = match.end()
+    if quote := _QUOTE_COLON.match(text, end):
+        cursor.note(pos, end + 1, f'"{match[0]}"', "add_missing_opening_quote")
+        cursor.pos = quote.end() - 1
+        return True
+    if _LIKELY_COLON.match(text, end):
+        cursor.note(pos, end, f'"{match[0]}"', "quote_key")
+        return False
+    return _read_lone_word(cursor, pos, match[0])
+
+
+def _read_lone_word(cursor: Cursor, pos: int, word: str) -> bool | None:
+    """Take a word without a colon: a key if a value follows, else an item or stray text."""
+    text = cursor.text
+    after = cursor.skip_gap(cursor.pos)
+    if after >= len(text):
+        raise CutShortError("member", pos, "inside a key")
+    mark = text[after]
+    if patterns.LIKELY_KEY.match(text, after) or not (mark in ",;}])\"'{[" or mark in DIGITS):
+        cursor.stack[-1].size -= 1
+        cursor.note(pos, cursor.pos, " ", "drop_stray_text", lossless=False)
+        return None
+    if mark in "\"'{[" or mark in DIGITS:
+        cursor.note(pos, pos + len(word), f'"{word}"', "quote_key")
+        return True
+    cursor.pos = pos
+    read_phrase(cursor, pos, pos + len(word))
+    cursor.stack[-1].loose.append((pos, cursor.pos))
+    return None
+
+
+def _read_brace_for_key(cursor: Cursor, pos: int) -> None:
+    """Read a brace where a key should be: a doubled one, or one before it is missing."""
+    frame = cursor.stack[-1]
+    parent = cursor.stack[-2] if len(cursor.stack) > 1 else None
+    frame.size -= 1
+    if frame.size and parent is not None and not parent.is_object:
+        at = cursor.comma if cursor.comma >= 0 else pos
+        cursor.note(at, at, "}", "fix_mismatched_closer", lossless=False)
+        cursor.stack.pop()
+        cursor.comma = -1
+        cursor.pos = pos
+    else:
+        cursor.drop_brace(frame, pos)
+
+
+def _read_colon(cursor: Cursor, is_quoted: bool) -> bool:
+    """Read what is between a key and its value; tell whether a value is to follow."""
+    text = cursor.text
+    key_end = cursor.pos
     try:
         pos = cursor.advance()
     except CutShortError as cut:
@@ -268,16 +442,59 @@ def _read_colon(cursor: Cursor, is_quoted: bool) -> None:
     elif mark == "=":
         end = pos + 2 if text.startswith("=>", pos) else pos + 1
         cursor.note(pos, end, ":", "replace_colon")
-    elif is_quoted:
+    elif text.startswith("->", pos) and cursor.guesses:
+        end = pos + 2
+        cursor.note(pos, end, ":", "replace_colon")
+    elif is_quoted and not (mark in ",;}])" or cursor.guesses):
         end = pos
         cursor.note(pos, pos, ":", "add_missing_colon")
     else:
-        raise RefusedError("a key without ':'", pos)
+        cursor.doubt("a key without ':'", pos)
+        return _read_lone_string(cursor, key_end, pos)
     match = patterns.EXTRA_COLON.match(text, end)
-    if match:
+    while match:
         end = match.end()
         cursor.note(end - 1, end, " ", "drop_extra_colon")
+        match = patterns.EXTRA_COLON.match(text, end) if cursor.guesses else None
     cursor.pos = end
+    return True
+
+
+def _read_lone_string(cursor: Cursor, key_end: int, pos: int) -> bool:
+    """Take a string without a colon: a key if a value follows, else one more item."""
+    text = cursor.text
+    frame = cursor.stack[-1]
+    if text[pos] not in ",;}])" and not patterns.LIKELY_KEY.match(text, pos):
+        cursor.note(pos, pos, ":", "add_missing_colon")
+        cursor.pos = pos
+        return True
+    start, comma = cursor.entry, cursor.comma
+    if comma >= 0 and text[cursor.done_at - 1] == "]" and text[pos] in ",]":
+        frame.size -= 1
+        cursor.reopen()
+    elif (
+        cursor.value_at
+        and text[cursor.done_at - 1] == text[key_end - 1] == '"'
+        and text[pos] == ","
+    ):
+        # `"a": "x", "y", "b": 1`: the value has two items.
+        frame.size -= 1
+        at = cursor.skip_gap(cursor.value_at)
+        cursor.note(at, at, "[", "fix_mismatched_closer", lossless=False)
+        while text[pos] == "," and (match := _LONE_ITEM.match(text, pos)):
+            key_end = pos = match.end(1)
+            pos = match.end()
+        cursor.note(key_end, key_end, "]", "fix_mismatched_closer", lossless=False)
+        cursor.value_at = 0
+    else:
+        frame.loose.append((start, key_end))
+    cursor.end_entry(key_end)
+    return False
+
+
+_LONE_ITEM: Final = re.compile(
+    rf"\s*+,\s*+({patterns.STRICT_STRING.pattern}|-?[0-9][0-9.]*+)(?=\s*+[,}}])\s*+"
+)
 
 
 # Values
@@ -298,7 +515,10 @@ def _read_value(cursor: Cursor) -> None:
         pos = _gap_before_value(cursor)
     mark = text[pos]
     if mark in "{[(":
-        if cursor.stack and cursor.stack[-1] not in OBJECTS:
+        if cursor.guesses and mark == "{" and cursor.stack and _PLACEHOLDER.match(text, pos):
+            read_phrase(cursor, pos)
+            return
+        if cursor.stack and not cursor.stack[-1].is_object:
             cursor.has_evidence = True
         cursor.open(mark, pos)
     elif mark in patterns.QUOTES:
@@ -307,5 +527,30 @@ def _read_value(cursor: Cursor) -> None:
         cursor.end_entry(cursor.pos)
     elif mark in DIGITS or mark in "+-.":
         read_number(cursor, pos)
+    elif cursor.guesses and _read_likely_value(cursor, pos, mark):
+        return
     else:
         read_word(cursor, pos)
+
+
+def _read_likely_value(cursor: Cursor, pos: int, mark: str) -> bool:
+    """Read a value in the notation of a program, or the place of one that is missing."""
+    text = cursor.text
+    if mark in ",;}]" and cursor.is_in_object():
+        cursor.note(pos, pos, "null", "fill_missing_value", lossless=False)
+        cursor.end_entry(pos)
+    elif mark == "\\" and (match := _ESCAPED_QUOTES.match(text, pos)):
+        cursor.note(*match.span(), f'"{match[1]}"', "replace_quotes")
+        cursor.end_entry(match.end())
+    elif match := _CALL.match(text, pos):
+        cursor.note(pos, match.end() - 1, "", "unwrap_call_value", lossless=False)
+        cursor.open("(", match.end() - 1)
+    elif mark == "/" and (match := _REGEX.match(text, pos)):
+        read_phrase(cursor, pos, match.end())
+    else:
+        return False
+    return True
+
+
+__all__ = ["read", "resume"]
+_ = RefusedError

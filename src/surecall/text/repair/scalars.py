@@ -6,7 +6,8 @@ from typing import Final
 from surecall.base.errors import Code
 
 from . import patterns
-from .cursor import OBJECTS, Cursor
+from .cursor import Cursor
+from .escapes import write_content
 from .outcome import CutShortError, RefusedError
 from .strings import Role, read_string
 
@@ -50,6 +51,7 @@ _TEXT_IN_DIGITS: Final = re.compile(
 _OTHER_NUMBER: Final = re.compile(r"0[xXoObB].*+|[0-9_.]++(?:[eE][+-]?+[0-9]*+|[nNlLfFdDjJ])")
 
 DIGITS: Final = frozenset("0123456789")
+_ELLIPSES: Final = ("...", "…")
 STRING_PREFIXES: Final = frozenset(("b", "r", "u", "br", "rb"))
 # The literals, and what is left of them without one of their letters.
 _LIKE_LITERALS: Final = frozenset(
@@ -59,25 +61,38 @@ _LIKE_LITERALS: Final = frozenset(
     for end in (start, start + 1)
 )
 _LITERALS_IN_A_ROW: Final = re.compile(f"(?:{'|'.join(LITERALS)})++")
-_ELLIPSES: Final = ("...", "…")
+_LITERAL_CHARACTERS: Final = 16
+_MAX_BRACES: Final = 200
+"""How much may be between braces in text without quotes."""
+_GROUPED: Final = re.compile(
+    r"[+-]?+[0-9]{1,3}(?:,[0-9]{3})++(?:\.[0-9]++)?+(?=\s*+(?:[}\n]|,\s|\Z))"
+)
+"""A number with commas between its thousands."""
+_NUMBER_AND_REST: Final = re.compile(
+    r"([+-]?+[0-9][0-9_]*+(?:\.[0-9]++)?+)(?:\.?+[eE][+-]?+|\.|\{|\[)(?=\s*+[,}\]\n])"
+)
+"""A number, and half of an exponent or a bracket behind it."""
+_BARE_STOP: Final = re.compile(r"[^,;{}\]\n\r\"/#]*+")
+_AFTER_QUOTE: Final = re.compile(r"\s*+(?:[,;}\]]|\Z|[\n\r])")
+_AFTER_COMMA: Final = re.compile(
+    rf"\s*+(?:[}}\],;]|\Z|/[/*]|\#|\.\.\.|…|{{|{patterns.LIKELY_KEY.pattern}|[\w$]++\Z"
+    r"|\"[^\"\n]*+\"?+\s*+(?:\Z|[,}]))"
+)
 
 
 def _find_role(cursor: Cursor) -> Role:
     if not cursor.stack:
         return "top"
-    return "object" if cursor.stack[-1] in OBJECTS else "array"
+    return "object" if cursor.stack[-1].is_object else "array"
 
 
 def read_quoted(cursor: Cursor, start: int, role: Role | None = None, prefix: str = "") -> None:
     """Read the string that begins at `start`, with its prefix if it has one."""
-    quote = start + len(prefix)
-    read = read_string(cursor.text, quote, role or _find_role(cursor), cursor.steps, prefix)
+    read = read_string(cursor, start + len(prefix), role or _find_role(cursor), prefix)
     cursor.pos = read.end
     if read.written is None:
         return
-    first, *others = read.rules or ("replace_quotes",)
-    cursor.note(start, read.end, read.written, first)
-    for rule in others:
+    for rule in read.rules:
         cursor.note(start, read.end, read.written, rule)
     if "escape_inner_quotes" in read.rules or "add_missing_closing_quote" in read.rules:
         cursor.is_quote_moved = True
@@ -86,16 +101,21 @@ def read_quoted(cursor: Cursor, start: int, role: Role | None = None, prefix: st
 def refuse_moved_quotes(cursor: Cursor, pos: int) -> None:
     """Refuse a missing quote where another was moved already."""
     if cursor.is_quote_moved:
-        raise RefusedError("it is not clear which quotes begin and end a string", pos)
+        cursor.doubt("it is not clear which quotes begin and end a string", pos)
 
 
 def read_number(cursor: Cursor, pos: int) -> None:
     """Read a number, or text that begins like one."""
     text = cursor.text
     match = patterns.STRICT_NUMBER.match(text, pos) or patterns.NUMBER.match(text, pos)
-    refuse_ellipsis(cursor, pos)
-    if (cursor.stack or match is None) and patterns.NUMBER_TO_END.match(text, pos):
+    if text.startswith(_ELLIPSES, pos):
+        cursor.doubt("an ellipsis is in the place of something that was left out", pos)
+    is_open = bool(cursor.stack) and not cursor.stack[0].is_implied
+    if (is_open or match is None) and patterns.NUMBER_TO_END.match(text, pos):
         raise CutShortError("member", pos, "inside a number")
+    if cursor.guesses and (found := _read_likely_number(cursor, pos)):
+        _take_number(cursor, pos, *found)
+        return
     if match is None:
         read_word(cursor, pos)
         return
@@ -108,15 +128,31 @@ def read_number(cursor: Cursor, pos: int) -> None:
         _take_number(cursor, pos, end, literal, number)
 
 
+def _read_likely_number(cursor: Cursor, pos: int) -> tuple[int, str, str] | None:
+    """Return a number with commas in it, or with half a sign behind it."""
+    grouped = _GROUPED.match(cursor.text, pos)
+    if grouped and (not cursor.stack or cursor.stack[-1].is_object):
+        number = rewrite_number(grouped[0].replace(",", ""), pos)
+        return (grouped.end(), grouped[0], number) if number else None
+    half = _NUMBER_AND_REST.match(cursor.text, pos)
+    number = rewrite_number(half[1], pos) if half else None
+    return (half.end(), half[0], number) if half and number else None
+
+
 def _has_end(cursor: Cursor, end: int) -> bool:
     """Tell whether a number or literal may end here; blanks and an entry follow a missing comma."""
-    if patterns.LITERAL_END.match(cursor.text, end):
+    text = cursor.text
+    if patterns.LITERAL_END.match(text, end):
         return True
-    match = patterns.BLANKS.match(cursor.text, end)
+    match = patterns.BLANKS.match(text, end)
+    in_object = cursor.is_in_object()
     if match is None:
-        return False
-    ahead = patterns.KEY_AHEAD if cursor.is_in_object() else patterns.VALUE_AHEAD
-    return bool(ahead.match(cursor.text, match.end()))
+        if not cursor.guesses or not cursor.stack or text[end : end + 1] != '"':
+            return False
+        ahead = patterns.QUOTED_KEY if in_object else patterns.QUOTED_ITEM
+        return ahead.match(text, end) is not None
+    ahead = patterns.KEY_AHEAD if in_object else patterns.VALUE_AHEAD
+    return bool(ahead.match(text, match.end()))
 
 
 def _take_number(cursor: Cursor, pos: int, end: int, literal: str, number: str) -> None:
@@ -124,7 +160,7 @@ def _take_number(cursor: Cursor, pos: int, end: int, literal: str, number: str) 
     if number != literal:
         is_grouped = cursor.comma == pos - 1 and cursor.text[pos - 2] in DIGITS
         if is_grouped and literal[0] == "0" and len(literal) == 3:
-            raise RefusedError("a comma between digits: one number, or two?", pos)
+            cursor.doubt("a comma between digits: one number, or two?", pos)
         cursor.note(pos, end, number, "rewrite_number")
     if len(number) > 300 or "e" in number or "E" in number:
         _refuse_overflow(cursor, pos, end, number)
@@ -157,8 +193,9 @@ def read_word(cursor: Cursor, pos: int) -> None:
     text = cursor.text
     match = patterns.WORD.match(text, pos)
     if match is None:
-        refuse_ellipsis(cursor, pos)
-        raise RefusedError("something else where a value should be", pos)
+        cursor.doubt("something else where a value should be", pos)
+        read_phrase(cursor, pos)
+        return
     word = match[0]
     end = match.end()
     lowered = word.lower()
@@ -178,7 +215,7 @@ def read_word(cursor: Cursor, pos: int) -> None:
             cursor.note(pos, end, literal, "replace_literal")
         cursor.has_evidence = True
         cursor.end_entry(end)
-    elif end >= len(text):
+    elif end >= len(text) and not (cursor.guesses and not cursor.stack):
         raise CutShortError("word", pos, "inside a word")
     else:
         _read_bare_text(cursor, pos)
@@ -194,23 +231,17 @@ def _read_bare_text(cursor: Cursor, pos: int) -> None:
     """Take a plain word or phrase without quotes for text, if it is clear where it ends."""
     text = cursor.text
     match = patterns.BARE_TEXT.match(text, pos)
-    if match is None or not cursor.stack:
-        raise RefusedError("something else where a value should be", pos)
+    if match and cursor.stack and match.end() >= len(text):
+        raise CutShortError("member", pos, "inside text without quotes")
+    reason = _find_bare_doubt(cursor, pos, match)
+    if reason or match is None:
+        cursor.doubt(reason, pos)
+        read_phrase(cursor, pos)
+        return
     end = match.end()
     phrase = match[0].rstrip(" \t")
-    if end >= len(text):
-        raise CutShortError("member", pos, "inside text without quotes")
-    follows = patterns.BARE_TEXT_END[cursor.stack[-1] in OBJECTS].match(text, end)
-    if follows is None or "..." in phrase or _is_like_literal(phrase):
-        raise RefusedError("text without quotes that does not end clearly", pos)
-    if phrase[0] in DIGITS and not _is_text_in_digits(phrase):
-        raise RefusedError("neither a number nor text", pos)
-    if _goes_on_like_text(cursor, end):
-        raise RefusedError("text without quotes, or the key after it: which has the comma?", pos)
     after = f'"{phrase}"'
     if text[end] in "\"'":
-        if cursor.stack[-1] not in OBJECTS:
-            raise RefusedError("it is not clear where this string begins", pos)
         refuse_moved_quotes(cursor, pos)
         cursor.note(pos, end + 1, after, "add_missing_opening_quote")
         cursor.end_entry(end + 1)
@@ -220,22 +251,123 @@ def _read_bare_text(cursor: Cursor, pos: int) -> None:
         cursor.end_entry(end)
 
 
+def _find_bare_doubt(cursor: Cursor, pos: int, match: re.Match[str] | None) -> str:
+    """Return what is not clear about text without quotes, or nothing."""
+    text = cursor.text
+    if match is None or not cursor.stack:
+        return "something else where a value should be"
+    end = match.end()
+    phrase = match[0].rstrip(" \t")
+    in_object = cursor.stack[-1].is_object
+    follows = patterns.BARE_TEXT_END[in_object].match(text, end)
+    if follows is None or "..." in phrase or _is_like_literal(phrase):
+        return "text without quotes that does not end clearly"
+    if phrase[0] in DIGITS and not _is_text_in_digits(phrase):
+        return "neither a number nor text"
+    if _goes_on_like_text(cursor, end):
+        return "text without quotes, or the key after it: which has the comma?"
+    if text[end] in "\"'" and not in_object:
+        return "it is not clear where this string begins"
+    return ""
+
+
+def read_phrase(cursor: Cursor, pos: int, end: int | None = None) -> None:
+    """Take what is written at a place, up to what most likely ends it, for text."""
+    text = cursor.text
+    is_quote = False
+    if end is None:
+        end, is_quote = _find_phrase_end(cursor, pos)
+    phrase = text[pos:end].rstrip()
+    lowered = phrase.lower()
+    if not phrase:
+        cursor.pos = pos
+        cursor.drop(max(end + is_quote, pos + 1), "drop_stray_text")
+        return
+    if end >= len(text) and cursor.stack and not cursor.stack[0].is_implied:
+        raise CutShortError("word" if lowered.isalpha() else "member", pos, "inside a word")
+    after = pos + len(phrase)
+    if lowered in NON_FINITE_WORDS:
+        _take_non_finite(cursor, pos, after, NON_FINITE_WORDS[lowered])
+    elif lowered in LITERALS or (is_quote and patterns.STRICT_NUMBER.fullmatch(phrase)):
+        written = LITERALS.get(lowered, phrase)
+        if written != phrase:
+            cursor.note(pos, after, written, "replace_literal")
+        cursor.has_evidence = True
+    elif not is_quote and phrase[0] in "0123456789+-." and (number := rewrite_number(phrase, pos)):
+        if number != phrase:
+            cursor.note(pos, after, number, "rewrite_number")
+    else:
+        written, _ = write_content(phrase, cursor.steps, is_raw=False, is_cut=True)
+        rule = "add_missing_opening_quote" if is_quote else "quote_bare_text"
+        after = end + is_quote if is_quote else after
+        cursor.note(pos, after, written, rule)
+        is_quote = False
+    if is_quote:
+        cursor.note(end, end + 1, "", "drop_stray_quote")
+        after = end + 1
+    cursor.end_entry(after)
+
+
+def _find_phrase_end(cursor: Cursor, start: int) -> tuple[int, bool]:
+    """Return where text without quotes ends, and whether a quote is there."""
+    text = cursor.text
+    at = start
+    quotes = depth = 0
+    while True:
+        cursor.steps.take(1, at)
+        match = _BARE_STOP.match(text, at)
+        at = match.end() if match else at
+        mark = text[at : at + 1]
+        if mark == '"':
+            if _AFTER_QUOTE.match(text, at + 1):
+                return (at + 1, False) if quotes % 2 else (at, True)
+            quotes += 1
+        if mark == "{" and not _opens_object(text, at):
+            depth += 1
+        elif mark == "}" and depth:
+            depth -= 1
+        elif mark == "" or mark in "}]\n\r" or _ends_phrase(cursor, start, at):
+            break
+        at += 1
+    if cursor.stack and cursor.stack[-1].closer == ")":
+        found = text.find(")", start, at)
+        at = at if found < 0 else found
+    return at, False
+
+
+def _opens_object(text: str, at: int) -> bool:
+    return text[at + 1 : at + 2] in ('"', "'", "}", "") or text.find("}", at, at + _MAX_BRACES) < 0
+
+
+def _ends_phrase(cursor: Cursor, start: int, at: int) -> bool:
+    """Tell whether text without quotes ends before the mark at a place."""
+    text = cursor.text
+    mark = text[at]
+    is_literal = at - start < _LITERAL_CHARACTERS and text[start:at].lower() in LITERALS
+    if mark == '"':
+        return is_literal or (at > start and patterns.QUOTED_KEY.match(text, at) is not None)
+    if mark == "," or mark == ";":
+        if not cursor.stack:
+            return False
+        is_object = cursor.stack[-1].is_object
+        return not is_object or is_literal or bool(_AFTER_COMMA.match(text, at + 1))
+    if at == start:
+        return False
+    if mark == "{":
+        return True
+    return text[at - 1].isspace() and (mark == "#" or text[at : at + 2] in ("//", "/*"))
+
+
 def _goes_on_like_text(cursor: Cursor, end: int) -> bool:
     """Tell whether a key without quotes follows bare text whose own key has quotes."""
     text = cursor.text
-    if text[end] not in ",;" or cursor.stack[-1] not in OBJECTS:
+    if text[end] not in ",;" or not cursor.stack[-1].is_object:
         return False
     key = patterns.GAP_ANY.match(text, cursor.entry)
     following = patterns.GAP_ANY.match(text, end + 1)
     if key is None or following is None or text[key.end()] not in patterns.QUOTES:
         return False
     return patterns.BARE_KEY.match(text, following.end()) is not None
-
-
-def refuse_ellipsis(cursor: Cursor, pos: int) -> None:
-    """Refuse dots where an entry should be."""
-    if cursor.text.startswith(_ELLIPSES, pos):
-        raise RefusedError("an ellipsis is in the place of something that was left out", pos)
 
 
 def _is_like_literal(phrase: str) -> bool:

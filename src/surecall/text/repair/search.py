@@ -7,11 +7,13 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from surecall.base.errors import Code, JSONTextError
-from surecall.base.records import ErrorDetail, Receipt, clip
+from surecall.base.records import ErrorDetail
 from surecall.base.redaction import excerpt
 from surecall.text.codec import decode_noting, encode
 
-from .cursor import Cursor, Edit
+from .cursor import Cursor
+from .doubts import find_doubt
+from .escapes import close_string
 from .found import (
     BRACKET_RULES,
     SEPARATOR,
@@ -19,12 +21,15 @@ from .found import (
     Found,
     apply_edits,
     has_fence_before,
-    make_edit_receipts,
-    make_surrounding_receipts,
+    note_around,
+    note_likely_around,
 )
 from .outcome import (
+    Certainty,
+    Changes,
     CutPolicy,
     CutShortError,
+    Edit,
     NonFinitePolicy,
     RefusedError,
     Repaired,
@@ -32,17 +37,17 @@ from .outcome import (
     explain_repeated_key,
     refuse,
 )
-from .patterns import FENCE, GAP_ANY, QUOTES, STRICT_STRING
+from .patterns import ANY_WS, FENCE, GAP_ANY, QUOTES, STRICT_STRING
 from .reader import read, resume
-from .scalars import LITERALS
-from .strict import find_resumption, read_escaped
-from .strings import close_string
+from .scalars import LITERALS, rewrite_number
+from .whole import find_resumption, read_escaped
 
 _MAX_VALUES: Final = 10_000
 _STEPS_PER_BRACKET: Final = 4
 _CHARACTERS_PER_STEP: Final = 250
 _MAX_PROSE_BRACKETS: Final = 256
 _MAX_NESTED_TEXTS: Final = 4
+_MAX_TEXT: Final = 200
 _MARK: Final = "\ufeff"
 
 _BRACKET: Final = re.compile(r"[{\[]")
@@ -55,6 +60,31 @@ _CLOSING: Final = " \t\n\r}])`~;"
 _WRONG_CLOSERS: Final = frozenset(("drop_stray_closer", "fix_mismatched_closer"))
 _HINT: Final = "Send one JSON value, with keys and text in double quotes and nothing around it."
 
+# The likely level
+_LEAD: Final = re.compile(
+    r"(?:[\s\ufeff\u200b\u2060]++|//[^\n\r]*+|/\*(?:[^*]++|\*(?!/))*+\*/|\#[^\n\r]*+"
+    r"|(?:`{3,}+|~{3,}+)[ \t]*+(?:json[5cl]?+|[\w+#\-]*+(?=\s|\Z))|[,;](?=\s))*+"
+)
+_ROW: Final = re.compile(r"(?:[\s,;}\])]|`{3,}+(?:json[5cl]?+)?+|~{3,}+|//[^\n]*+)*+")
+_COMMENT: Final = re.compile(r"\s*+(?://[^\n\r]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z))")
+_MEMBER: Final = re.compile(
+    rf"(?:\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+'|[\w$][\w$.\-]*+[\"']){ANY_WS}:"
+)
+_BARE_MEMBERS: Final = re.compile(
+    r"(?:[ \t]*+[\w$\-]++[ \t]*+:[ \t][^\n,:]++(?:[,\n]\s*+|\Z)){2,}+\Z"
+)
+_ITEM: Final = (
+    r"(?:\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+'"
+    r"|[+-]?+[0-9.]++(?:[eE][+-]?+[0-9]++)?+|true|false|null)"
+)
+_ITEMS: Final = re.compile(rf"{_ITEM}(?:[ \t]*+(?:,\s*+|\n\s*+){_ITEM})++\s*+[,\]]?+\s*+\Z")
+_GROUPED: Final = re.compile(r"[+-]?+[0-9]{1,3}(?:,[0-9]{3})++(?:\.[0-9]++)?+\s*+\Z")
+_WORDS: Final = re.compile(r"[^\n{}\[\]]++\s*+\Z")
+_HALF_NUMBER: Final = re.compile(r"([+-]?+[0-9][0-9_]*+(?:\.[0-9]++)?+)(?:\.|\.?+[eE][+-]?+)?+\Z")
+_LEFT_OVER: Final = "A part of the text belongs to no value."
+_LOSING: Final = frozenset({"key_without_value", "take_last_of_key"})
+_MAX_ALTERNATIVES: Final = 4
+
 
 class Search(Struct):
     """Looks for values in one text."""
@@ -65,6 +95,8 @@ class Search(Struct):
     steps: Steps
     ended: bool
     nested: Literal["decode", "keep"]
+    level: Certainty = "certain"
+    """Whether text that could mean several things is refused, or read by the likeliest."""
     lead: list[Edit] = []
     """What was changed before the value."""
     closers_at: int = -1
@@ -75,12 +107,13 @@ class Search(Struct):
     def one(self) -> Repaired:
         """Return the one value of the text, or the first of several in a row."""
         try:
+            if self.level == "likely":
+                return self._guess()
             chosen, others = self._choose(self._find())
-            around = make_surrounding_receipts(self.text, chosen, others, self.lead)
-            return self._repair(chosen, others, around)
+            return self._repair(chosen, others, note_around(self.text, chosen, others, self.lead))
         except RefusedError as refusal:
             escaped = None
-            if refusal.code != Code.REPAIR_BUDGET_EXCEEDED:
+            if refusal.code != Code.REPAIR_BUDGET_EXCEEDED and self.level == "certain":
                 escaped = read_escaped(self.text, self.steps)
             return escaped or refuse(self._explain(refusal))
 
@@ -94,7 +127,14 @@ class Search(Struct):
     # Finding
 
     def _begin(self, *, is_fenced: bool = False) -> Cursor:
-        return Cursor(self.text, self.non_finite, self.steps, self.closers_at, is_fenced=is_fenced)
+        return Cursor(
+            self.text,
+            self.non_finite,
+            self.steps,
+            self.closers_at,
+            level=self.level,
+            is_fenced=is_fenced,
+        )
 
     def _find(self) -> list[Found]:
         text = self.text
@@ -203,15 +243,23 @@ class Search(Struct):
             self.steps.take((len(text) - start) // _CHARACTERS_PER_STEP, start)
             return start + 1
         has_fence_after = cut.start < len(text)
+        is_implied = len(cursor.stack) == 1 and cursor.stack[0].is_implied
         is_complete = (
             self.ended
-            and cursor.ended_with_closer
-            and not any(edit[3] in BRACKET_RULES for edit in cursor.edits)
+            and (cursor.ended_with_closer or is_implied)
+            and (cursor.guesses or not any(edit[3] in BRACKET_RULES for edit in cursor.edits))
         )
         if cut.kind == "after_entry" and (is_complete or has_fence_after):
             cursor.close_all(cut.start, "close_missing_brackets")
             return Found(start, cut.start, cursor.edits, is_fenced=is_fenced)
-        return Found(start, len(text), self._close(cursor, cut), cut.what, is_fenced=is_fenced)
+        return Found(
+            start,
+            len(text),
+            self._close(cursor, cut),
+            cut.what,
+            is_fenced=is_fenced,
+            has_evidence=cursor.has_evidence or not cursor.guesses,
+        )
 
     def _close(self, cursor: Cursor, cut: CutShortError) -> list[Edit]:
         """Note how what was cut is brought to an end; each of these changes may lose something."""
@@ -231,15 +279,29 @@ class Search(Struct):
             names = {LITERALS[name] for name in LITERALS if word and name.startswith(word)}
             if len(names) == 1:
                 cursor.note(cut.start, end, names.pop(), "complete_cut_literal", lossless=False)
-            else:
+            elif not self._keep_last(cursor, cut):
                 cursor.drop_entry()
         elif cut.kind == "member":
-            cursor.drop_entry()
+            if not self._keep_last(cursor, cut):
+                cursor.drop_entry()
         else:
             cursor.drop_comma()
         if cursor.stack:
             cursor.close_all(end, "close_cut_brackets")
         return cursor.edits
+
+    def _keep_last(self, cursor: Cursor, cut: CutShortError) -> bool:
+        """Keep the number or word that the end of the text may have cut, if that is wanted."""
+        if not cursor.guesses or cut.what not in _KEPT:
+            return False
+        last = self.text[cut.start :].rstrip()
+        half = _HALF_NUMBER.match(last)
+        number = rewrite_number(half[1], cut.start) if half else None
+        if number is None and (not last or last in "+-." or '"' in last or "\\" in last):
+            return False
+        written = number or f'"{last}"'
+        cursor.note(cut.start, len(self.text), written, "keep_cut_value", lossless=False)
+        return True
 
     # Choosing
 
@@ -256,6 +318,8 @@ class Search(Struct):
         if len(found) == 1:
             return found[0], []
         fenced = [one for one in found if one.is_fenced]
+        if len(fenced) > 1:
+            raise RefusedError("several JSON values with other text between them", fenced[1].start)
         objects = [one for one in found if self.text[one.start] == "{" and one.has_evidence]
         for group in (fenced, objects):
             if len(group) == 1:
@@ -278,7 +342,7 @@ class Search(Struct):
 
     # Results
 
-    def _repair(self, chosen: Found, others: list[Found], around: list[Receipt]) -> Repaired:
+    def _repair(self, chosen: Found, others: list[Found], around: list[Edit]) -> Repaired:
         if chosen.cut is not None and self.cut == "refuse":
             return refuse(self._explain_cut(chosen), "cut")
         if others and others[-1].cut is not None:
@@ -286,30 +350,26 @@ class Search(Struct):
         value = self._decode(chosen)
         if isinstance(value, ErrorDetail):
             return refuse(value, "cut" if chosen.cut else "unreadable")
-        receipts = [*around, *make_edit_receipts(self.text, [*self.lead, *chosen.edits])]
+        edits = [*around, *self.lead, *chosen.edits]
         rest: list[Any] = []
+        why = ""
         if others:
             rest = [self._decode(one) for one in others]
             failed = next((one for one in rest if isinstance(one, ErrorDetail)), None)
             if failed is not None:
                 return refuse(failed)
-            receipts.append(self._make_extra_receipt(value, others, rest))
+            encoded = encode(value)
+            is_same = all(encode(one) == encoded for one in rest)
+            edits.append((others[0].start, others[-1].end, "", "extra_values", is_same))
+            why = f"{len(rest)} besides the one that was taken; see `rest`"
+        changes = Changes(self.text, edits, why)
         if chosen.cut is not None:
-            errors = (self._explain_cut(chosen),)
-            return Repaired(value, "cut", tuple(receipts), errors, tuple(rest))
+            return Repaired(value, "cut", changes, (self._explain_cut(chosen),), tuple(rest))
         if isinstance(value, str) and self.nested == "decode":
-            value = self._unwrap(value, chosen, receipts)
+            value = self._unwrap(value, chosen, edits)
             if isinstance(value, ErrorDetail):
                 return refuse(value)
-        return Repaired(value, "whole", tuple(receipts), (), tuple(rest))
-
-    def _make_extra_receipt(self, value: Any, others: list[Found], rest: list[Any]) -> Receipt:
-        start, end = others[0].start, others[-1].end
-        encoded = encode(value)
-        is_same = all(encode(one) == encoded for one in rest)
-        why = f"{len(rest)} besides the one that was taken; see `rest`"
-        shown = clip(self.text[start:end])
-        return Receipt("extra_values", f"{start}:{end}", shown, "", is_same, why)
+        return Repaired(value, "whole", changes, (), tuple(rest))
 
     def _decode(self, found: Found) -> Any:
         """Return the value, or the error that it has after all repairs."""
@@ -322,7 +382,7 @@ class Search(Struct):
             return ErrorDetail(error.code, error.message, error.hint)
         return explain_repeated_key(repeated[0]) if repeated else value
 
-    def _unwrap(self, text: str, found: Found, receipts: list[Receipt]) -> Any:
+    def _unwrap(self, text: str, found: Found, edits: list[Edit]) -> Any:
         """Return the object or array that a text is, or the text."""
         inner: Any = text
         for _ in range(_MAX_NESTED_TEXTS):
@@ -336,15 +396,170 @@ class Search(Struct):
             if repeated:
                 return explain_repeated_key(repeated[0])
             if inner.__class__ is dict or inner.__class__ is list:
-                place = f"{found.start}:{found.end}"
-                receipts.append(Receipt("decode_nested_text", place, clip(text), clip(bare)))
+                edits.append((found.start, found.end, bare, "decode_nested_text", True))
                 return inner
             if not isinstance(inner, str):
                 break
-        if any(edit[3] == "escape_inner_quotes" for edit in found.edits):
+        if self.level == "certain" and any(
+            edit[3] == "escape_inner_quotes" for edit in found.edits
+        ):
             reason = "text in quotes, with more quotes inside, is not a JSON value"
             return self._explain(RefusedError(reason, found.start))
         return text
+
+    # The likely level
+
+    def _guess(self) -> Repaired:
+        """Return the likeliest value of the text; several values become a list."""
+        taken = self._take(self._find_likely())
+        if not taken:
+            raise RefusedError("there is no JSON value in the text", 0)
+        if taken[-1].cut is not None and self.cut == "refuse":
+            return refuse(self._explain_cut(taken[-1]), "cut")
+        edits = [edit for one in taken for edit in one.edits]
+        values: list[Any] = []
+        for one in taken:
+            value, lost = self._decode_likely(one)
+            if isinstance(value, ErrorDetail):
+                return refuse(value, "cut" if one.cut else "unreadable")
+            values.append(value)
+            edits += lost
+        value = values[0]
+        others: list[Any] = []
+        if len(values) > 1:
+            start, end = taken[0].start, taken[-1].end
+            if all(encode(one) == encode(value) for one in values):
+                edits.append((start, end, "", "extra_values", True))
+            else:
+                edits.append((start, end, "[…]", "values_to_array", True))
+                value, others = values, [values[0], values[-1]]
+        if isinstance(value, str) and self.nested == "decode":
+            value = self._unwrap(value, taken[0], edits)
+            if isinstance(value, ErrorDetail):
+                return refuse(value)
+        edits += note_likely_around(self.text, taken)
+        errors = (self._explain_cut(taken[-1]),) if taken[-1].cut is not None else ()
+        state = "cut" if errors else "whole"
+        if self._throws_away(edits):
+            errors = (*errors, ErrorDetail(Code.INVALID_JSON, _LEFT_OVER, _HINT))
+            state = "cut" if state == "cut" else "unreadable"
+            if self.cut == "refuse":
+                return refuse(errors[-1])
+        return Repaired(
+            value,
+            state,
+            Changes(self.text, edits),
+            errors,
+            certainty="likely",
+            doubt=find_doubt(edit[3] for edit in edits),
+            alternatives=tuple(others),
+        )
+
+    def _throws_away(self, edits: list[Edit]) -> bool:
+        """Tell whether a reading leaves out what may be a part of the value."""
+        for start, end, _, rule, _ in edits:
+            if rule in _LOSING:
+                return True
+            if rule in ("drop_stray_text", "strip_prose"):
+                dropped = self.text[start:end]
+                if '"' in dropped or (rule == "drop_stray_text" and any(map(str.isalnum, dropped))):
+                    return True
+        return False
+
+    def _find_likely(self) -> list[Found]:
+        text = self.text
+        lead = _LEAD.match(text)
+        start = lead.end() if lead else 0
+        if start >= len(text):
+            raise RefusedError("there is no value", 0)
+        found: list[Found] = []
+        implied = self._find_implied(start)
+        if implied is not None:
+            one = self._read_likely(start, start, implied)
+            if one is not None:
+                found.append(one)
+                start = one.end
+            if implied != "}":
+                return found
+        end = start
+        failures = 0
+        match = _BRACKET.search(text, start)
+        while match and failures < _MAX_PROSE_BRACKETS and len(found) < _MAX_VALUES:
+            self.steps.take(_STEPS_PER_BRACKET, match.start())
+            one = self._read_likely(match.start(), end, "")
+            if one is None:
+                failures += 1
+                end = match.start() + 1
+            else:
+                found.append(one)
+                end = max(one.end, match.start() + 1)
+            comment = _COMMENT.match(text, end)
+            match = _BRACKET.search(text, comment.end() if comment else end)
+        return found
+
+    def _find_implied(self, start: int) -> str | None:
+        """Return which brackets are missing around the text, "" for none; None: look for some."""
+        text = self.text
+        if text[start] in "{[":
+            return None
+        if _MEMBER.match(text, start):
+            return "}"
+        if _BRACKET.search(text, start):
+            return None
+        if _BARE_MEMBERS.match(text, start):
+            return "}"
+        if _GROUPED.match(text, start):
+            return ""
+        if _ITEMS.match(text, start):
+            return "]"
+        is_short = len(text) - start <= _MAX_TEXT and _WORDS.match(text, start)
+        has_word = any(one.isalnum() for one in text[start : start + _MAX_TEXT])
+        return "" if text[start] in QUOTES or (is_short and has_word) else None
+
+    def _read_likely(self, start: int, before: int, implied: str) -> Found | None:
+        """Read the value at a place; None when it is nothing but brackets in prose."""
+        text = self.text
+        is_fenced = has_fence_before(text, before, start)
+        cursor = self._begin(is_fenced=is_fenced)
+        try:
+            end = read(cursor, start, implied)
+        except CutShortError as cut:
+            found = self._end_early(cursor, start, cut, is_fenced=is_fenced)
+            if isinstance(found, int):
+                return None
+        else:
+            found = Found(
+                start, end, cursor.edits, is_fenced=is_fenced, has_evidence=cursor.has_evidence
+            )
+            if not self.ended and end == len(text) and text[start] not in QUOTES + "{[(":
+                kept = (start, end, text[start:end], "keep_cut_value", False)
+                found = found._replace(edits=[*cursor.edits, kept], cut="inside a word")
+        is_alone = not text[:start].strip() and (
+            not text[found.end :].strip(" \t\r\n,;}])") or start == 0
+        )
+        if not (cursor.has_evidence or is_fenced or is_alone or start == before):
+            return None
+        return found
+
+    def _take(self, found: list[Found]) -> list[Found]:
+        """Return the values that are meant."""
+        text = self.text
+        while len(found) > 1 and found[-1].cut is not None and not found[-1].has_evidence:
+            found = found[:-1]
+        between = (text[one.end : other.start] for one, other in pairwise(found))
+        if all(map(_ROW.fullmatch, between)):
+            return found
+        fenced = [one for one in found if one.is_fenced]
+        objects = [one for one in found if text[one.start] == "{" and one.has_evidence]
+        return fenced or objects or found
+
+    def _decode_likely(self, found: Found) -> tuple[Any, list[Edit]]:
+        """Return a value, and as changes the keys whose last value was taken."""
+        try:
+            value, repeated = decode_noting(apply_edits(self.text, found))
+        except JSONTextError as error:
+            return ErrorDetail(error.code, error.message, error.hint), []
+        return value, [(found.start, found.end, one, "take_last_of_key", False) for one in repeated]
 
     def _explain_cut(self, found: Found) -> ErrorDetail:
         message = f"the text ends {found.cut}, after {excerpt(self.text, 80, at=len(self.text))!r}."
@@ -356,6 +571,12 @@ class Search(Struct):
         near = self.text[max(0, position - 24) : position + 24]
         message = f"{refusal.reason}, at character {position} near {near!r}."
         return ErrorDetail(refusal.code, message, _HINT)
+
+
+_KEPT: Final = frozenset(
+    {"inside a number", "inside a word", "after a literal", "inside text without quotes"}
+)
+"""Where the end of the text may leave a value that is whole as it is."""
 
 
 def _skip(pattern: re.Pattern[str], text: str, position: int) -> int:

@@ -1,10 +1,19 @@
-"""Strings as models write them: any quotes, raw line breaks, inner quotes, odd escapes."""
+"""Where strings end that models write: in any quotes, with quotes inside, or with one missing.
+
+A quote ends a string if what follows it may follow a string there. The certain level refuses a
+string that may have two ends; the likely level takes the likelier one.
+"""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from surecall.base.errors import JSONTextError
+from surecall.text.codec import decode
+
 from . import patterns
+from .cursor import Cursor
+from .escapes import write_content
 from .outcome import CutShortError, RefusedError, Steps
 
 Role: TypeAlias = Literal["key", "object", "array", "top"]
@@ -18,6 +27,21 @@ class StringRead(NamedTuple):
     written: str | None
     """Its JSON; None when it is strict JSON as it is."""
     rules: tuple[str, ...]
+
+
+class End(NamedTuple):
+    """Where a string ends."""
+
+    content: int
+    """The end of its text."""
+    after: int
+    """Where what follows begins."""
+    rule: str = ""
+    """What is unusual about its end, if anything."""
+    start: int = 0
+    """Where its text begins, if not behind its quote."""
+    is_raw: bool = False
+    """Whether its backslashes are its own."""
 
 
 _TO_QUOTE: Final = {
@@ -66,8 +90,10 @@ _VALUE_AFTER_KEY: Final = re.compile(
     re.DOTALL,
 )
 _COMMA_AND_LINE: Final = re.compile(r",[ \t]*+[\n\r]")
+_ITEMS_INSIDE: Final = re.compile(r"[^\",]*+(?:,\s*+\"\w[^\",]*+)++")
 _DOUBLED: Final = re.compile(r"\"[^\"\\]*+\"?+|[^\"\\]*+\"")
 _JOINT: Final = re.compile(r"\s*+\+\s*+(?=[\"'`])")
+_JOINT_TO_NOTHING: Final = re.compile(r"\s*+\+\s*+(?=[},\]]|\Z)")
 _JOINT_BY_LINE: Final = re.compile(
     r"[ \t]*+[\n\r]\s*+(?=(?:\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+')"
     r"\s*+(?:[,}\])]|[\"'+]))"
@@ -78,9 +104,10 @@ _COUNTED_PER_STEP: Final = 8
 _IS_CLOSED: Final = re.compile(r"[}\])](?=\s*+\Z)")
 
 
-def read_string(text: str, start: int, role: Role, steps: Steps, prefix: str = "") -> StringRead:
+def read_string(cursor: Cursor, start: int, role: Role, prefix: str = "") -> StringRead:
     """Read the string whose quote is at `start`; strings joined to it are read with it."""
-    first = _read_one(text, start, role, steps, prefix)
+    text = cursor.text
+    first = _read_one(cursor, start, role, prefix)
     joint = _find_joint(text, first.end, text[start], role)
     if joint is None:
         return first
@@ -90,31 +117,16 @@ def read_string(text: str, start: int, role: Role, steps: Steps, prefix: str = "
     while joint is not None:
         match = _PREFIX.match(text, joint)
         start = match.end() if match else joint
-        steps.take(2, start)
-        part = _read_one(text, start, role, steps, text[joint:start])
+        cursor.steps.take(2, start)
+        if text[start : start + 1] not in patterns.QUOTES or start >= len(text):
+            end = joint  # nothing is joined
+            break
+        part = _read_one(cursor, start, role, text[joint:start])
         contents.append(_read_content(text, start, part))
         rules.extend(part.rules)
         end = part.end
         joint = _find_joint(text, end, text[start], role)
     return StringRead(end, f'"{"".join(contents)}"', tuple(dict.fromkeys(rules)))
-
-
-def close_string(text: str, start: int, steps: Steps, *, is_raw: bool = False) -> str:
-    """Return the JSON of a string that the end of the text cut; half an escape is left out."""
-    content = text[start + 1 :]
-    if not is_raw:
-        # The last few characters hold half an escape, or the first half of a surrogate pair.
-        start = max(0, len(content) - _ESCAPE_CHARACTERS)
-        cut = _HALF_ESCAPE.search(content, start) if "\\" in content[start:] else None
-        content = content[: cut.start(1)] if cut else content
-    return write_content(content, steps, is_raw=is_raw, is_cut=True)[0]
-
-
-_ESCAPE_CHARACTERS: Final = 64
-_HALF_ESCAPE: Final = re.compile(
-    r"(?<!\\)(?:\\\\)*+((?:\\u[dD][89abAB][0-9a-fA-F]{2})?+"
-    r"(?:\\(?:u[0-9a-fA-F]{0,3}+|x[0-9a-fA-F]?+|U[0-9a-fA-F]{0,7}+)?+)?+)\Z"
-)
 
 
 def _read_content(text: str, start: int, read: StringRead) -> str:
@@ -124,51 +136,79 @@ def _read_content(text: str, start: int, read: StringRead) -> str:
 def _find_joint(text: str, end: int, quote: str, role: Role) -> int | None:
     if role == "key":
         return None
-    match = _JOINT.match(text, end)
+    match = _JOINT.match(text, end) or _JOINT_TO_NOTHING.match(text, end)
     if match is None and role == "object" and quote in "\"'":
         match = _JOINT_BY_LINE.match(text, end)
     return match.end() if match else None
 
 
-def _read_one(text: str, start: int, role: Role, steps: Steps, prefix: str) -> StringRead:
+def _read_one(cursor: Cursor, start: int, role: Role, prefix: str) -> StringRead:
+    text = cursor.text
     quote = text[start]
-    if quote == '"' and role != "key" and text.find('"', start + 1) < 0:
-        raise CutShortError("string", start, "inside a string", prefix=prefix)
-    if quote == '"' and not prefix:
-        match = patterns.STRICT_STRING.match(text, start)
-        if match and _is_end(text, match.end(), role):
-            return StringRead(match.end(), None, ())
-    elif quote in _SIMPLE and not prefix:
-        match = _SIMPLE[quote].match(text, start)
-        if match and _is_end(text, match.end(), role):
-            return StringRead(match.end(), f'"{match[0][1:-1]}"', ("replace_quotes",))
-    is_raw = "r" in prefix.lower()
+    if not prefix and (plain := _read_plain(cursor, start, role)) is not None:
+        return plain
     rules = ["drop_string_prefix"] if prefix else []
-    if quote in "\"'" and text.startswith(quote * 3, start):
-        end = text.find(quote * 3, start + 3)
-        if end >= 0 and _is_end(text, end + 3, role):
-            rules.append("replace_quotes")
-            return _finish(text, start + 3, end, 3, steps, rules, is_raw=is_raw)
-    close, length, more = _find_close(text, start, role, steps, prefix)
-    content = text[start + 1 : close]
-    steps.take((content.count("\\") + content.count(quote)) // _COUNTED_PER_STEP, start)
-    if quote == "`" and "${" in content:
-        raise RefusedError("a template with a placeholder is not a fixed value", start)
+    end = None
+    if quote in "\"'`" and text.startswith(quote * 3, start):
+        end = _find_triple_end(cursor, start, role)
+    if end is None and cursor.guesses:
+        end = find_likely_end(cursor, start, role)
+        if end.rule == "close_cut_string":
+            kind = "member" if role == "key" else "string"
+            raise CutShortError(kind, start, "inside a string", prefix=prefix)
+    elif end is None:
+        end = _find_certain_end(text, start, role, cursor.steps, prefix)
+    if end.rule:
+        rules.append(end.rule)
     if quote != '"':
         rules.append("replace_quotes")
-    elif '"' in content and (is_raw or _count_inner(content, '"')):
+    is_raw = end.is_raw or "r" in prefix.lower()
+    content = text[end.start or start + 1 : end.content]
+    is_wrapped = end.start > 0
+    has_inner = quote == '"' and not is_wrapped and '"' in content
+    if has_inner and (is_raw or _count_inner(content, '"')):
         rules.append("escape_inner_quotes")
-    if quote in _STRUCTURE and role != "top":
-        _refuse_structure(content, start, quote, role, is_open=length == 0)
-    return _finish(text, start + 1, close, length, steps, rules + more, is_raw=is_raw)
+    written, found = write_content(
+        content,
+        cursor.steps,
+        is_raw=is_raw,
+        is_cut=cursor.guesses,
+        is_other="replace_quotes" in rules,
+    )
+    rules += found
+    if not rules:
+        return StringRead(end.after, None, ())
+    return StringRead(end.after, written, tuple(dict.fromkeys(rules)))
 
 
-def _finish(
-    text: str, start: int, close: int, length: int, steps: Steps, rules: list[str], *, is_raw: bool
-) -> StringRead:
-    is_other = "replace_quotes" in rules
-    written, found = write_content(text[start:close], steps, is_raw=is_raw, is_other=is_other)
-    return StringRead(close + length, written, tuple(dict.fromkeys((*rules, *found))))
+def _read_plain(cursor: Cursor, start: int, role: Role) -> StringRead | None:
+    """Read a string whose first quote is clearly its end."""
+    text = cursor.text
+    quote = text[start]
+    pattern = patterns.STRICT_STRING if quote == '"' else _SIMPLE.get(quote)
+    match = pattern.match(text, start) if pattern else None
+    if match is None or not _is_end(text, match.end(), role):
+        return None
+    if cursor.guesses and (match.end() == start + 2 or role == "key"):
+        # Doubled quotes begin like an empty string, and a key may lack its quote.
+        is_key = role == "key" and match.end() > start + 2
+        if not (is_key and patterns.AFTER_FIRST_QUOTE["key"].match(text, match.end())):
+            return None
+    if quote == '"':
+        return StringRead(match.end(), None, ())
+    return StringRead(match.end(), f'"{match[0][1:-1]}"', ("replace_quotes",))
+
+
+def _find_triple_end(cursor: Cursor, start: int, role: Role) -> End | None:
+    text = cursor.text
+    quotes = text[start] * 3
+    if quotes == "```":
+        cursor.doubt("a code fence where text should be", start)
+        return None
+    end = text.find(quotes, start + 3)
+    if end < 0 or not (cursor.guesses or _is_end(text, end + 3, role)):
+        return None
+    return End(end, end + 3, "replace_quotes", start + 3)
 
 
 def _is_end(text: str, end: int, role: Role) -> bool:
@@ -179,12 +219,26 @@ def _is_end(text: str, end: int, role: Role) -> bool:
     return role == "key" and _VALUE_AFTER_KEY.match(text, end) is not None
 
 
-def _find_close(
-    text: str, start: int, role: Role, steps: Steps, prefix: str
-) -> tuple[int, int, list[str]]:
-    """Return where the closing quote is, its length (0 when it is missing), and rules."""
-    if role == "key":
-        return _find_key_close(text, start, steps)
+def _find_certain_end(text: str, start: int, role: Role, steps: Steps, prefix: str) -> End:
+    """Return the only end that a string can have; refuse one with two."""
+    quote = text[start]
+    if quote == '"' and role != "key" and text.find('"', start + 1) < 0:
+        raise CutShortError("string", start, "inside a string", prefix=prefix)
+    end = (
+        _find_key_close(text, start, steps)
+        if role == "key"
+        else _find_close(text, start, role, steps, prefix)
+    )
+    content = text[start + 1 : end.content]
+    steps.take((content.count("\\") + content.count(quote)) // _COUNTED_PER_STEP, start)
+    if quote == "`" and "${" in content:
+        raise RefusedError("a template with a placeholder is not a fixed value", start)
+    if quote in _STRUCTURE and role != "top":
+        _refuse_structure(content, start, quote, role, is_open=end.after == end.content)
+    return end
+
+
+def _find_close(text: str, start: int, role: Role, steps: Steps, prefix: str) -> End:
     quote = text[start]
     after = patterns.AFTER_LATER_QUOTE[role]
     raw = _TO_RAW_QUOTE.get(quote) if "r" in prefix.lower() else None
@@ -204,37 +258,36 @@ def _find_close(
             counted = end
             is_end = is_end and opened <= 0
         if is_end:
-            return end - 1, 1, [] if is_first else ["escape_inner_quotes"]
+            return End(end - 1, end, "" if is_first else "escape_inner_quotes")
         if quote == '"' and role == "object" and _KEY_AFTER_COMMA.match(text, end - 1):
             comma = _comma_before(text, start, end - 1)
             if comma is not None:
-                return comma, 0, ["add_missing_closing_quote"]
+                return End(comma, comma, "add_missing_closing_quote")
         is_first = False
     if not is_first and _IS_CLOSED.search(text, len(text) - _LOOK_BACK):
         raise RefusedError("it is not clear where this string ends", start)
     raise CutShortError("string", start, "inside a string", prefix=prefix)
 
 
-def _find_key_close(text: str, start: int, steps: Steps) -> tuple[int, int, list[str]]:
+def _find_key_close(text: str, start: int, steps: Steps) -> End:
     """Find the end of a key; a key with inner quotes has no colon, comma or line break in it."""
     quote = text[start]
     has_end = False
-    rules: list[str] = []
     for end in _find_quote_ends(_TO_QUOTE[quote], text, start + 1):
         steps.take(1, start)
-        rules = ["escape_inner_quotes"] if has_end else []
+        rule = "escape_inner_quotes" if has_end else ""
         has_end = True
         between = text[start + 1 : end - 1]
         if patterns.AFTER_LATER_QUOTE["key"].match(text, end):
             if not _KEY_WITHOUT_END.match(text, start) or not set(between) & set(",\n"):
-                return end - 1, 1, rules
+                return End(end - 1, end, rule)
             break
         if patterns.GAP_ANY.fullmatch(text, end):
             raise CutShortError("member", start, "after a key")
         if len(between) > 200 or set(between) & set(":,\n{}[]"):
             break
         if _VALUE_AFTER_KEY.match(text, end):
-            return end - 1, 1, rules
+            return End(end - 1, end, rule)
     else:
         is_open = not (has_end and _IS_CLOSED.search(text, len(text) - _LOOK_BACK))
         if is_open and not _KEY_WITHOUT_END.match(text, start):
@@ -242,7 +295,7 @@ def _find_key_close(text: str, start: int, steps: Steps) -> tuple[int, int, list
     match = _KEY_WITHOUT_END.match(text, start)
     if match is None:
         raise RefusedError("a key is not followed by ':'", start)
-    return match.end(), 0, ["add_missing_closing_quote"]
+    return End(match.end(), match.end(), "add_missing_closing_quote")
 
 
 def _find_quote_ends(to_quote: re.Pattern[str], text: str, at: int) -> Iterator[int]:
@@ -256,6 +309,8 @@ def _refuse_structure(content: str, start: int, quote: str, role: Role, *, is_op
     """Refuse text that holds quotes and brackets as JSON would: it is more than one string."""
     if quote == '"' and not is_open and _DOUBLED.fullmatch(content):
         raise RefusedError("quotes written twice: do they belong to the text?", start)
+    if role == "array" and quote == '"' and _ITEMS_INSIDE.fullmatch(content):
+        raise RefusedError("it is not clear where this string ends", start)
     if role == "array" and _COMMA_AND_LINE.search(content):
         raise RefusedError("a comma and a line break in a string: one item, or two?", start)
     is_unpaired = role == "array" and quote in content and _count_inner(content, quote) % 2
@@ -274,122 +329,210 @@ def _comma_before(text: str, start: int, position: int) -> int | None:
     return text.rindex(",", start, position)
 
 
-# What is between the quotes
+# The likely level
 
-# What needs no change is passed over together with what comes behind it, up to the end.
-_TO_WRITE: Final = re.compile(
-    r"(?P<keep>(?:[^\x00-\x1f\"\\]++|\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4}))*+)"
-    r"(?:(?P<control>[\x00-\x1f]++)|(?P<quote>\"++)"
-    r"|\\(?:x(?P<hex>[0-9a-fA-F]{2})|U(?P<long>[0-9a-fA-F]{8})|u\{(?P<braced>[0-9a-fA-F]{1,6})\}"
-    r"|(?P<nul>0)(?![0-9])|(?P<line>\r\n|[\n\r\u2028\u2029])|(?P<tab>v)|(?P<plain>['`“”„‘’«»])"
-    r"|(?P<other>))|\Z)"
+
+_COLON_NEXT: Final = re.compile(rf"{patterns.ANY_WS}:")
+_LIKELY_KEY_WITHOUT_END: Final = re.compile(r"[\"'“]([^\s\"'“”:,{}\[\]]++)(?=\s*+:)")
+_KEY_WITH_OTHER_QUOTE: Final = re.compile(
+    r"\"[\w$ .\-]*+(?=(?:['“”]|\\\")\s*+:)|'[\w$ .\-]*+(?=[\"’]\s*+:)"
 )
-_RAW: Final = re.compile(
-    r"(?P<keep>[^\x00-\x1f\"\\]*+)"
-    r"(?:(?P<control>[\x00-\x1f]++)|(?P<quote>\"++)|(?P<back>\\++)|\Z)"
-)
-_SPECIAL: Final = re.compile(r"[\x00-\x1f\"\\]")
-_NAMED: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
-_CONTROLS: Final = {one: _NAMED.get(chr(one)) or f"\\u{one:04x}" for one in range(0x20)}
-_MAX_CODE_POINT: Final = 0x10FFFF
-_CHANGES_PER_STEP: Final = 2
-
-_ESCAPE: Final = re.compile(
-    r"\\(?:(?P<sign>[bf])|(?P<blank>[nrt](?=[a-zA-Z]))|(?P<known>[nrt\"\\/]|u[0-9a-fA-F]{4})"
-    r"|(?P<word>[a-zA-Z]{2})|.)",
-    re.DOTALL,
-)
-_HOST: Final = r"[\w.$\-]{2,}+"
-_NAME: Final = r"[^\\/:*?\"<>|\x00-\x1f]++"
-_PATH: Final = re.compile(
-    rf"[a-zA-Z]:(?:\\{{1,2}}+(?:{_NAME})?+)++|\\\\{_HOST}(?:\\(?:{_NAME})?+)++"
-)
-_BACKSLASHES: Final = re.compile(r"\\\\?+")
-
-
-def write_content(
-    content: str, steps: Steps, *, is_raw: bool, is_cut: bool = False, is_other: bool = False
-) -> tuple[str, list[str]]:
-    """Return the JSON of what is between quotes, and the rules that it took.
-
-    Strings in other quotes (`is_other`) may escape these.
-    """
-    if not _SPECIAL.search(content):
-        return f'"{content}"', []
-    written, kinds = _rewrite(content, steps, _RAW if is_raw else _TO_WRITE)
-    if "other" in kinds and (plain := _double_backslashes(content, is_cut)) is not None:
-        written, kinds = _rewrite(plain, steps, _TO_WRITE)
-        kinds["other"] = None
-    rules: list[str] = []
-    for kind in kinds:
-        rule = _RULES.get(kind, "fix_escapes")
-        if is_other and kind == "plain":
-            continue
-        if rule and rule not in rules:
-            rules.append(rule)
-    return f'"{written}"', rules
-
-
-_RULES: Final = {"keep": "", "quote": "", "back": "", "control": "escape_control_characters"}
-
-
-def _rewrite(content: str, steps: Steps, pattern: re.Pattern[str]) -> tuple[str, dict[str, None]]:
-    """Return the content with what JSON does not take replaced, and what kinds that were."""
-    kinds: dict[str, None] = {}
-
-    def write(match: re.Match[str]) -> str:
-        kind = match.lastgroup or ""
-        kinds[kind] = None
-        return match["keep"] + _WRITERS[kind](match)
-
-    written, count = pattern.subn(write, content, 1 + _CHANGES_PER_STEP * (steps.left + 1))
-    steps.take(count // _CHANGES_PER_STEP, 0)
-    return written, kinds
-
-
-def _double_backslashes(content: str, is_cut: bool) -> str | None:
-    r"""Double the backslashes of text that shows, by `\d` or `\alpha`, that it escapes none.
-
-    A path is all plain. Nobody means a backspace or a form feed next to `\d`: that is `\b` or
-    `\frac`. A line break next to `\alpha` may be one, or the start of `\nu`.
-    """
-    if _PATH.fullmatch(content.strip()):
-        is_share = content.lstrip().startswith("\\\\")
-        return _BACKSLASHES.sub(
-            lambda match: "\\" * (4 if is_share and len(match[0]) == 2 else 2), content
-        )
-    kinds = {match.lastgroup for match in _ESCAPE.finditer(content)}
-    if not kinds & {"sign", "word"}:
-        return None
-    if "blank" in kinds and not is_cut:
-        raise RefusedError("it is not clear whether a backslash begins an escape", 0)
-    if "sign" not in kinds:
-        return None
-    return _ESCAPE.sub(
-        lambda match: f"\\{match[0]}" if match.lastgroup == "sign" else match[0], content
-    )
-
-
-def _code_point(match: re.Match[str]) -> str:
-    number = int(match[match.lastgroup or 0], 16)
-    if number > _MAX_CODE_POINT:
-        raise RefusedError("an escape names a character that does not exist", match.end("keep"))
-    if number < 0x20 or chr(number) in '"\\' or 0xD800 <= number <= 0xDFFF:
-        return f"\\u{number:04x}"
-    return chr(number)
-
-
-_WRITERS: Final[dict[str, Callable[[re.Match[str]], str]]] = {
-    "keep": lambda _: "",
-    "quote": lambda match: '\\"' * len(match["quote"]),
-    "control": lambda match: match["control"].translate(_CONTROLS),
-    "back": lambda match: "\\\\" * len(match["back"]),
-    "hex": _code_point,
-    "long": _code_point,
-    "braced": _code_point,
-    "nul": lambda _: "\\u0000",
-    "line": lambda _: "",
-    "tab": lambda _: "\\u000b",
-    "plain": lambda match: match["plain"],
-    "other": lambda _: "\\\\",
+_OTHER_QUOTE: Final = re.compile(r"[^\"\n]*+\"")
+_OTHER_END: Final = {'"': "”“'", "'": '"’', "“": '"'}
+_DOUBLED_QUOTE: Final = {
+    quote: re.compile(rf"{quote}{quote}(?=[^\s{quote},:}}\]+])") for quote in "\"'"
 }
+_DOUBLED_END: Final = {
+    quote: re.compile(rf"([^{quote}\n]*+){quote}{quote}?+(?=\s*+(?:[,:}}\]]|\Z))")
+    for quote in "\"'"
+}
+_BRACKETS: Final = re.compile(r"[{}\[\]]")
+_OPENED: Final = re.compile(r"[{\[]\s*+\Z")
+_NEXT_MEMBER: Final = re.compile(
+    r"[,\n]\s*+[\"']?+[\w$\-]++[\"']?+\s*+:\s*+(?:[\"'{\[]|-?[0-9.]++\s*+[,}\n]|(?:[tT]rue|[fF]alse|null|None)\b)"
+)
+"""A comma, a key without quotes, and a value: the string before it lacks its quote."""
+_COMMA_BEFORE: Final = re.compile(r",\s*+\Z")
+_MAX_NESTED: Final = 20_000
+_MAX_TAIL: Final = 4096
+_MAX_KEY: Final = 400
+_CHARACTERS_PER_STEP: Final = 256
+_ENDS_LIKE_MEMBER: Final = frozenset(",{\n[")
+
+
+def find_likely_end(cursor: Cursor, start: int, role: Role) -> End:
+    """Find the likeliest end of the string whose quote is at `start`."""
+    text = cursor.text
+    steps = cursor.steps
+    mark = text[start]
+    if role == "key" and (other := _KEY_WITH_OTHER_QUOTE.match(text, start)):
+        width = 2 if text[other.end()] == "\\" else 1
+        return End(other.end(), other.end() + width, "replace_quotes")
+    if mark in _DOUBLED_QUOTE and _DOUBLED_QUOTE[mark].match(text, start):
+        match = _DOUBLED_END[mark].match(text, start + 2)
+        if match:
+            return End(match.end(1), match.end(), "replace_quotes", start + 2)
+    to_quote = _TO_QUOTE[mark]
+    quotes: list[int] = []
+    at = start + 1
+    while match := to_quote.match(text, at):
+        steps.take(1, at)
+        at = match.end()
+        quotes.append(at - 1)
+        if len(quotes) == 1:
+            end = _end_first(cursor, start, at, role)
+            if end is not None:
+                return end
+        elif patterns.LIKELY_LATER[role].match(text, at):
+            return _end_later(text, start, role, quotes)
+        elif role != "key" and _COLON_NEXT.match(text, at):
+            end = _end_before_key(cursor, start, quotes[-2])
+            if end is not None:
+                return end
+        if role == "key" and (len(quotes) > 8 or at - start > _MAX_KEY):
+            break
+    steps.take((at - start) // _CHARACTERS_PER_STEP, start)
+    return _end_without_quote(cursor, start, role, quotes)
+
+
+def _end_first(cursor: Cursor, start: int, at: int, role: Role) -> End | None:
+    """Return the end of a string at or behind its first quote, if that may end it."""
+    text = cursor.text
+    is_doubled = _is_doubled(text, start, at, role)
+    if role == "key":
+        if is_doubled:
+            return End(at - 1, at + 1, "drop_stray_quote")
+        return _check_key(text, start, at) if patterns.LIKELY_FIRST["key"].match(text, at) else None
+    nested = _find_nested_end(cursor, start, at - 1, role)
+    if nested is not None:
+        return nested
+    if patterns.LIKELY_FIRST[role].match(text, at):
+        return End(at - 1, at)
+    return End(at - 1, at + 1, "drop_stray_quote") if is_doubled else None
+
+
+def _is_doubled(text: str, start: int, at: int, role: Role) -> bool:
+    """Tell whether the quote before a place was written twice; behind a digit it may be inches."""
+    if at - start < 3 or text[at : at + 1] != text[start] or text[at - 2].isdigit():
+        return False
+    after = patterns.LIKELY_LATER if role == "key" else patterns.LIKELY_FIRST
+    return after[role].match(text, at + 1) is not None
+
+
+def _find_nested_end(cursor: Cursor, start: int, quote: int, role: Role) -> End | None:
+    """Return the end of a string that holds JSON whose quotes are not escaped."""
+    text = cursor.text
+    if text[start + 1 : start + 2] not in ("{", "[") and not _OPENED.search(
+        text, max(start + 1, quote - 8), quote
+    ):
+        return None
+    depth = 0
+    for match in _BRACKETS.finditer(text, start + 1, start + _MAX_NESTED):
+        cursor.steps.take(1, start)
+        depth += 1 if match[0] in "{[" else -1
+        if depth == 0 and match.end() > quote:
+            at = match.end()
+            end = text.find(text[start], at, at + _MAX_TAIL)
+            next_bracket = _BRACKETS.search(text, at)
+            if end < 0 or (next_bracket and next_bracket.start() < end):
+                return None
+            if patterns.LIKELY_FIRST[role].match(text, end + 1):
+                return End(
+                    end, end + 1, "escape_inner_quotes", is_raw=_is_json(text[start + 1 : end])
+                )
+            return None
+        if depth < 0 or (depth == 0 and match.end() == quote):
+            return None
+    return None
+
+
+def _is_json(text: str) -> bool:
+    try:
+        decode(text)
+    except JSONTextError:
+        return False
+    return True
+
+
+def _check_key(text: str, start: int, at: int) -> End:
+    """End a key at its quote, unless that is the quote of the next string: `"a: "x"`."""
+    missing = _LIKELY_KEY_WITHOUT_END.match(text, start)
+    if missing and not patterns.QUOTED_KEY.match(text, start):
+        return End(missing.end(), missing.end(), "add_missing_closing_quote")
+    return End(at - 1, at)
+
+
+def _end_later(text: str, start: int, role: Role, quotes: list[int]) -> End:
+    if role == "key" and (missing := _LIKELY_KEY_WITHOUT_END.match(text, start)):
+        return End(missing.end(), missing.end(), "add_missing_closing_quote")
+    content = text[start + 1 : quotes[0]]
+    bare = content.rstrip()
+    if role == "array":
+        is_line = len(quotes) == 2 and "\n" in content[len(bare) :]
+        inner = [text[max(start, one - 8) : one] for one in quotes[:-1]]
+        if is_line or all(map(_COMMA_BEFORE.search, inner)):
+            end = start + 1 + len(bare.removesuffix(",").rstrip())
+            return End(end, end, "add_missing_closing_quote")
+    elif len(quotes) % 2 == 0 and role == "object":
+        missing = _NEXT_MEMBER.search(text, start, quotes[0] + 1)
+        if missing and bare.endswith(":"):
+            return End(missing.start(), missing.start(), "add_missing_closing_quote")
+    return End(quotes[-1], quotes[-1] + 1, "escape_inner_quotes")
+
+
+def _end_before_key(cursor: Cursor, start: int, quote: int) -> End | None:
+    """Return the end of a string that lacks its quote and ran into the key at `quote`."""
+    before = cursor.text[start + 1 : quote]
+    closer = cursor.stack[-1].written if cursor.stack else ""
+    bare = before.rstrip()
+    is_line = "\n" in before[len(bare) :]
+    if not is_line and bare[-1:] not in _ENDS_LIKE_MEMBER:
+        return None
+    end = len(bare)
+    while end and (bare[end - 1] in ",{[ \n\r\t" or bare[end - 1] == closer):
+        end -= 1
+        if bare[end] == closer:
+            break
+    content = start + 1 + len(bare[:end].rstrip())
+    return End(content, content, "add_missing_closing_quote")
+
+
+def _end_without_quote(cursor: Cursor, start: int, role: Role, quotes: list[int]) -> End:
+    """Return the end of a string none of whose quotes can be the one that ends it."""
+    text = cursor.text
+    closers = "".join([one.written for one in reversed(cursor.stack) if not one.is_implied])
+    if role == "key":
+        missing = _LIKELY_KEY_WITHOUT_END.match(text, start)
+        if missing:
+            return End(missing.end(), missing.end(), "add_missing_closing_quote")
+    if len(quotes) % 2:
+        return End(quotes[0], quotes[0] + 1)
+    for mark in _OTHER_END.get(text[start], ""):
+        end = text.find(mark, start + 1, start + _MAX_TAIL)
+        if end > 0 and patterns.LIKELY_LATER[role].match(text, end + 1):
+            return End(end, end + 1, "replace_quotes")
+    if role == "object":
+        missing = _NEXT_MEMBER.search(text, start, start + _MAX_TAIL)
+        if missing:
+            return End(missing.start(), missing.start(), "add_missing_closing_quote")
+    tail = len(text)
+    first = max(start + 1, tail - _MAX_TAIL)
+    while tail > first and (text[tail - 1].isspace() or text[tail - 1] in "}])`"):
+        tail -= 1
+    found = "".join(text[tail:].replace("`", "").split())
+    # As many closers as are open, at most: the others belong to the text.
+    if found and closers and found.endswith(closers):
+        tail = len(text) - _count_back(text, len(closers))
+        return End(tail, tail, "add_missing_closing_quote")
+    return End(len(text), len(text), "close_cut_string")
+
+
+def _count_back(text: str, closers: int) -> int:
+    """Return how many characters the last closers take, with the blanks around them."""
+    at = len(text)
+    while closers:
+        at -= 1
+        closers -= text[at] in "}])"
+    while at and text[at - 1].isspace():
+        at -= 1
+    return len(text) - at

@@ -8,11 +8,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from surecall.base.errors import Code, JSONTextError
 from surecall.base.limits import MAX_JSON_DEPTH
-from surecall.base.records import ErrorDetail, Receipt, clip
+from surecall.base.records import ErrorDetail
 from surecall.text.codec import (
     Decoded,
     NotJSONError,
@@ -23,7 +21,7 @@ from surecall.text.codec import (
     is_start_of_json,
 )
 
-from .outcome import RefusedError, Repaired, Steps, explain_repeated_key, refuse
+from .outcome import Changes, Edit, RefusedError, Repaired, Steps, explain_repeated_key, refuse
 
 _MARK: Final = "\ufeff"
 _ENDS: Final = {"{": "}", "[": "]"}
@@ -41,6 +39,11 @@ _ESCAPED_BLANK: Final = "An escaped line break is outside any text, where it may
 _ESCAPE: Final = re.compile(r"\\.", re.DOTALL)
 _NO_BRACKETS: Final = dict.fromkeys(map(ord, " \t\n\r,:+-.0123456789Eaeflnrstu"))
 _ROUNDS: Final = 8
+_ESCAPED: Final = re.compile(r"\s*+[{\[](?:\\[nrt]|\s|[{\[])*+\\++\"")
+_ANY_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
+_UNESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t"}
+_MARKDOWN: Final = re.compile(r"\s*+\\[{\[]")
+_MARKDOWN_ESCAPE: Final = re.compile(r"\\([{}\[\]_*])")
 
 
 def read_strictly(
@@ -90,14 +93,12 @@ def read_fenced(text: str) -> Repaired | None:
         if repeated:
             return refuse(explain_repeated_key(repeated[0]))
     first, last = opening.end(1), closing.end(1)
-    shown = clip(text[first:last])
-    fence = Receipt("strip_code_fence", f"{first}:{last}", shown, clip(inner))
-    receipts = [fence]
-    for start, end in ((0, first), (last, len(text))):
-        prose = text[start:end].strip()
-        if prose:
-            receipts.append(Receipt("strip_prose", f"{start}:{end}", clip(prose), ""))
-    return Repaired(value, "whole", tuple(receipts))
+    edits: list[Edit] = [(first, last, inner, "strip_code_fence", True)]
+    if text[:first].strip():
+        edits.append((0, first, "", "strip_prose", True))
+    if text[last:].strip():
+        edits.append((last, len(text), "", "strip_prose", True))
+    return Repaired(value, "whole", Changes(text, edits))
 
 
 def _may_be_strict(text: str) -> bool:
@@ -129,11 +130,10 @@ def read_escaped(text: str, steps: Steps) -> Repaired | None:
         if not repeated:
             # One escaped line break may have been in a text, and not between members.
             is_lossless = rule != "strip_invisible" or len(bare) - len(inner) > 1
-            receipt = Receipt(rule, f"0:{len(text)}", clip(text), clip(inner), is_lossless)
-            found = Repaired(value, "whole", (receipt,))
+            changes = Changes(text, [(0, len(text), inner, rule, is_lossless)])
             if is_lossless:
-                return found
-            return replace(found, certainty="likely", doubt=_ESCAPED_BLANK)
+                return Repaired(value, "whole", changes)
+            return Repaired(value, "whole", changes, certainty="likely", doubt=_ESCAPED_BLANK)
     return None
 
 
@@ -155,6 +155,20 @@ def _unescape(text: str) -> Iterator[tuple[str, str]]:
     # A backslash written twice could be one of JSON, or one that was escaped with the rest.
     if "\\\\" not in text:
         yield "strip_invisible", _QUOTED_OR_BLANK.sub(lambda match: match[1] or " ", text)
+
+
+def unescape_loosely(text: str) -> tuple[str, str]:
+    """Return text that was escaped as a whole without its escapes, and the rule for that."""
+    if _ESCAPED.match(text):
+        inner = _ANY_ESCAPE.sub(lambda match: _UNESCAPED.get(match[1], match[1]), text)
+        return inner, "decode_nested_text"
+    if _MARKDOWN.match(text):
+        return _MARKDOWN_ESCAPE.sub(r"\1", text), "fix_escapes"
+    if '"' not in text and "&quot;" in text:
+        from html import unescape  # its table of names is large, and seldom needed
+
+        return _ENTITY.sub(lambda match: unescape(match[0]), text), "unescape_entities"
+    return text, ""
 
 
 def find_resumption(text: str) -> tuple[int, list[str]] | None:
