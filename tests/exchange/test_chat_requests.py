@@ -293,32 +293,6 @@ def test_a_program_of_another_format_says_it_as_all_templates_take_it(
     assert [*texts_in(render_strictly(sent))] == [*texts_in(document)]
 
 
-@pytest.mark.parametrize("client", ["responses", "messages"])
-def test_a_turn_of_the_model_that_says_nothing_is_left_out(client: str) -> None:
-    """Some templates refuse it; what the user says around it is one turn."""
-    said = [("user", "word-1"), ("assistant", ""), ("user", "word-2")]
-    turns = [{"role": role, "content": text} for role, text in said]
-    document = {"model": "m", "input" if client == "responses" else "messages": turns}
-    sent, _ = send(client, {**document, "max_tokens": 9}, route_to(None))
-    assert sent["messages"] == [{"role": "user", "content": "word-1\n\nword-2"}]
-
-
-@pytest.mark.parametrize("role", ["developer", "system"])
-def test_late_instructions_behind_a_result_are_a_turn_of_their_own(role: str) -> None:
-    """Also for clients of chat completions, whose other turns stay as they are."""
-    function = {"name": "look", "arguments": "{}"}
-    call = {"id": "abcDEF123", "type": "function", "function": function}
-    messages = [
-        {"role": "user", "content": "word-1"},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "abcDEF123", "content": "word-2"},
-        {"role": role, "content": "word-3"},
-    ]
-    sent, _ = send("chat_completions", {"model": "m", "messages": messages}, route_to(None))
-    assert [item["role"] for item in sent["messages"][3:]] == ["assistant", "user"]
-    assert [*texts_in(render_strictly(sent))] == ["word-1", "word-2", "word-3"]
-
-
 @PROGRAMS
 def test_what_an_endpoint_takes_reaches_it(client: str, document: dict[str, Any]) -> None:
     """Known providers get what is theirs, and names no longer than they take."""

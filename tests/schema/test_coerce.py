@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from surecall.base.records import Receipt
-from surecall.schema import SchemaChecker, coerce_arguments
-from surecall.schema.coerce import Coerced
+from surecall.schema import Coerced, SchemaChecker, coerce_arguments
 from surecall.text import encode
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"

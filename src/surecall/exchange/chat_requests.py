@@ -241,15 +241,11 @@ class _Fitting:
                 elif fitted:
                     fitted[-1] = _join(fitted[-1], message)
                     continue
-            if self._alternates and _says_nothing(message):
-                continue
-            self._add(fitted, message, is_moved=is_moved, may_join=is_moved or was_moved)
+            self._add(fitted, message, may_join=is_moved or was_moved)
             was_moved = is_moved
         return fitted
 
-    def _add(
-        self, fitted: list[_Message], message: _Message, *, is_moved: bool, may_join: bool
-    ) -> None:
+    def _add(self, fitted: list[_Message], message: _Message, *, may_join: bool) -> None:
         role = message.get("role")
         last = fitted[-1] if fitted else {}
         if (
@@ -260,19 +256,12 @@ class _Fitting:
         ):
             fitted[-1] = _join(last, message)
             return
-        if (self._alternates or is_moved) and role == "user" and last.get("role") == "tool":
+        if self._alternates and role == "user" and last.get("role") == "tool":
             fitted.append({"role": "assistant", "content": _SEEN})
         is_first = not fitted or last.get("role") in _SYSTEM
         if self._alternates and role == "assistant" and is_first:
             fitted.append({"role": "user", "content": _GOES_ON})
         fitted.append(message)
-
-
-def _says_nothing(message: _Message) -> bool:
-    """Tell whether a turn of the model has neither text nor calls, which some templates refuse."""
-    if message.get("role") != "assistant" or message.keys() - _JOINED or message.get("tool_calls"):
-        return False
-    return not (message.get("content") or message.get("reasoning_content"))
 
 
 def _may_join(first: _Message, second: _Message) -> bool:

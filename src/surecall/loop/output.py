@@ -13,10 +13,10 @@ from surecall.base.records import Certainty, ErrorDetail, Receipt, Reply, clip
 from surecall.calls.teach import MAX_GRAMMAR_CHARS, MAX_GRAMMAR_ITEMS
 from surecall.models.profiles import Capabilities
 from surecall.reading import FIXED_RULES, read_value
+from surecall.reading.answers import ValueReading
 from surecall.reading.rules import is_off
 from surecall.reading.taught import reaches_bound
 from surecall.reading.truncation import is_missing_closer
-from surecall.reading.values import ValueReading
 from surecall.schema import References, SchemaChecker, ValueBinder, infer_schema, rewrite_schema
 from surecall.text import resolve_pointer
 

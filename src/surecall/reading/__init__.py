@@ -1,5 +1,6 @@
 """Any reply becomes calls: ready to be checked and run, or refused with reasons."""
 
+from .answers import ValueCandidate, ValueReading, read_value
 from .arguments import ArgumentsReading, read_arguments
 from .calls import ReadingLimits
 from .documents import find_generation, may_be_rescued, rescue_receipts, rescue_reply
@@ -30,7 +31,6 @@ from .rules import (
 )
 from .taught import find_broken_attempt, find_broken_call, parse_object_reply
 from .transforms import FAMILIES, ResultContext, TransformChain, TransformRegistry
-from .values import ValueCandidate, ValueReading, read_value
 
 __all__ = [
     "ALL_RULES",

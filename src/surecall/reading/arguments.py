@@ -32,7 +32,6 @@ from .truncation import (
     vouch_for_members,
 )
 from .wording import (
-    DAMAGED_TEXT,
     refuse_bad_json,
     refuse_cut,
     refuse_deep,
@@ -115,12 +114,11 @@ def read_arguments(
         )
     if schema is not None and isinstance(found, (dict, list)):
         checker = SchemaChecker(schema) if checker is None else checker
-        fitted = coerce_arguments(found, schema, checker, tool_name=tool_name)
+        fitted = coerce_arguments(found, schema, checker, tool_name=tool_name, accept="likely")
         if fitted.receipts and isinstance(value, str):
             fitted = _respell_numbers(value, fitted, checker)
         found, receipts, errors = fitted.value, receipts + fitted.receipts, fitted.errors
-        if not all(receipt.lossless for receipt in fitted.receipts):
-            doubt = doubt or DAMAGED_TEXT
+        doubt = doubt or fitted.doubt
     if not isinstance(found, dict):
         return _failed(refuse_kind(parsed.value), parsed.bytes)
     return ArgumentsReading(
@@ -334,15 +332,16 @@ def _respell_numbers(text: str, fitted: Coerced, checker: SchemaChecker) -> Coer
         else:
             receipts.append(receipt)
     if errors:
-        return Coerced(fitted.value, fitted.receipts, (*fitted.errors, *errors))
+        return replace(fitted, errors=(*fitted.errors, *errors))
     if not changes:
         return fitted
     try:
         value = apply_patch(fitted.value, changes)
     except JSONTextError:  # the place has another name by now
         errors = [refuse_unclear_number(change["path"], [change["value"]]) for change in changes]
-        return Coerced(fitted.value, fitted.receipts, (*fitted.errors, *errors))
-    return Coerced(value, tuple(receipts), fitted.errors or checker.check(value))
+        return replace(fitted, errors=(*fitted.errors, *errors))
+    wrong = fitted.errors or checker.check(value)
+    return replace(fitted, value=value, receipts=tuple(receipts), errors=wrong)
 
 
 def _is_spelled_anew(receipt: Receipt) -> bool:

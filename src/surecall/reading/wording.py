@@ -29,13 +29,11 @@ _KINDS: Final[dict[type, str]] = {
 
 MISSHAPEN: Final = "The call is not one of a list of tool calls, with its arguments as JSON text."
 MARKED: Final = "The arguments are not valid JSON: they begin with a byte order mark."
-PLACEHOLDER: Final = "They are a placeholder for arguments that could not be read."
 
 # Doubts
 
 MAY_GO_ON: Final = "The text ends inside what may have been a longer value or quotation."
 DAMAGED: Final = "The call is damaged; a part of it was left out or could mean something else."
-DAMAGED_TEXT: Final = "A text in the arguments is damaged JSON: a part of it may be lost."
 BESIDE: Final = "A field next to the arguments has the name of one of them."
 HALVES: Final = "A character of the reply is damaged."
 MENDED: Final = "The JSON of the call is damaged; it was read by the likeliest of its meanings."
@@ -59,35 +57,15 @@ MALFORMED: Final = "The provider could not read the call; it was read from what 
 
 # Doubts about a value
 
-ABSENT: Final = "A null for a property that may be left out is taken as leaving it out."
 BRACES_MISSING: Final = "The braces around the object are missing."
 CUED: Final = "Several values fit; the one that is called the answer is taken."
-EMPTY_LIST: Final = "A text that says that there is nothing is taken as an empty list."
-EXTRA_KEY: Final = "A property that the schema does not have is left out."
+FIRST_IN_ROW: Final = "Several values in a row fit; the first of them is taken."
 IN_PROSE: Final = "There is other text around the value."
-JSON_AS_TEXT: Final = "An object or array is taken as text because text is asked for."
-KEY_MEANS: Final = "A key is taken as the property that its words mean."
-LEFT_OUT: Final = "A required property that may be null is left out, and taken as null."
-LIST_IN_TEXT: Final = "A text is taken as a list of its parts."
-MERGED: Final = "Several small objects are taken as one."
 MISSING_END: Final = "The text ends before the value does, so a part of it may be missing."
-NONE_WORD: Final = "A word that says that there is nothing is taken as null."
 NOT_QUITE_JSON: Final = "The JSON is damaged and could also be read in another way."
-NUMBER_IN_TEXT: Final = "A number is taken from the words around it."
-OBJECT_IN_LINES: Final = "Lines of keys and values are taken as an object."
-ONE_ZERO: Final = "A 1 or 0 is taken as true or false."
-ONLY_VALUE: Final = "A required property that can have one value only is left out, and filled in."
-OPTION_IN_TEXT: Final = "One of the options is taken from the words around it."
-PERCENT: Final = "A number of percent could also mean a share of one, or the other way around."
 SEVERAL_GATHERED: Final = "Several values one after the other are taken as one list."
 SEVERAL_SEEN: Final = "The text holds several values; the one that fits best is taken."
-SINGLE_FIELD: Final = "A single value is taken as the one property that the object needs."
-SINGLE_ITEM: Final = "A single value is taken as a list of one."
-STOOD_OUT: Final = "Several values are named; the one that stands out is taken."
-FITTING_WORD: Final = "The one word that fits is taken from the words around it."
-UNWRAPPED: Final = "The value is taken from the object or list around it."
 WORDS_ALONE: Final = "The text is not JSON, and its words are taken as the value."
-WORD_IN_TEXT: Final = "A yes or no is taken from the words around it."
 
 # Refusals of a value
 

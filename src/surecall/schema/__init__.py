@@ -1,8 +1,14 @@
 """JSON Schema: inferred from Python, compiled to check arguments, rewritten for providers."""
 
+from .arguments import (
+    Coerced,
+    coerce_arguments,
+    property_schema,
+    takes_text,
+    type_text_value,
+)
 from .bind import ArgumentBinder, ValueBinder
 from .check import SchemaChecker
-from .coerce import Coerced, coerce_arguments, property_schema, takes_text, type_text_value
 from .dialects import Loss, LossKind, Rewritten, rewrite_schema
 from .docstrings import parse_docstring
 from .fields import injected_parameters

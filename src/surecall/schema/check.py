@@ -1,9 +1,10 @@
 """Checking values against a schema: refused when unsafe, compiled once, explained when it fails."""
 
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn
 
 import msgspec
 
@@ -14,8 +15,18 @@ from surecall.base.records import ErrorDetail, clip
 from surecall.text import encode, render_pointer
 
 from . import explain
-from .narrow import MAX_ERRORS, has_few_nodes, narrow, nests_deeper, shallow_schema
-from .structure import MAX_SCHEMA_NODES, References, in_place_schemas, walk_schema
+from .explain import MAX_ERRORS
+from .structure import (
+    MAX_SCHEMA_NODES,
+    References,
+    SchemaPath,
+    has_few_nodes,
+    in_place_schemas,
+    json_types,
+    members_of,
+    nests_deeper,
+    walk_schema,
+)
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -53,10 +64,12 @@ class SchemaChecker:
     back-references are refused when the schema is compiled.
     """
 
-    __slots__ = ("_closed", "_is_mixed", "_validator", "schema")
+    __slots__ = ("_closed", "_is_mixed", "_validator", "parts", "schema")
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self.schema = schema
+        self.parts: Any = None
+        """What was found out about its parts, by whoever looks at them."""
         self._validator: jsonschema_rs.Validator | None = None
         self._closed: jsonschema_rs.Validator | None = None
         self._is_mixed = False
@@ -129,12 +142,12 @@ class SchemaChecker:
             return pointer not in validators or validators[pointer].is_valid(part)
 
         details: list[ErrorDetail] = []
-        for part in narrow(self.schema, value, fits, _MAX_LISTED_NODES):
+        for part in _find_wrong(self.schema, value, fits, _MAX_LISTED_NODES):
             fields = as_fields(part.schema)
             if part.scope == "whole" or not fields:
                 validator = validators[f"#{render_pointer(part.pointer)}"]
             else:
-                shallow = {**dialect, **shallow_schema(fields)}
+                shallow = {**dialect, **_shallow_schema(fields)}
                 validator = jsonschema_rs.validator_for(shallow, **options)
             checked = explain.Checked(part.value, part.schema, part.path)
             found = explain.explain_errors(validator, checked)
@@ -369,3 +382,102 @@ def _remote_reference(reference: str, place: str) -> ToolDefinitionError:
 
 def _refusal(message: str, hint: str) -> ToolDefinitionError:
     return ToolDefinitionError(Code.INVALID_SCHEMA, message, hint=hint)
+
+
+# The part of a large value that is wrong, found without listing every error of the whole
+
+_MAX_STEPS: Final = 100
+_OWN_KEYWORDS: Final = frozenset(
+    {"const", "dependentRequired", "enum", "exclusiveMaximum", "exclusiveMinimum", "format"}
+    | {"maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength"}
+    | {"minProperties", "minimum", "multipleOf", "pattern", "required", "type", "uniqueItems"}
+)
+
+
+class _Part(NamedTuple):
+    """A part of a value, and the part of the schema that applies to it."""
+
+    path: SchemaPath
+    value: Any
+    pointer: SchemaPath
+    schema: Any
+    scope: Literal["whole", "own", "end"] = "whole"
+    """List all its errors, only its own, or only its own because nothing inside is wrong."""
+
+    def apply(self, schema: Any, *way: str | int) -> "_Part":
+        """Return the same value with a schema that is found under this one."""
+        return self._replace(pointer=(*self.pointer, *way), schema=schema)
+
+    def enter(self, key: str | int, value: Any, schema: Any, *way: str | int) -> "_Part":
+        """Return a member or an element of the value with its schema."""
+        return _Part((*self.path, key), value, (*self.pointer, *way), schema)
+
+
+def _find_wrong(
+    schema: dict[str, Any], value: Any, fits: Callable[[str, Any], bool], limit: int
+) -> Iterator[_Part]:
+    """Yield the parts that are wrong: small ones whole, large ones for what they are themselves."""
+    references = References(schema)
+    large = [_Part((), value, (), schema)]
+    steps = 0
+    while large and steps < _MAX_STEPS:
+        steps += 1
+        part = large.pop()
+        inner = chain(_apply_in_place(part, references), _enter_parts(part))
+        wrong = (item for item in inner if not fits(f"#{render_pointer(item.pointer)}", item.value))
+        small: list[_Part] = []
+        found = len(large)
+        for item in islice(wrong, MAX_ERRORS):
+            (small if has_few_nodes(item.value, limit) else large).append(item)
+        ended = not small and len(large) == found
+        yield part._replace(scope="end" if ended else "own")
+        yield from small
+
+
+def _shallow_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return what a schema says about a value itself, and nothing about what is inside."""
+    shallow = {key: value for key, value in schema.items() if key in _OWN_KEYWORDS}
+    if schema.get("additionalProperties") is False and "patternProperties" not in schema:
+        shallow["properties"] = dict.fromkeys(members_of(schema), True)
+        shallow["additionalProperties"] = False
+    return shallow
+
+
+def _apply_in_place(part: _Part, references: References) -> Iterator[_Part]:
+    """Yield the value with the other schemas that apply to it."""
+    here = as_fields(part.schema)
+    reference = here.get("$ref")
+    if isinstance(reference, str):
+        pointer, target = references.find(reference)
+        if target is not None:
+            yield part._replace(pointer=pointer, schema=target)
+    for keyword in ("anyOf", "oneOf"):
+        branches = enumerate(as_list(here.get(keyword)))
+        meant = [(index, item) for index, item in branches if _may_be(item, part.value)]
+        if len(meant) == 1:
+            yield part.apply(meant[0][1], keyword, meant[0][0])
+    for index, item in enumerate(as_list(here.get("allOf"))):
+        yield part.apply(item, "allOf", index)
+
+
+def _enter_parts(part: _Part) -> Iterator[_Part]:
+    """Yield the members or elements of the value that the schema describes."""
+    here = as_fields(part.schema)
+    members = as_fields(part.value)
+    if members:
+        properties = members_of(here)
+        others = here.get("additionalProperties")
+        has_others = isinstance(others, dict) and "patternProperties" not in here
+        for key, item in members.items():
+            if key in properties:
+                yield part.enter(key, item, properties[key], "properties", key)
+            elif has_others:
+                yield part.enter(key, item, others, "additionalProperties")
+    elif isinstance(here.get("items"), dict) and "prefixItems" not in here:
+        for index, item in enumerate(as_list(part.value)):
+            yield part.enter(index, item, here["items"], "items")
+
+
+def _may_be(branch: Any, value: Any) -> bool:
+    kind = as_fields(branch).get("type")
+    return not isinstance(kind, str) or kind in json_types(value)

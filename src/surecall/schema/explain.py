@@ -12,12 +12,13 @@ from surecall.base.limits import MAX_JSON_DEPTH
 from surecall.base.records import ErrorDetail, clip
 from surecall.text import encode_text, render_pointer
 
-from .narrow import MAX_ERRORS
 from .structure import members_of
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError, Validator
 
+MAX_ERRORS: Final = 50
+"""How many errors of one value are listed."""
 NOT_AN_OBJECT: Final = "must be an object with the arguments by name"
 NO_FORM_FITS: Final = "fits none of the forms its schema allows"
 REPEATS_SCHEMA: Final = "repeats its schema instead of giving a value"

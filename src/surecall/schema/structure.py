@@ -109,6 +109,33 @@ def members_of(schema: Any) -> dict[str, Any]:
     return as_fields(as_fields(schema).get("properties"))
 
 
+def nests_deeper(root: Any, limit: int) -> bool:
+    """Tell whether a value holds more than `limit` containers in one another."""
+    level: list[Any] = [root] if isinstance(root, dict | list) else []
+    for _ in range(limit):
+        below: list[Any] = []
+        for item in level:
+            parts: Any = cast("dict[str, Any]", item).values() if isinstance(item, dict) else item
+            below += [part for part in parts if isinstance(part, (dict, list))]
+        if not below:
+            return False
+        level = below
+    return True
+
+
+def has_few_nodes(root: Any, limit: int) -> bool:
+    """Tell whether a value has at most so many parts; stops counting beyond."""
+    stack = [root]
+    seen = 0
+    while stack:
+        value = stack.pop()
+        seen += 1
+        stack += as_fields(value).values() or as_list(value)
+        if seen + len(stack) > limit:
+            return False
+    return True
+
+
 def listed_values(schema: dict[str, Any]) -> list[Any] | None:
     """Return the values that `const` or `enum` allows; None when there is neither."""
     if "const" in schema:

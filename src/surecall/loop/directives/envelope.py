@@ -10,8 +10,9 @@ from surecall.base.errors import Code, did_you_mean
 from surecall.base.limits import MAX_OUTPUT_BYTES
 from surecall.base.records import Certainty, ErrorDetail, Receipt, clip
 from surecall.reading import read_value
+from surecall.reading.answers import ValueReading
 from surecall.reading.truncation import is_missing_closer
-from surecall.reading.values import ValueReading
+from surecall.reading.wording import FIRST_IN_ROW, refuse_several
 from surecall.schema import SchemaChecker, coerce_arguments
 
 from . import wording
@@ -107,6 +108,10 @@ def parse_envelope(
         cut="refuse",
         max_bytes=max_bytes,
     )
+    if found.doubt == FIRST_IN_ROW:
+        fitting = [item.value for item in found.candidates if item.fits]
+        error = refuse_several(fitting if found.value is None else [found.value, *fitting])
+        return EnvelopeReading(errors=(error,), receipts=found.receipts)
     is_cut = found.state == "cut" or any(map(is_missing_closer, found.receipts))
     if is_cut or found.state != "whole" or found.errors:
         errors = _explain(source, found, is_cut=is_cut)

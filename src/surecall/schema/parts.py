@@ -9,8 +9,9 @@ from typing import Any, Final, NamedTuple, cast
 
 from surecall.base.errors import ToolDefinitionError
 from surecall.base.json_values import as_list
-from surecall.schema.check import SPEAKS_OF_NAMES, SchemaChecker
-from surecall.schema.structure import References, json_types, listed_values, members_of
+
+from .check import SPEAKS_OF_NAMES, SchemaChecker
+from .structure import References, json_types, listed_values, members_of
 
 _ANNOTATIONS: Final = frozenset(
     {"$comment", "default", "deprecated", "description", "examples", "readOnly", "title"}
@@ -64,6 +65,13 @@ class SchemaParts:
         # By identity; the part is kept beside, so that its identity is not given away.
         self._views: dict[int, tuple[Any, PartView]] = {}
         self._checkers: dict[int, tuple[Any, SchemaChecker | None]] = {}
+
+    @classmethod
+    def of(cls, checker: SchemaChecker) -> "SchemaParts":
+        """Return the parts of a compiled schema, which remembers them."""
+        if checker.parts is None:
+            checker.parts = cls(checker.schema, checker)
+        return checker.parts
 
     def view(self, part: Any) -> PartView:
         """Return what a part says."""

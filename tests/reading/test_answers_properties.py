@@ -11,7 +11,7 @@ from surecall.reading import RULES, ValueReading
 from surecall.schema import SchemaChecker
 from surecall.text import encode_text
 
-from .test_cases import MOOD, PEOPLE, PERSON, SHAPE, TAGS, nullable, obj
+from .test_answers import MOOD, PEOPLE, PERSON, SHAPE, TAGS, nullable, obj
 
 SCHEMAS: list[Any] = [
     True,
@@ -63,9 +63,7 @@ def test_any_text_is_read_or_refused(text: str, schema: Any, finish_reason: str 
         assert SchemaChecker(as_dict(schema)).is_valid(reading.value)
         assert finish_reason != "length"
     assert (reading.certainty == "likely") == bool(reading.doubt)
-    assert {receipt.rule for receipt in reading.receipts} - RULES.keys() <= {
-        "spell_date", "spell_time", "spell_date_time"
-    }  # fmt: skip
+    assert {receipt.rule for receipt in reading.receipts} <= RULES.keys()
 
 
 @given(texts, schemas)

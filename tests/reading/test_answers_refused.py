@@ -9,7 +9,7 @@ from surecall.base.errors import Code, ToolDefinitionError
 from surecall.reading import ValueCandidate
 from surecall.schema import SchemaChecker
 
-from .test_cases import BOOLEAN, INTEGER, MOOD, PEOPLE, PERSON, STRING, TAGS, nullable, obj
+from .test_answers import BOOLEAN, INTEGER, MOOD, PEOPLE, PERSON, STRING, TAGS, nullable, obj
 
 BO = {"name": "Bo", "age": 3}
 
