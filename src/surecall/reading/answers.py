@@ -433,8 +433,8 @@ class _Reader:
         self._parts = SchemaParts.of(checker)
         self.origin: Origin = "whole"
         """Where the value was."""
-        self._certain = Fitter(checker.schema, self._parts, in_answer=True)
-        self._likely = Fitter(checker.schema, self._parts, in_answer=True, likely=True)
+        self._certain = Fitter(self._parts, in_answer=True)
+        self._likely = Fitter(self._parts, in_answer=True, likely=True)
 
     def read(self) -> ValueReading:
         """Return what the text says.
@@ -488,12 +488,12 @@ class _Reader:
 
     def _asks_for_text(self) -> bool:
         """Tell whether any text of this kind is a value as it is."""
-        view = self._parts.view(self._checker.schema)
+        view = self._parts.view(self._parts.root)
         return view.kind == "string" and view.options is None and self._checker.is_valid(self._text)
 
     def _read_words(self) -> ValueReading | None:
         """Return the option or scalar that is all of the text."""
-        types = self._parts.view(self._checker.schema).types
+        types = self._parts.view(self._parts.root).types
         bare = self._text.strip()
         if bare[:1] in _QUOTES and bare[-1:] != bare[:1]:
             return None  # the end may be missing

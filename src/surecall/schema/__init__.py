@@ -11,11 +11,11 @@ from .bind import ArgumentBinder, ValueBinder
 from .check import SchemaChecker
 from .dialects import Loss, LossKind, Rewritten, rewrite_schema
 from .docstrings import parse_docstring
-from .fields import injected_parameters
-from .functions import (
+from .fields import (
     below_partials,
     bind_method,
     describe_function,
+    injected_parameters,
     is_unbound_method,
     name_function,
 )

@@ -98,7 +98,6 @@ def coerce_arguments(
     parts = SchemaParts.of(checker)
     if value.__class__ is dict and checker.is_valid(value):
         return _name_strays(Fit(value), parts, checker)
-    checker.compile()
     found = Fit(value)
     if nests_deeper(value, MAX_JSON_DEPTH):
         found = Fit(value, notes=(detail_at((), TOO_DEEP),))
@@ -129,7 +128,7 @@ def _name_strays(fit: Fit, parts: SchemaParts, checker: SchemaChecker, doubt: st
     doubt = doubt or next(iter(fit.doubts), "")
     if not checker.is_exact(value):
         strays = _StrayKeys(parts)
-        named = strays.name(value, checker.schema)
+        named = strays.name(value, parts.root)
         if strays.receipts and checker.is_valid(named):
             return Coerced(named, (*fit.receipts, *strays.receipts), doubt=doubt)
     return Coerced(value, fit.receipts, doubt=doubt)
@@ -144,9 +143,9 @@ class _Shapes:
         self._checker = checker
         self._parts = parts
         self._likely = likely
-        self._fitter = Fitter(checker.schema, parts, likely=likely)
+        self._fitter = Fitter(parts, likely=likely)
         self._tool_name = name
-        self._view = parts.view(checker.schema)
+        self._view = parts.view(parts.root)
         names = _WRAPPERS | {name} if name else _WRAPPERS
         self._wrappers = names - self._view.properties.keys()
 

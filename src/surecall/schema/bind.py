@@ -10,22 +10,20 @@ import msgspec
 
 from surecall.base.records import clip
 
-from .annotations import (
+from .check import SchemaChecker
+from .fields import (
     CONVERTED_LEAVES,
     MAPPINGS,
     SEQUENCES,
     SETS,
+    Field,
     alias_value,
     enum_members,
-    union_members,
-)
-from .check import SchemaChecker
-from .fields import (
-    Field,
     fields_of,
     is_pydantic_model,
     is_typed_dict,
     parameters_of,
+    union_members,
     unwrap_annotation,
 )
 from .infer import infer_schema

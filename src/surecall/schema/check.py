@@ -51,7 +51,24 @@ _UNASSERTED_FORMATS: Final = (
     *("regex", "relative-json-pointer", "uri-reference", "uri-template"),
 )
 
-_compiled: Final[dict[bytes, "tuple[dict[str, Any], jsonschema_rs.Validator]"]] = {}
+
+class _Compiled:
+    """One schema as it was when it was compiled, and what was made of it."""
+
+    __slots__ = ("closed", "is_mixed", "parts", "schema", "validator")
+
+    def __init__(self, schema: dict[str, Any], validator: "jsonschema_rs.Validator") -> None:
+        self.schema = schema
+        self.validator = validator
+        self.closed: jsonschema_rs.Validator | None = None
+        """Accepts only keys that the schema names or speaks of; made when it is first needed."""
+        self.is_mixed = False
+        """Whether forbidding more may allow more."""
+        self.parts: Any = None
+        """What was found out about its parts, by whoever looks at them."""
+
+
+_compiled: Final[dict[bytes, _Compiled]] = {}
 """What was compiled last."""
 
 
@@ -64,32 +81,27 @@ class SchemaChecker:
     back-references are refused when the schema is compiled.
     """
 
-    __slots__ = ("_closed", "_is_mixed", "_validator", "parts", "schema")
+    __slots__ = ("_made", "schema")
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self.schema = schema
-        self.parts: Any = None
-        """What was found out about its parts, by whoever looks at them."""
-        self._validator: jsonschema_rs.Validator | None = None
-        self._closed: jsonschema_rs.Validator | None = None
-        self._is_mixed = False
+        self._made: _Compiled | None = None
 
-    def compile(self) -> None:
+    def compile(self) -> _Compiled:
         """Compile now, so that a schema that cannot be used is refused here and not later.
 
         Raises:
             ToolDefinitionError: it is not a schema, too large, or refers to something outside.
         """
-        if self._validator is None:
-            self._validator = _compile(self.schema)
+        if self._made is None:
+            self._made = _compile(self.schema)
+        return self._made
 
     def is_valid(self, value: Any) -> bool:
         """Tell whether a JSON value fits the schema."""
-        if self._validator is None:
-            self.compile()
-        assert self._validator is not None
+        made = self._made or self.compile()
         try:
-            return self._validator.is_valid(value)
+            return made.validator.is_valid(value)
         except ValueError:  # not JSON: a lone surrogate, an object of another kind
             return False
 
@@ -99,16 +111,15 @@ class SchemaChecker:
         Where parts of a schema are combined, a value that is exact may be taken for one that is
         not, and never the other way round.
         """
-        if self._closed is None:
-            self.compile()
-            assert self._validator is not None
-            self._closed = _compile_closed(self.schema) or self._validator
-            self._is_mixed = any(word in encode(self.schema) for word in _NEGATING)
+        made = self._made or self.compile()
+        if made.closed is None:
+            made.is_mixed = any(word in encode(made.schema) for word in _NEGATING)
+            made.closed = _compile_closed(made.schema) or made.validator
         try:
-            is_exact = self._closed.is_valid(value)
+            is_exact = made.closed.is_valid(value)
         except ValueError:
             return False
-        return is_exact and (not self._is_mixed or self.is_valid(value))
+        return is_exact and (not made.is_mixed or made.validator.is_valid(value))
 
     def check(self, value: Any) -> tuple[ErrorDetail, ...]:
         """Return every error of a JSON value, at most `MAX_ERRORS`; nothing when it fits."""
@@ -119,9 +130,8 @@ class SchemaChecker:
         try:
             # All errors are made before the first is given: a large value is narrowed down first.
             if has_few_nodes(value, _MAX_LISTED_NODES):
-                assert self._validator is not None
                 whole = explain.Checked(value, self.schema)
-                details = explain.explain_errors(self._validator, whole)
+                details = explain.explain_errors(self.compile().validator, whole)
             else:
                 details = self._check_large(value)
         except ValueError as error:
@@ -168,7 +178,7 @@ class SchemaChecker:
 # Compiling
 
 
-def _compile(schema: dict[str, Any]) -> "jsonschema_rs.Validator":
+def _compile(schema: dict[str, Any]) -> _Compiled:
     """Compile a schema, or take what was compiled for the very same one before.
 
     Programs that make their tools anew for every run would otherwise compile them every time.
@@ -176,16 +186,16 @@ def _compile(schema: dict[str, Any]) -> "jsonschema_rs.Validator":
     try:
         key = encode(schema)
     except JSONTextError:
-        return _compile_new(schema)
+        return _Compiled(schema, _compile_new(schema))
     known = _compiled.get(key)
     # Different Python values may be the same JSON, and equal ones may not be.
-    if known is not None and known[0] == schema:
-        return known[1]
-    validator = _compile_new(schema)
+    if known is not None and known.schema == schema:
+        return known
+    made = _Compiled(deepcopy(schema), _compile_new(schema))
     if len(_compiled) >= _MAX_COMPILED:
         _compiled.pop(next(iter(_compiled)), None)
-    _compiled[key] = (deepcopy(schema), validator)
-    return validator
+    _compiled[key] = made
+    return made
 
 
 def _compile_closed(schema: dict[str, Any]) -> "jsonschema_rs.Validator | None":
@@ -200,7 +210,7 @@ def _compile_closed(schema: dict[str, Any]) -> "jsonschema_rs.Validator | None":
     if is_same:
         return None
     try:
-        return _compile(closed)
+        return _compile(closed).validator
     except ToolDefinitionError:  # by a hair too large
         return None
 

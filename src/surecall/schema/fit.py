@@ -148,12 +148,11 @@ class _Keys:
 class Fitter:
     """Fits values to one schema; the work of all its walks together is bounded."""
 
-    __slots__ = ("_in_answer", "_left", "_likely", "_parts", "_texts", "null_word", "root")
+    __slots__ = ("_in_answer", "_left", "_likely", "_parts", "_texts", "null_word")
 
     def __init__(
-        self, root: Any, parts: SchemaParts, *, likely: bool = False, in_answer: bool = False
+        self, parts: SchemaParts, *, likely: bool = False, in_answer: bool = False
     ) -> None:
-        self.root = root
         self.null_word = ""
         """The word that stood wherever an answer has null, if it is not JSON's."""
         self._parts = parts
@@ -168,7 +167,7 @@ class Fitter:
         Raises:
             TooMuchWorkError: the forms that the value may take multiply.
         """
-        stack = [self._visit(value, self.root, ())]
+        stack = [self._visit(value, self._parts.root, ())]
         result: Any = None
         while stack:
             try:
@@ -185,7 +184,7 @@ class Fitter:
 
     def view(self) -> PartView:
         """Return what the schema says."""
-        return self._parts.view(self.root)
+        return self._parts.view(self._parts.root)
 
     def change(self, conversion: Conversion, path: Path, before: Any, after: Any) -> Fit:
         """Return the fit of a value that one conversion changes, where it applies."""

@@ -11,26 +11,24 @@ from typing import Any, cast
 
 from surecall.base.errors import Code, ToolDefinitionError
 
-from .annotations import (
+from .docstrings import parse_docstring
+from .fields import (
     LEAVES,
     MAPPINGS,
+    NO_DEFAULT,
     SEQUENCES,
     SETS,
+    Field,
     alias_value,
     apply_constraints,
     enum_members,
-    read_constraints,
-    render_default,
-    union_members,
-)
-from .docstrings import parse_docstring
-from .fields import (
-    NO_DEFAULT,
-    Field,
     fields_of,
     is_pydantic_model,
     parameters_of,
+    read_constraints,
+    render_default,
     type_name,
+    union_members,
     unwrap_annotation,
     written_docstring,
 )

@@ -56,10 +56,10 @@ class PartView(NamedTuple):
 class SchemaParts:
     """Looks at the parts of one schema and checks values against them; remembers both."""
 
-    __slots__ = ("_checkers", "_references", "_root", "_root_checker", "_views")
+    __slots__ = ("_checkers", "_references", "_root_checker", "_views", "root")
 
     def __init__(self, root: dict[str, Any], checker: SchemaChecker) -> None:
-        self._root = root
+        self.root = root
         self._references = References(root)
         self._root_checker = checker
         # By identity; the part is kept beside, so that its identity is not given away.
@@ -68,10 +68,15 @@ class SchemaParts:
 
     @classmethod
     def of(cls, checker: SchemaChecker) -> "SchemaParts":
-        """Return the parts of a compiled schema, which remembers them."""
-        if checker.parts is None:
-            checker.parts = cls(checker.schema, checker)
-        return checker.parts
+        """Return the parts of a schema, which whoever compiles the same one finds again.
+
+        Raises:
+            ToolDefinitionError: the schema cannot be used.
+        """
+        made = checker.compile()
+        if made.parts is None:
+            made.parts = cls(made.schema, checker)
+        return made.parts
 
     def view(self, part: Any) -> PartView:
         """Return what a part says."""
@@ -86,7 +91,7 @@ class SchemaParts:
 
     def fits(self, part: Any, value: Any) -> bool:
         """Tell whether a value fits a part."""
-        if part is self._root:
+        if part is self.root:
             return self._root_checker.is_valid(value)
         if not isinstance(part, dict):
             return part is not False

@@ -9,9 +9,8 @@ from surecall.text import encode
 
 from .gemini import write_gemini
 from .llama_cpp import write_llama_cpp
-from .nodes import Loss, Losses, LossKind
+from .nodes import Loss, Losses, LossKind, SchemaReader
 from .openai_strict import write_openai_strict
-from .read import SchemaReader
 
 __all__ = ["Dialect", "Loss", "LossKind", "Rewritten", "rewrite_schema"]
 
