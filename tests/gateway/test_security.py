@@ -18,10 +18,12 @@ from surecall.gateway.keys import Keyring
 from surecall.gateway.settings import RELAYED_PATHS, load_settings
 
 from .harness import (
+    STREAM_HEAD,
     Served,
     Stub,
     ask,
     chat,
+    chunk,
     completion,
     make_settings,
     reply,
@@ -449,3 +451,41 @@ def test_the_head_of_an_answer_is_written_whole() -> None:
     """The status, every header, and the blank line."""
     head = _render_head(200, [(b"content-length", b"2"), (b"x-a", b"b")])
     assert head == b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nx-a: b\r\n\r\n"
+
+
+OWN_KEY = "Zq8vN3xL0-bT7mR5wK2yH9cJ4"
+SAID = (OWN_KEY, OWN_KEY.replace("-", "\\u002d"), OWN_KEY[:-9], OWN_KEY[9:])
+
+
+@pytest.mark.parametrize("wish", ["", "off"])
+@pytest.mark.parametrize("status", [400, 401, 500])
+@pytest.mark.parametrize("said", SAID, ids=["whole", "escaped", "begun", "ended"])
+async def test_no_client_is_told_the_key_of_the_gateway(
+    said: str, status: int, wish: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An upstream may repeat it in an error, also in part, on any path and into any store."""
+    monkeypatch.setenv("STUB_KEY", OWN_KEY)
+    error = b'{"error": {"message": "Incorrect key: x%b is no key"}}' % said.encode()
+    text = 'api_key_env = "STUB_KEY"\n[retry]\nmax_retries = 0\n[store]\nkeep_bodies = true\n'
+    async with serve_stubbed(tmp_path, [reply(error, status)], text=text) as (served, _):
+        for path in ("/v1/chat/completions", "/v1/embeddings"):
+            got = await ask(served, "POST", path, bodies(path), {"x-surecall": wish})
+            assert got.status == status
+            for shown in (got.body, served.last.reply_body or b""):
+                assert b"N3xL0" not in shown
+                assert b"R5wK2" not in shown
+            assert b"is no key" in got.body
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+async def test_no_stream_that_is_passed_on_has_the_key_of_the_gateway(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However it is cut; all other bytes arrive, also those that are no text."""
+    monkeypatch.setenv("STUB_KEY", OWN_KEY)
+    sent = b"data: \xff\xc3\xa9 Zq8v %b and Zq8vN3xL0-\n\n" % OWN_KEY.encode()
+    chunks = [chunk(sent[at : at + size]) for at in range(0, len(sent), size)]
+    answer = [STREAM_HEAD, *chunks, b"0\r\n\r\n"]
+    async with serve_stubbed(tmp_path, answer, text='api_key_env = "STUB_KEY"\n') as (served, _):
+        got = await ask(served, "POST", "/v1/embeddings", {"model": "m", "input": "x"})
+        assert got.body == sent.replace(OWN_KEY.encode(), b"[redacted]")

@@ -18,6 +18,7 @@ from .known import (
 
 _SHAPE_START_CHARS: Final = 512
 """What begins like a key is recognized by this much of it."""
+_MAX_ERROR_CHARS: Final = 16 * 1024
 _PREFIXES: Final = (
     *("csk", "fw", "ghp", "gho", "ghr", "ghs", "ghu", "glpat", "gsk", "hf", "jina", "key", "npm"),
     *("nvapi", "pk", "pplx", "pypi", "r8", "rk", "sk", "tgp", "xai", "xoxa", "xoxb", "xoxp"),
@@ -141,6 +142,22 @@ def excerpt(text: str | bytes, limit: int = 200, *, at: int | None = None) -> st
         return f"{'…' * (first > 0)}{shown}{'…' * (last < len(text))}"
     left_out = len(text) - max(place + begin, last)
     return f"{shown}… (+{left_out} characters)" if left_out > 0 else shown
+
+
+def mask_error(body: bytes) -> bytes:
+    """Return the body of an error without known secrets, nor parts of them that somebody cut.
+
+    What is long is searched for whole ones only.
+    """
+    if not known_secrets().forms:
+        return body
+    text = mask_text(body.decode("utf-8", "surrogateescape"))
+    pieces: list[str] = []
+    place = 0
+    for start, stop in _join(known_spans(text) if len(text) <= _MAX_ERROR_CHARS else []):
+        pieces += (text[place:start], MASK)
+        place = stop
+    return "".join((*pieces, text[place:])).encode("utf-8", "surrogateescape")
 
 
 def looks_like_key(text: str) -> bool:

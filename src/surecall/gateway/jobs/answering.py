@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from surecall.base.errors import Code, ProviderError, SurecallError
 from surecall.base.records import Usage
-from surecall.base.redaction import mask_known
+from surecall.base.redaction import mask_error
 from surecall.exchange import ClientRequest, Delivered, Step
 from surecall.exchange.streams import Ending
 from surecall.gateway.answers import end_retries, render_error, retry_headers
@@ -34,8 +34,8 @@ class AnsweringJob(AskingJob):
     async def _deliver(self, delivered: Delivered) -> None:
         """Answer with a whole reply, once its record is durable."""
         status, body, receipts = delivered.status, delivered.body, len(delivered.receipts)
-        if delivered.error is not None and delivered.outcome == "failed":
-            body = mask_known(body)  # an upstream may repeat the gateway's key, which no client has
+        if status >= 400 and delivered.outcome in ("failed", "relayed"):
+            body = mask_error(body)  # an upstream may repeat the gateway's key, which no client has
         await self._keep(self._record(status, delivered, body))
         link, cycle = self._link, self._cycle
         is_usual = not delivered.headers and delivered.error is None and not delivered.defects

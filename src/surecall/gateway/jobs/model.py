@@ -10,6 +10,7 @@ from surecall.base.background import read_aside
 from surecall.base.errors import Code, ProviderError, ProviderStatusError
 from surecall.base.limits import MAX_INLINE_CHARACTERS
 from surecall.base.records import Usage
+from surecall.base.redaction import mask_error
 from surecall.exchange import ClientRequest, Delivered, Policy, Route, mediate, relay
 from surecall.gateway.heads import Wishes, returned_headers
 from surecall.gateway.upstreams import Target, may_fall_back
@@ -172,6 +173,8 @@ class Job(StreamingJob):
         )
         if not is_stream:
             reply = await self.read_whole(answer)
+            if answer.status >= 400:
+                reply = mask_error(reply)
             self._upstream_s += time.perf_counter() - began_s
             relayed = Delivered(
                 status=answer.status, body=reply, outcome="relayed", usage=find_usage(reply)

@@ -16,7 +16,7 @@ from surecall.base.errors import (
 )
 from surecall.base.json_values import as_fields, as_list, text_or_none
 from surecall.base.limits import MAX_INLINE_CHARACTERS
-from surecall.base.redaction import excerpt
+from surecall.base.redaction import StreamMask, excerpt, mask_error, mask_known
 from surecall.gateway.answers import render_error, respond, retry_headers
 from surecall.gateway.core import State
 from surecall.gateway.endpoints import guess_protocol, may_relay
@@ -66,6 +66,8 @@ class RelayJob(ClientJob):
         self._named: list[str] = []
         self._upstream: Upstream | None = None
         self._has_asked = False
+        self._mask: StreamMask | None = None
+        """Takes the gateway's key out of a stream."""
 
     async def _serve(self) -> None:
         self._check_body()
@@ -83,6 +85,7 @@ class RelayJob(ClientJob):
                 status=404,
             )
         headers, is_ours = _client_headers(upstream, self._protocol, self._head, self._caller)
+        self._mask = StreamMask() if is_ours else None
         method = self._asgi_scope["method"]
         is_limited = is_ours or self._caller is not None
         if is_limited and not may_relay(method, rest, self._state.settings.relay_paths):
@@ -174,6 +177,8 @@ class RelayJob(ClientJob):
             reply = await self.read_whole(answer)
             self._answer = None
             self._upstream_s = time.perf_counter() - began_s
+            if self._mask is not None:  # an upstream may repeat the gateway's key
+                reply = mask_error(reply) if answer.status >= 400 else mask_known(reply)
             self._sent_bytes = len(reply)
             await self._keep(self._record(answer.status, reply))
             shown.append((b"content-length", str(len(reply)).encode()))
@@ -188,11 +193,15 @@ class RelayJob(ClientJob):
         self._answer = None
         self._upstream_s = time.perf_counter() - began_s
         await self._keep(self._record(answer.status, None))
-        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+        last = b"" if self._mask is None else _as_bytes(self._mask.close())
+        await self._send({"type": "http.response.body", "body": last, "more_body": False})
 
     def _pass_on(self, data: bytes) -> None:
         self._note_received(data)
-        self._write(data)
+        if self._mask is not None:
+            data = _as_bytes(self._mask.feed(data.decode("utf-8", "surrogateescape")))
+        if data:
+            self._write(data)
 
     async def _fail(self, error: SurecallError) -> None:
         if self._has_started:
@@ -232,6 +241,10 @@ class RelayJob(ClientJob):
 
     def _describe_left(self) -> RequestRecord:
         return self._record(499, None, Code.CLIENT_CLOSED)
+
+
+def _as_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _clean_query(query: bytes) -> str:
