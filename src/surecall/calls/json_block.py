@@ -15,6 +15,7 @@ from .shapes import read_json_calls
 from .source import Source
 
 _FENCES: Final = ("```", "~~~")
+_FENCE_MARKS: Final = frozenset("`~")
 _AFTER_BRACE: Final = frozenset("\"'{}“‘/#")
 _AFTER_BRACKET: Final = frozenset("\"'{}[]“‘/#")
 
@@ -66,9 +67,11 @@ def read_block(source: Source, at: int, stops: Collection[str]) -> Block | None:
 
     An empty array, and text that ended before any name was there, are a block without calls.
     """
-    fence, here = _skip_fence(source, source.skip_space(at))
-    if not fence and close_block(source, here, _FENCES)[1]:
-        return Block((), len(source.text), cut=True)
+    fence, here = "", source.skip_space(at)
+    if source.char(here) in _FENCE_MARKS:
+        fence, here = _skip_fence(source, here)
+        if not fence and close_block(source, here, _FENCES)[1]:
+            return Block((), len(source.text), cut=True)
     calls: list[TextCall] = []
     is_empty = False
     begun = here
@@ -83,7 +86,7 @@ def read_block(source: Source, at: int, stops: Collection[str]) -> Block | None:
             return Block((*calls, *_unclosed(found)), payload.end, cut=True)
         if not found and calls:
             break
-        is_empty = payload.text[1:-1].strip() == ""
+        is_empty = payload.text[1:-1].isspace() or len(payload.text) == 2
         calls.extend(found)
         here = payload.end
         beyond = source.skip_space(here)
@@ -92,8 +95,10 @@ def read_block(source: Source, at: int, stops: Collection[str]) -> Block | None:
         payload = read_payload(source, beyond, stops)
     if not calls and not is_empty:
         return None
-    rest = _skip_brackets(source, here)
-    noted = note_leftovers(tuple(calls), source.text[begun:here], source.text[here:rest].strip())
+    rest = skip_brackets(source, here)
+    noted = tuple(calls)
+    if rest > here:
+        noted = note_leftovers(noted, source.text[begun:here], source.text[here:rest].strip())
     if fence:
         rest, _ = close_block(source, rest, (fence,))
         noted = add_receipts(
@@ -141,7 +146,7 @@ def _skip_fence(source: Source, at: int) -> tuple[str, int]:
     return fence, source.skip_space(here)
 
 
-def _skip_brackets(source: Source, at: int) -> int:
+def skip_brackets(source: Source, at: int) -> int:
     """Return where brackets that nothing opened are over."""
     here = source.skip_space(at)
     while source.char(here) in ("}", "]"):
@@ -215,6 +220,9 @@ def end_block(source: Source, block: Block, opener: str, marks: Marks) -> Found 
         block.calls and (not notes or source.at_end(source.skip_space(end)))
     ):
         return None
+    if source.at_end(source.skip_space(end)):
+        calls = add_receipts(block.calls, *notes)
+        return Found(end=end, calls=calls, grade=marks.grade)
     end, echo = _skip_echo(source, end, opener, marks, block.calls)
     end, strays = _skip_strays(source, end, marks)
     calls = add_receipts(block.calls, *notes, *echo, *strays)

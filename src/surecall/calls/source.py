@@ -39,7 +39,7 @@ class TooMuchWork(Exception):  # noqa: N818 - a signal, not an error
 
 
 @lru_cache(maxsize=256)
-def _any_of(literals: tuple[str, ...]) -> tuple[tuple[str, ...], re.Pattern[str]]:
+def _any_of(literals: tuple[str, ...] | frozenset[str]) -> tuple[tuple[str, ...], re.Pattern[str]]:
     """Return the literals, the longest first, and a pattern that finds them."""
     ordered = tuple(sorted(literals, key=len, reverse=True))
     alternatives = "|".join(re.escape(literal) for literal in ordered)
@@ -67,7 +67,7 @@ class Source:
         self._questions = 0
         self._marks = 0
         self._known: dict[tuple[object, int], tuple[Any, int]] = {}
-        self._places: dict[str | tuple[str, ...], tuple[int, int]] = {}
+        self._places: dict[str | tuple[str, ...] | frozenset[str], tuple[int, int]] = {}
 
     def begin(self) -> None:
         """Start counting the questions anew, for the next opener."""
@@ -159,7 +159,8 @@ class Source:
 
     def starts_any(self, literals: Iterable[str], at: int) -> str:
         """Return the longest of the literals that stands here, or an empty text."""
-        ordered, pattern = _any_of(tuple(literals))
+        known = literals if isinstance(literals, (tuple, frozenset)) else tuple(literals)
+        ordered, pattern = _any_of(known)
         if self.final or (ordered and at + len(ordered[0]) <= len(self.text)):
             match = pattern.match(self.text, at)
             found = match.group() if match else ""
@@ -189,7 +190,7 @@ class Source:
         None of the literals may be part of another one other than as its beginning.
         """
         self._count()
-        literals = tuple(literals)
+        literals = literals if isinstance(literals, frozenset) else tuple(literals)
         found = self._known_place(literals, at)
         if found is None:
             match = _any_of(literals)[1].search(self.text, at)
@@ -201,7 +202,7 @@ class Source:
             return -1, ""
         return found, self.starts_any(literals, found)
 
-    def _known_place(self, what: str | tuple[str, ...], at: int) -> int | None:
+    def _known_place(self, what: str | tuple[str, ...] | frozenset[str], at: int) -> int | None:
         """Return what was found before, if looking from here on would find the same.
 
         Each of many openers may ask for the same literal, which is far away or nowhere.

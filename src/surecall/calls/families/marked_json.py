@@ -62,18 +62,20 @@ _TAGS: Final = {
         for word in ("tools", "tool", "function", "response", "json", "JSON", "xml", "tool_use")
     },
 }
+_OPENERS: Final = tuple(_TAGS)
 
 
 def _read_tagged(source: Source, at: int) -> Found | None:
     """Read the calls up to the closer; text that ends inside one makes it cut."""
-    if source.starts(_OFFERED, at):
-        return _read_offered(source, at + len(_OFFERED))
-    wrapped = source.starts(_ANSWER, at)
-    if wrapped:
-        at = source.skip_space(at + len(_ANSWER))
+    wrapped = False
+    if other := source.starts_any((_OFFERED, _ANSWER), at):
+        at = source.skip_space(at + len(other))
+        if other == _OFFERED:
+            return _read_offered(source, at)
         if not source.starts(_SECTION, at):
             return None
-    opener = source.starts_any(_TAGS, at)
+        wrapped = True
+    opener = source.starts_any(_OPENERS, at)
     marks = _TAGS[opener]
     here = source.skip_space(at + len(opener))
     if source.at_end(here):
@@ -85,9 +87,8 @@ def _read_tagged(source: Source, at: int) -> Found | None:
     return found
 
 
-def _read_offered(source: Source, at: int) -> Found | None:
+def _read_offered(source: Source, here: int) -> Found | None:
     """Drop the list of tools when a model repeats it from its prompt before it calls one."""
-    here = source.skip_space(at)
     end = source.value_end(here) if source.char(here) == "[" else None
     if end is None:
         return None
@@ -126,7 +127,7 @@ def _read_inner(source: Source, at: int, stops: tuple[str, ...]) -> Block | None
 def _with_code(source: Source, block: Block, closer: str) -> Block:
     """Put raw code that follows the JSON into the empty argument it stands for."""
     at = source.skip_space(block.end)
-    if len(block.calls) != 1:
+    if len(block.calls) != 1 or source.starts(closer, at):
         return block
     call = block.calls[0]
     given: Any = call.arguments
