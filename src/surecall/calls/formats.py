@@ -75,7 +75,7 @@ class Found(Struct, frozen=True, kw_only=True):
     """Set when the text after `end` is reasoning."""
 
 
-class CallFormat(Struct, frozen=True, eq=False, kw_only=True):
+class CallFormat(Struct, frozen=True, eq=False):
     """One notation of calls: a row for an engine, or for a reader of its own."""
 
     name: str

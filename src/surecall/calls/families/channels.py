@@ -133,13 +133,9 @@ def _read_kimi_k3(source: Source, at: int) -> Found | None:
 
 
 KIMI_K3: Final = OwnFormat(
-    name="kimi_k3",
-    about="Channels `think`, `response` and `tools`, and the calls in the last one.",
-    origin="Kimi K3, 2026",
-    trims=False,
-    literals=(_OPEN, _CLOSE),
-    reads=_read_kimi_k3,
-)
+    "kimi_k3", "Channels `think`, `response` and `tools`, and the calls in the last one.",
+    "Kimi K3, 2026", trims=False, literals=(_OPEN, _CLOSE), reads=_read_kimi_k3,
+)  # fmt: skip
 
 
 def _build_by_type(
@@ -209,13 +205,10 @@ def _read_inkling(source: Source, at: int) -> Found | None:
 
 
 INKLING: Final = OwnFormat(
-    name="inkling",
-    about="Messages that begin with `<|message_model|>`, perhaps a name, and the token of a kind.",
-    origin="Inkling, 2026",
-    trims=False,
-    literals=_INKLING_TOKENS,
-    reads=_read_inkling,
-)
+    "inkling",
+    "Messages that begin with `<|message_model|>`, perhaps a name, and the token of a kind.",
+    "Inkling, 2026", trims=False, literals=_INKLING_TOKENS, reads=_read_inkling,
+)  # fmt: skip
 
 
 def _read_name(source: Source, at: int) -> tuple[str, int]:
@@ -276,13 +269,9 @@ def _read_solar(source: Source, at: int) -> Found | None:
 
 
 SOLAR: Final = OwnFormat(
-    name="solar",
-    about="Messages that begin with `<|begin|>assistant` and the token of their kind.",
-    origin="Solar Open, 2026",
-    trims=False,
-    literals=_SOLAR_KINDS,
-    reads=_read_solar,
-)
+    "solar", "Messages that begin with `<|begin|>assistant` and the token of their kind.",
+    "Solar Open, 2026", trims=False, literals=_SOLAR_KINDS, reads=_read_solar,
+)  # fmt: skip
 
 # Muse
 
@@ -334,11 +323,10 @@ class _MuseFormat(OwnFormat, frozen=True, eq=False, kw_only=True):
 
 
 MUSE: Final = _MuseFormat(
-    name="muse",
-    about="Headers say who a message is for: `self` is reasoning, `user` the answer, else a tool.",
-    origin="Muse, 2026",
-    reads=_read_muse,
-)
+    "muse",
+    "Headers say who a message is for: `self` is reasoning, `user` the answer, else a tool.",
+    "Muse, 2026", reads=_read_muse,
+)  # fmt: skip
 
 
 def _read_atem_block(source: Source, at: int) -> Found | None:
@@ -347,13 +335,9 @@ def _read_atem_block(source: Source, at: int) -> Found | None:
 
 
 ATEM_BLOCK: Final = OwnFormat(
-    name="muse",
-    about="A block of calls whose header is missing; nothing may follow it.",
-    origin="Muse, 2026",
-    line_start=True,
-    literals=(_BLOCK,),
-    reads=_read_atem_block,
-)
+    "muse", "A block of calls whose header is missing; nothing may follow it.", "Muse, 2026",
+    line_start=True, literals=(_BLOCK,), reads=_read_atem_block,
+)  # fmt: skip
 
 
 def _read_block(source: Source, at: int, *, alone: bool) -> Found | None:

@@ -159,47 +159,26 @@ _ALONE: Final = ("<invoke", f"<{_NAMESPACE}invoke")
 _STRAY_WORDS: Final = ("count\n", "call\n")
 
 ANTHROPIC_XML: Final = Elements(
-    name="anthropic_xml",
-    about="`<function_calls>`, with or without the namespace prefix, and the form before it.",
-    origin="Claude 2.1, November 2023",
-    literals=_SECTIONS,
-    wraps=True,
-    proves=("invoke", "parameters"),
-    grammar=_INVOKE,
-    legacy=_LEGACY,
-)
+    "anthropic_xml",
+    "`<function_calls>`, with or without the namespace prefix, and the form before it.",
+    "Claude 2.1, November 2023", literals=_SECTIONS, wraps=True, proves=("invoke", "parameters"),
+    grammar=_INVOKE, legacy=_LEGACY,
+)  # fmt: skip
 MINIMAX_M2: Final = Elements(
-    name="minimax_m2",
-    about="`<minimax:tool_call>`.",
-    origin="MiniMax-M2, October 2025",
-    literals=("<minimax:tool_call>",),
-    wraps=True,
-    proves=("invoke", "parameters"),
-    grammar=_INVOKE,
+    "minimax_m2", "`<minimax:tool_call>`.", "MiniMax-M2, October 2025",
+    literals=("<minimax:tool_call>",), wraps=True, proves=("invoke", "parameters"), grammar=_INVOKE,
     legacy=_LEGACY,
-)
+)  # fmt: skip
 DOTS: Final = Elements(
-    name="dots",
-    about="`<dots_function_call>` around invokes or JSON.",
-    origin="dots.llm, 2026",
-    literals=("<dots_function_call>",),
-    wraps=True,
-    proves=("invoke", "parameters"),
-    grammar=_INVOKE,
-    legacy=_LEGACY,
-    padding="trim",
-    json_closer="</dots_function_call>",
-)
+    "dots", "`<dots_function_call>` around invokes or JSON.", "dots.llm, 2026",
+    literals=("<dots_function_call>",), wraps=True, proves=("invoke", "parameters"),
+    grammar=_INVOKE, legacy=_LEGACY, padding="trim", json_closer="</dots_function_call>",
+)  # fmt: skip
 ATEM_CALLS: Final = Elements(
-    name="muse",
-    about="`<atem:function_calls>` around invokes, or JSON where a grammar forces it.",
-    origin="Muse, 2026",
-    literals=("<atem:function_calls>",),
-    wraps=True,
-    proves=_INVOKE.calls,
-    grammar=_INVOKE,
-    json_closer="</atem:function_calls>",
-)
+    "muse", "`<atem:function_calls>` around invokes, or JSON where a grammar forces it.",
+    "Muse, 2026", literals=("<atem:function_calls>",), wraps=True, proves=_INVOKE.calls,
+    grammar=_INVOKE, json_closer="</atem:function_calls>",
+)  # fmt: skip
 BARE_INVOKE: Final = Elements(
     name="invoke",
     about="A call without a wrapper; the tool must exist.",
@@ -214,23 +193,16 @@ BARE_INVOKE: Final = Elements(
     legacy=_LEGACY,
 )  # fmt: skip
 PREFIXED_INVOKE: Final = Elements(
-    name="invoke",
-    about="Calls and wrappers with an unknown prefix; the tool must exist.",
-    origin="Fine-tunes of 2025",
-    line_start=True,
-    literals=("<",),
-    begins=re.compile(r"(?:[A-Za-z][\w.-]{0,31}+)?"),
-    grammar=_INVOKE,
-    legacy=_LEGACY,
-)
+    "invoke", "Calls and wrappers with an unknown prefix; the tool must exist.",
+    "Fine-tunes of 2025", line_start=True, literals=("<",),
+    begins=re.compile(r"(?:[A-Za-z][\w.-]{0,31}+)?"), grammar=_INVOKE, legacy=_LEGACY,
+)  # fmt: skip
 MINICPM5: Final = Elements(
-    name="minicpm5",
-    about="Functions and parameters with their names as attributes; values may be CDATA.",
-    origin="MiniCPM5, 2026",
-    literals=("<function name=", "<functionname=", "<function\u0120name="),
+    "minicpm5", "Functions and parameters with their names as attributes; values may be CDATA.",
+    "MiniCPM5, 2026", literals=("<function name=", "<functionname=", "<function\u0120name="),
     proves=("function",),
     grammar=ElementGrammar(calls=("function",), values=("param", "parameter")),
-)
+)  # fmt: skip
 
 # DSML
 
@@ -332,35 +304,19 @@ _QWEN: Final = _QwenGrammar(
 )
 
 QWEN_XML: Final = Elements(
-    name="qwen_xml",
-    about="Functions in `<tool_call>`: Qwen, Nemotron, Step-3.5, MiMo.",
-    origin="Qwen3-Coder, July 2025",
-    literals=("<tool_call>",),
-    never_json=True,
-    wraps=True,
-    proves=_QWEN.calls,
-    grammar=_QWEN,
-    padding="newline",
-)
+    "qwen_xml", "Functions in `<tool_call>`: Qwen, Nemotron, Step-3.5, MiMo.",
+    "Qwen3-Coder, July 2025", literals=("<tool_call>",), never_json=True, wraps=True,
+    proves=_QWEN.calls, grammar=_QWEN, padding="newline",
+)  # fmt: skip
 SEED_XML: Final = Elements(
-    name="qwen_xml",
-    about="The same in `<seed:tool_call>`, with values as they are.",
-    origin="Seed-OSS, August 2025",
-    literals=("<seed:tool_call>",),
-    never_json=True,
-    wraps=True,
-    proves=_QWEN.calls,
-    grammar=_QWEN,
-)
+    "qwen_xml", "The same in `<seed:tool_call>`, with values as they are.", "Seed-OSS, August 2025",
+    literals=("<seed:tool_call>",), never_json=True, wraps=True, proves=_QWEN.calls, grammar=_QWEN,
+)  # fmt: skip
 BARE_QWEN_XML: Final = Elements(
-    name="qwen_xml",
-    about="A function whose wrapper is missing; its closing tag may be there.",
-    origin="Qwen3-Coder, July 2025",
-    literals=("<function=",),
-    grammar=_QWEN,
-    padding="newline",
+    "qwen_xml", "A function whose wrapper is missing; its closing tag may be there.",
+    "Qwen3-Coder, July 2025", literals=("<function=",), grammar=_QWEN, padding="newline",
     takes_json=False,
-)
+)  # fmt: skip
 
 # Step 3
 
@@ -405,14 +361,10 @@ class _StepGrammar(ElementGrammar):
 
 
 STEP3: Final = Elements(
-    name="step3",
-    about="A section of calls, each between its own tokens.",
-    origin="Step-3, July 2025",
-    literals=(*list(_TOKENS)[:2], "<steptml:invoke"),
-    canonical="<｜",
-    proves=("invoke",),
+    "step3", "A section of calls, each between its own tokens.", "Step-3, July 2025",
+    literals=(*list(_TOKENS)[:2], "<steptml:invoke"), canonical="<｜", proves=("invoke",),
     grammar=_StepGrammar(calls=("invoke",), values=("parameter",), prefix="steptml:"),
-)
+)  # fmt: skip
 
 # LangChain
 
@@ -446,12 +398,9 @@ def _read_langchain(source: Source, at: int) -> Found | None:
 
 
 LANGCHAIN_XML: Final = OwnFormat(
-    name="langchain_xml",
-    about="One call: its name, then its input.",
-    origin="XML agents of LangChain, 2023",
-    literals=("<tool>",),
-    reads=_read_langchain,
-)
+    "langchain_xml", "One call: its name, then its input.", "XML agents of LangChain, 2023",
+    literals=("<tool>",), reads=_read_langchain,
+)  # fmt: skip
 
 
 def _arguments_of(source: Source, name: str, text: str) -> tuple[Any, list[Receipt]]:
@@ -661,25 +610,15 @@ def _build_pairs(
 
 
 GLM: Final = OwnFormat(
-    name="glm",
-    about="`<tool_call>NAME` and pairs, each call in its own tag.",
-    origin="GLM-4.5, July 2025",
-    literals=("<tool_call>", "<tool_call:"),
-    never_json=True,
-    reads=_read_pairs,
-)
+    "glm", "`<tool_call>NAME` and pairs, each call in its own tag.", "GLM-4.5, July 2025",
+    literals=("<tool_call>", "<tool_call:"), never_json=True, reads=_read_pairs,
+)  # fmt: skip
 HUNYUAN_V3: Final = OwnFormat(
-    name="hunyuan_v3",
-    about="`<tool_calls>` around calls of the same kind; every tag may have a suffix.",
-    origin="Hunyuan Hy3, 2026",
-    literals=("<tool_calls>", "<tool_calls:"),
-    never_json=True,
+    "hunyuan_v3", "`<tool_calls>` around calls of the same kind; every tag may have a suffix.",
+    "Hunyuan Hy3, 2026", literals=("<tool_calls>", "<tool_calls:"), never_json=True,
     reads=_read_pairs,
-)
+)  # fmt: skip
 LONGCAT: Final = OwnFormat(
-    name="longcat",
-    about="`<longcat_tool_call>` around pairs, a JSON object, or a call with one object.",
-    origin="LongCat-Flash, September 2025",
-    literals=(_LONGCAT,),
-    reads=_read_longcat,
-)
+    "longcat", "`<longcat_tool_call>` around pairs, a JSON object, or a call with one object.",
+    "LongCat-Flash, September 2025", literals=(_LONGCAT,), reads=_read_longcat,
+)  # fmt: skip

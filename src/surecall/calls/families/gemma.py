@@ -291,13 +291,10 @@ def _read_gemma(source: Source, at: int) -> Found | None:
 
 
 GEMMA: Final = OwnFormat(
-    name="gemma",
-    about="Calls after the tokens of either model.",
-    origin="FunctionGemma, December 2025; Gemma 4, 2026",
-    trims=False,
-    literals=tuple(_OPENERS),
+    "gemma", "Calls after the tokens of either model.",
+    "FunctionGemma, December 2025; Gemma 4, 2026", trims=False, literals=tuple(_OPENERS),
     reads=_read_gemma,
-)
+)  # fmt: skip
 
 
 def _read_bare_gemma(source: Source, at: int) -> Found | None:
@@ -308,20 +305,15 @@ def _read_bare_gemma(source: Source, at: int) -> Found | None:
 
 
 BARE_GEMMA: Final = OwnFormat(
-    name="gemma",
-    about="Calls whose tokens fell apart: `call:NAME{...}` or `<call>NAME{...}`.",
-    origin="Gemma 4 behind servers that drop its tokens, 2026",
-    line_start=True,
-    literals=(_CALL, _TAG),
+    "gemma", "Calls whose tokens fell apart: `call:NAME{...}` or `<call>NAME{...}`.",
+    "Gemma 4 behind servers that drop its tokens, 2026", line_start=True, literals=(_CALL, _TAG),
     reads=_read_bare_gemma,
-)
+)  # fmt: skip
 BARE_GEMMA_IN_LINE: Final = OwnFormat(
-    name="gemma",
-    about="The same behind words, where nothing but calls follows.",
-    origin="Gemma 4 behind servers that drop its tokens, 2026",
-    literals=(f" {_CALL}", f" {_TAG}"),
+    "gemma", "The same behind words, where nothing but calls follows.",
+    "Gemma 4 behind servers that drop its tokens, 2026", literals=(f" {_CALL}", f" {_TAG}"),
     reads=_read_bare_gemma,
-)
+)  # fmt: skip
 
 
 def _read_bare(source: Source, at: int, openers: tuple[str, ...]) -> Found | None:

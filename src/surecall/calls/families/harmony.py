@@ -77,13 +77,10 @@ def _read_harmony(source: Source, at: int) -> Found | None:
 
 
 HARMONY: Final = OwnFormat(
-    name="harmony",
-    about="Messages between tokens: reasoning, text for the user, and calls.",
-    origin="gpt-oss, August 2025",
-    trims=False,
-    literals=(_START, _CHANNEL, _FINAL, *_TO, *_ENDS),
+    "harmony", "Messages between tokens: reasoning, text for the user, and calls.",
+    "gpt-oss, August 2025", trims=False, literals=(_START, _CHANNEL, _FINAL, *_TO, *_ENDS),
     reads=_read_harmony,
-)
+)  # fmt: skip
 
 
 def _is_role_call(source: Source, at: int) -> bool:
@@ -242,12 +239,10 @@ def _read_stripped_harmony(source: Source, at: int) -> Found | None:
 
 
 STRIPPED_HARMONY: Final = OwnFormat(
-    name="harmony",
-    about="A call after what is left of its header, in the middle of a text.",
-    origin="gpt-oss behind servers that drop its tokens, August 2025",
-    literals=(f"{_BARE_ROLE}commentary",),
-    reads=_read_stripped_harmony,
-)
+    "harmony", "A call after what is left of its header, in the middle of a text.",
+    "gpt-oss behind servers that drop its tokens, August 2025",
+    literals=(f"{_BARE_ROLE}commentary",), reads=_read_stripped_harmony,
+)  # fmt: skip
 
 
 def _read_stripped_harmony_start(source: Source, at: int) -> Found | None:
@@ -274,13 +269,10 @@ def _read_stripped_harmony_start(source: Source, at: int) -> Found | None:
 
 
 STRIPPED_HARMONY_START: Final = OwnFormat(
-    name="harmony",
-    about="Reasoning at the start of a text, up to the first call or the answer.",
-    origin="gpt-oss behind servers that drop its tokens, August 2025",
-    line_start=True,
-    literals=(_BARE_ANALYSIS, "commentary", _BARE_RECIPIENT),
-    reads=_read_stripped_harmony_start,
-)
+    "harmony", "Reasoning at the start of a text, up to the first call or the answer.",
+    "gpt-oss behind servers that drop its tokens, August 2025", line_start=True,
+    literals=(_BARE_ANALYSIS, "commentary", _BARE_RECIPIENT), reads=_read_stripped_harmony_start,
+)  # fmt: skip
 
 
 def _read_stripped_call(source: Source, at: int, head: str = _CALL) -> Found | None:

@@ -151,12 +151,10 @@ def _with_code(source: Source, block: Block, closer: str) -> Block:
 
 
 TAGGED_JSON: Final = OwnFormat(
-    name="tagged_json",
-    about="One object, an array, or objects in a row, between a tag and its closer.",
-    origin="Hermes 2 Pro and Qwen2.5, March 2024",
-    literals=(*_TAGS, _ANSWER, _OFFERED),
+    "tagged_json", "One object, an array, or objects in a row, between a tag and its closer.",
+    "Hermes 2 Pro and Qwen2.5, March 2024", literals=(*_TAGS, _ANSWER, _OFFERED),
     reads=_read_tagged,
-)
+)  # fmt: skip
 
 # calls as YAML
 
@@ -329,13 +327,10 @@ def _read_role(source: Source, at: int) -> Found | None:
 
 
 GIGACHAT: Final = OwnFormat(
-    name="token_json",
-    about="The same as a message whose role is `function call`.",
-    origin="GigaChat 3, November 2025",
-    trims=False,
-    literals=(_SEPARATOR, _ROLE + _ROLE_END),
+    "token_json", "The same as a message whose role is `function call`.",
+    "GigaChat 3, November 2025", trims=False, literals=(_SEPARATOR, _ROLE + _ROLE_END),
     reads=_read_role,
-)
+)  # fmt: skip
 
 
 def _read_action(source: Source, at: int) -> Found | None:
@@ -366,13 +361,9 @@ def _read_code(source: Source, at: int) -> Found | None:
 
 
 INTERNLM: Final = OwnFormat(
-    name="token_json",
-    about="The same behind the token of an action, or code for the tool that runs it.",
-    origin="InternLM2, January 2024",
-    trims=False,
-    literals=(_ACTION,),
-    reads=_read_action,
-)
+    "token_json", "The same behind the token of an action, or code for the tool that runs it.",
+    "InternLM2, January 2024", trims=False, literals=(_ACTION,), reads=_read_action,
+)  # fmt: skip
 
 _APERTUS: Final = "<|tools_prefix|>"
 _SUFFIX: Final = "<|tools_suffix|>"
@@ -434,13 +425,9 @@ def _cut_call(text: str) -> tuple[TextCall, ...]:
 
 
 APERTUS: Final = OwnFormat(
-    name="apertus",
-    about="An array of objects whose keys are the names of the tools.",
-    origin="Apertus, September 2025",
-    trims=False,
-    literals=(_APERTUS,),
-    reads=_read_apertus,
-)
+    "apertus", "An array of objects whose keys are the names of the tools.",
+    "Apertus, September 2025", trims=False, literals=(_APERTUS,), reads=_read_apertus,
+)  # fmt: skip
 
 _WORD: Final = "functools"
 _FUNCTOOLS: Final = _WORD + "["
@@ -458,12 +445,9 @@ def _read_functools(source: Source, at: int) -> Found | None:
 
 
 FUNCTOOLS: Final = OwnFormat(
-    name="functools",
-    about="An array of calls directly after the word `functools`.",
-    origin="Phi-4-mini, February 2025",
-    literals=(_FUNCTOOLS,),
-    reads=_read_functools,
-)
+    "functools", "An array of calls directly after the word `functools`.",
+    "Phi-4-mini, February 2025", literals=(_FUNCTOOLS,), reads=_read_functools,
+)  # fmt: skip
 
 # Cohere
 
@@ -497,13 +481,10 @@ def _read_citation(source: Source, at: int) -> Found | None:
 
 
 COHERE_ACTION: Final = OwnFormat(
-    name="cohere_action",
-    about='An array of `{"tool_call_id", "tool_name", "parameters"}`.',
-    origin="Command R7B, December 2024",
-    trims=False,
-    literals=(_OPENER, _CITED, *_ANSWER_ENDS),
+    "cohere_action", 'An array of `{"tool_call_id", "tool_name", "parameters"}`.',
+    "Command R7B, December 2024", trims=False, literals=(_OPENER, _CITED, *_ANSWER_ENDS),
     reads=_read_cohere,
-)
+)  # fmt: skip
 
 _LABEL: Final = "Action:"
 _FENCE: Final = "```"
@@ -536,10 +517,6 @@ def _read_command_r(source: Source, at: int) -> Found | None:
 
 
 COMMAND_R: Final = OwnFormat(
-    name="command_r",
-    about="An array of `tool_name` and `parameters` in the fence after `Action:`.",
-    origin="Command R, March 2024",
-    line_start=True,
-    literals=(_LABEL,),
-    reads=_read_command_r,
-)
+    "command_r", "An array of `tool_name` and `parameters` in the fence after `Action:`.",
+    "Command R, March 2024", line_start=True, literals=(_LABEL,), reads=_read_command_r,
+)  # fmt: skip

@@ -72,12 +72,9 @@ def _read_minimax_m3(source: Source, at: int) -> Found | None:
 
 
 MINIMAX_M3: Final = OwnFormat(
-    name="minimax_m3",
-    about='`<tool_call>` and `<invoke name="N">`, each tag after its token.',
-    origin="MiniMax-M3, 2026",
-    literals=(_TOKEN,),
-    reads=_read_minimax_m3,
-)
+    "minimax_m3", '`<tool_call>` and `<invoke name="N">`, each tag after its token.',
+    "MiniMax-M3, 2026", literals=(_TOKEN,), reads=_read_minimax_m3,
+)  # fmt: skip
 
 
 class _InvokeReader:

@@ -57,12 +57,9 @@ class _NameTags(CallFormat, frozen=True, eq=False, kw_only=True):
 
 
 NAME_TAG: Final = _NameTags(
-    name="name_tag",
-    about="A tag that is exactly the name of a tool, with tags that are its parameters.",
-    origin="Cline and Roo Code, 2024",
-    line_start=True,
-    is_plain=True,
-)
+    "name_tag", "A tag that is exactly the name of a tool, with tags that are its parameters.",
+    "Cline and Roo Code, 2024", line_start=True, is_plain=True,
+)  # fmt: skip
 
 
 def _read_tool(source: Source, at: int) -> Block | None:

@@ -142,13 +142,10 @@ _PREFIX: Final = "functions."
 _COUNTER: Final = re.compile(r"[:!#]\d++\Z")
 
 KIMI: Final = OwnFormat(
-    name="kimi",
-    about="Calls between `<|tool_call_begin|>` and `<|tool_call_end|>`, in a section or alone.",
-    origin="Kimi K2, July 2025",
-    trims=False,
-    literals=(*_KIMI.openers, _KIMI.call),
+    "kimi", "Calls between `<|tool_call_begin|>` and `<|tool_call_end|>`, in a section or alone.",
+    "Kimi K2, July 2025", trims=False, literals=(*_KIMI.openers, _KIMI.call),
     reads=lambda source, at: read_section(source, at, _KIMI),
-)
+)  # fmt: skip
 
 
 def _read_kimi_stripped(source: Source, at: int) -> Found | None:
@@ -167,13 +164,10 @@ def _read_kimi_stripped(source: Source, at: int) -> Found | None:
 
 
 KIMI_STRIPPED: Final = OwnFormat(
-    name="kimi",
-    about="What is left of a call when a server drops its tokens: `functions.name:0{...}`.",
-    origin="Kimi K2 behind servers that drop its tokens, July 2025",
-    line_start=True,
-    named=(f"{_PREFIX}{{}}:",),
-    reads=_read_kimi_stripped,
-)
+    "kimi", "What is left of a call when a server drops its tokens: `functions.name:0{...}`.",
+    "Kimi K2 behind servers that drop its tokens, July 2025", line_start=True,
+    named=(f"{_PREFIX}{{}}:",), reads=_read_kimi_stripped,
+)  # fmt: skip
 
 
 def _name_by_id(source: Source, call: TextCall) -> TextCall:
@@ -259,13 +253,11 @@ def _read_deepseek(source: Source, at: int) -> Found | None:
 
 
 DEEPSEEK: Final = OwnFormat(
-    name="deepseek",
-    about="Calls between `<｜tool▁call▁begin｜>` and `<｜tool▁call▁end｜>`, in a section or alone.",
-    origin="DeepSeek V3, December 2024; V3.1, August 2025",
-    trims=False,
-    literals=tuple(f"<{bar}tool" for bar in _BARS),
-    reads=_read_deepseek,
-)
+    "deepseek",
+    "Calls between `<｜tool▁call▁begin｜>` and `<｜tool▁call▁end｜>`, in a section or alone.",
+    "DeepSeek V3, December 2024; V3.1, August 2025", trims=False,
+    literals=tuple(f"<{bar}tool" for bar in _BARS), reads=_read_deepseek,
+)  # fmt: skip
 
 
 def _end_section(source: Source, at: int, opener: _Token, calls: list[TextCall]) -> Found | None:
@@ -422,13 +414,10 @@ def _read_mistral(source: Source, at: int) -> Found | None:
 
 
 MISTRAL: Final = OwnFormat(
-    name="mistral",
-    about="The array form of the older tokenizers and the compact form of the newer ones.",
-    origin="Mistral 7B v0.3, May 2024; Small 3.2, June 2025",
-    trims=False,
-    literals=(_MISTRAL,),
+    "mistral", "The array form of the older tokenizers and the compact form of the newer ones.",
+    "Mistral 7B v0.3, May 2024; Small 3.2, June 2025", trims=False, literals=(_MISTRAL,),
     reads=_read_mistral,
-)
+)  # fmt: skip
 
 
 def _read_mistral_stripped(source: Source, at: int) -> Found | None:
@@ -440,13 +429,10 @@ def _read_mistral_stripped(source: Source, at: int) -> Found | None:
 
 
 MISTRAL_STRIPPED: Final = OwnFormat(
-    name="mistral",
-    about="The compact form of a server that drops the first token: `name[ARGS]{...}`.",
-    origin="Mistral Small 3.2 behind servers that drop its tokens, June 2025",
-    line_start=True,
-    named=("{}" + _MISTRAL_ARGS,),
-    reads=_read_mistral_stripped,
-)
+    "mistral", "The compact form of a server that drops the first token: `name[ARGS]{...}`.",
+    "Mistral Small 3.2 behind servers that drop its tokens, June 2025", line_start=True,
+    named=("{}" + _MISTRAL_ARGS,), reads=_read_mistral_stripped,
+)  # fmt: skip
 
 
 def _begins_name(tools: ToolNames, text: str) -> bool:
@@ -572,12 +558,10 @@ def _is_name_begun(source: Source, name: str) -> bool:
 
 
 FUNCTION_TAG: Final = OwnFormat(
-    name="function_tag",
-    about="A name in the tag, and one JSON object.",
-    origin="Llama 3.1 and Functionary v3.1, July 2024",
-    literals=(_FUNCTION_TAG,),
+    "function_tag", "A name in the tag, and one JSON object.",
+    "Llama 3.1 and Functionary v3.1, July 2024", literals=(_FUNCTION_TAG,),
     reads=_read_function_tag,
-)
+)  # fmt: skip
 
 
 def _is_object(text: str) -> bool:
@@ -620,13 +604,10 @@ def _read_chatglm(source: Source, at: int) -> Found | None:
 
 
 CHATGLM: Final = OwnFormat(
-    name="chatglm",
-    about="The name of a tool, a newline and an object, up to the end of the message.",
-    origin="ChatGLM3, October 2023",
-    line_start=True,
-    named=("{}\n", f"{_ASSISTANT}{{}}"),
+    "chatglm", "The name of a tool, a newline and an object, up to the end of the message.",
+    "ChatGLM3, October 2023", line_start=True, named=("{}\n", f"{_ASSISTANT}{{}}"),
     reads=_read_chatglm,
-)
+)  # fmt: skip
 
 
 def _read_one(source: Source, at: int) -> tuple[TextCall, int] | None:
@@ -693,13 +674,10 @@ def _read_functionary(source: Source, at: int) -> Found | None:
 
 
 FUNCTIONARY: Final = OwnFormat(
-    name="functionary",
-    about="Messages to a recipient: `all` is text, any other is a tool.",
-    origin="Functionary v2, 2024; v3.2, August 2024",
-    trims=False,
-    literals=(_FROM, _RECIPIENT, _MARK),
+    "functionary", "Messages to a recipient: `all` is text, any other is a tool.",
+    "Functionary v2, 2024; v3.2, August 2024", trims=False, literals=(_FROM, _RECIPIENT, _MARK),
     reads=_read_functionary,
-)
+)  # fmt: skip
 
 
 def _read_functionary_start(source: Source, at: int) -> Found | None:
@@ -712,13 +690,10 @@ def _read_functionary_start(source: Source, at: int) -> Found | None:
 
 
 FUNCTIONARY_START: Final = OwnFormat(
-    name="functionary",
-    about="A message whose first `>>>` was in the prompt, so it begins with `all`.",
-    origin="Functionary v3.2, August 2024",
-    line_start=True,
-    literals=(f"{_ALL}\n",),
+    "functionary", "A message whose first `>>>` was in the prompt, so it begins with `all`.",
+    "Functionary v3.2, August 2024", line_start=True, literals=(f"{_ALL}\n",),
     reads=_read_functionary_start,
-)
+)  # fmt: skip
 
 
 def _read_mark(source: Source, at: int) -> Found | None:
@@ -788,14 +763,9 @@ def _read_florette_answer(source: Source, at: int) -> Found | None:
 
 
 FLORETTE_ANSWER: Final = OwnFormat(
-    name="florette",
-    about="The marker before an answer, which is dropped.",
-    origin="Qwen-Agent, 2023",
-    line_start=True,
-    trims=False,
-    literals=(_RETURN,),
-    reads=_read_florette_answer,
-)
+    "florette", "The marker before an answer, which is dropped.", "Qwen-Agent, 2023",
+    line_start=True, trims=False, literals=(_RETURN,), reads=_read_florette_answer,
+)  # fmt: skip
 
 
 def _read_florette(source: Source, at: int) -> Found | None:
@@ -822,12 +792,9 @@ def _read_florette(source: Source, at: int) -> Found | None:
 
 
 FLORETTE: Final = OwnFormat(
-    name="florette",
-    about="Pairs of a name and its arguments; results that follow are made up.",
-    origin="Qwen-Agent, 2023",
-    literals=(_FUNCTION,),
-    reads=_read_florette,
-)
+    "florette", "Pairs of a name and its arguments; results that follow are made up.",
+    "Qwen-Agent, 2023", literals=(_FUNCTION,), reads=_read_florette,
+)  # fmt: skip
 
 
 def _line_end(source: Source, at: int) -> int:

@@ -70,13 +70,10 @@ def _read_python_tokens(source: Source, at: int) -> Found | None:
 
 
 PYTHON_TOKENS: Final = OwnFormat(
-    name="python_tokens",
-    about="A list of calls between special tokens, in Python syntax or as JSON.",
-    origin="MiniCPM3, September 2024; Llama 4, April 2025; LFM2, July 2025",
-    trims=False,
-    literals=tuple(_TOKENS),
-    reads=_read_python_tokens,
-)
+    "python_tokens", "A list of calls between special tokens, in Python syntax or as JSON.",
+    "MiniCPM3, September 2024; Llama 4, April 2025; LFM2, July 2025", trims=False,
+    literals=tuple(_TOKENS), reads=_read_python_tokens,
+)  # fmt: skip
 
 
 def _read_python_tags(source: Source, at: int) -> Found | None:
@@ -94,13 +91,9 @@ def _read_python_tags(source: Source, at: int) -> Found | None:
 
 
 PYTHON_TAGS: Final = OwnFormat(
-    name="python_tags",
-    about="Calls in Python syntax between plain tags, one a line.",
-    origin="Olmo 3, November 2025",
-    literals=tuple(_TAGS),
-    never_json=True,
-    reads=_read_python_tags,
-)
+    "python_tags", "Calls in Python syntax between plain tags, one a line.",
+    "Olmo 3, November 2025", literals=tuple(_TAGS), never_json=True, reads=_read_python_tags,
+)  # fmt: skip
 
 
 def _read_code_tags(source: Source, at: int) -> Found | None:
@@ -123,13 +116,10 @@ def _read_code_tags(source: Source, at: int) -> Found | None:
 
 
 CODE_TAGS: Final = OwnFormat(
-    name="code_tags",
-    about="Plain code between tags on their own lines, as code agents write it.",
-    origin="Gemma 3 prompts and code agents, 2025",
-    line_start=True,
-    literals=tuple(_CODE),
+    "code_tags", "Plain code between tags on their own lines, as code agents write it.",
+    "Gemma 3 prompts and code agents, 2025", line_start=True, literals=tuple(_CODE),
     reads=_read_code_tags,
-)
+)  # fmt: skip
 
 
 class _Answer(NamedTuple):
@@ -249,13 +239,10 @@ def _read_llama_python_tag(source: Source, at: int) -> Found | None:
 
 
 LLAMA_PYTHON_TAG: Final = OwnFormat(
-    name="llama_python_tag",
-    about="Calls after the tag: objects, `NAME.call(...)`, or code for the one tool that runs it.",
-    origin="Llama 3.1, July 2024",
-    trims=False,
-    literals=(_TAG,),
-    reads=_read_llama_python_tag,
-)
+    "llama_python_tag",
+    "Calls after the tag: objects, `NAME.call(...)`, or code for the one tool that runs it.",
+    "Llama 3.1, July 2024", trims=False, literals=(_TAG,), reads=_read_llama_python_tag,
+)  # fmt: skip
 
 
 def _read_objects(source: Source, at: int) -> Found | None:
@@ -364,14 +351,11 @@ def _read_pythonic(source: Source, at: int) -> Found | None:
 
 
 PYTHONIC: Final = OwnFormat(
-    name="pythonic",
-    about="A list of calls, or calls in a row, from the start of a line to the end of the message.",
-    origin="Llama 3.2, September 2024; BFCL prompts",
-    line_start=True,
-    named=("{}(",),
-    literals=("[",),
+    "pythonic",
+    "A list of calls, or calls in a row, from the start of a line to the end of the message.",
+    "Llama 3.2, September 2024; BFCL prompts", line_start=True, named=("{}(",), literals=("[",),
     reads=_read_pythonic,
-)
+)  # fmt: skip
 
 
 def _is_remark(source: Source, at: int) -> bool:
@@ -441,12 +425,9 @@ def _read_gorilla(source: Source, at: int) -> Found | None:
 
 
 GORILLA: Final = OwnFormat(
-    name="gorilla",
-    about="OpenFunctions: calls after `<<function>>`, separated by commas.",
-    origin="Gorilla OpenFunctions v2, February 2024",
-    literals=(_GORILLA,),
-    reads=_read_gorilla,
-)
+    "gorilla", "OpenFunctions: calls after `<<function>>`, separated by commas.",
+    "Gorilla OpenFunctions v2, February 2024", literals=(_GORILLA,), reads=_read_gorilla,
+)  # fmt: skip
 
 
 def _read_nexus_raven(source: Source, at: int) -> Found | None:
@@ -462,13 +443,9 @@ def _read_nexus_raven(source: Source, at: int) -> Found | None:
 
 
 NEXUS_RAVEN: Final = OwnFormat(
-    name="nexus_raven",
-    about="Calls after `Call:` at the start of a line, ended by `<bot_end>`.",
-    origin="NexusRaven V2, December 2023",
-    line_start=True,
-    literals=(_RAVEN,),
-    reads=_read_nexus_raven,
-)
+    "nexus_raven", "Calls after `Call:` at the start of a line, ended by `<bot_end>`.",
+    "NexusRaven V2, December 2023", line_start=True, literals=(_RAVEN,), reads=_read_nexus_raven,
+)  # fmt: skip
 
 
 def _read_labelled(source: Source, at: int) -> Found | None:

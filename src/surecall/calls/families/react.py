@@ -82,13 +82,10 @@ def _read_react(source: Source, at: int) -> Found | None:
 
 
 REACT: Final = OwnFormat(
-    name="react",
-    about="One action and its input; whatever the model makes up after them is dropped.",
-    origin="The ReAct paper, October 2022; LangChain agents",
-    line_start=True,
-    literals=(*_ACTIONS, *(f"**{word}" for word in _ACTIONS)),
-    reads=_read_react,
-)
+    "react", "One action and its input; whatever the model makes up after them is dropped.",
+    "The ReAct paper, October 2022; LangChain agents", line_start=True,
+    literals=(*_ACTIONS, *(f"**{word}" for word in _ACTIONS)), reads=_read_react,
+)  # fmt: skip
 
 
 class _Action(NamedTuple):

@@ -208,13 +208,9 @@ def _found_in_fences(fences: list[_Fence], end: int, grade: Grade) -> Found:
 
 
 CODE_FENCE: Final = CodeFences(
-    name="code_fence",
-    about="A fence whose whole body is calls.",
-    origin="Any model without a parser",
-    line_start=True,
-    literals=_FENCES,
-    inner=_IN_FENCES,
-)
+    "code_fence", "A fence whose whole body is calls.", "Any model without a parser",
+    line_start=True, literals=_FENCES, inner=_IN_FENCES,
+)  # fmt: skip
 CODE_FENCE_AS_TAUGHT: Final = structs.replace(CODE_FENCE, announcing=_STRONG.union(("", "json")))
 """For a model that was told to write its calls in plain fences."""
 
@@ -259,10 +255,8 @@ def _read_bare_json(source: Source, at: int) -> Found | None:
 
 
 BARE_JSON: Final = OwnFormat(
-    name="bare_json",
-    about="JSON from the start of a line to a closer or the end of the message; all calls fit.",
-    origin="Llama 3.1, July 2024; any model without a parser",
-    line_start=True,
-    literals=("{", "["),
+    "bare_json",
+    "JSON from the start of a line to a closer or the end of the message; all calls fit.",
+    "Llama 3.1, July 2024; any model without a parser", line_start=True, literals=("{", "["),
     reads=_read_bare_json,
-)
+)  # fmt: skip
