@@ -1,7 +1,8 @@
 """A name and an object: between tokens, in a tag, on lines, behind what is left of an id."""
 
 import re
-from typing import Any, Final, NamedTuple, cast
+from functools import lru_cache
+from typing import Any, Final, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,13 +25,15 @@ from surecall.calls.json_block import (
 from surecall.calls.leftovers import take_leftover
 from surecall.calls.names import ToolNames
 from surecall.calls.python_calls import PythonCall, read_calls_in_python
-from surecall.calls.source import NeedMore, Source
+from surecall.calls.source import Source
 from surecall.calls.tags import ends_within, run_end, tag_receipt
 from surecall.text import decode, repair_json
 
 # sections of calls, each with its id or name between tokens
 
 _MAX_WORD_CHARS: Final = 300
+_NAME_ENDS: Final = ("\n", "`", "{", "<", '"')
+_FENCE: Final = "```"
 
 
 class Sections(Struct, frozen=True):
@@ -39,8 +42,9 @@ class Sections(Struct, frozen=True):
     openers: tuple[str, ...]
     closers: tuple[str, ...]
     call: str
-    arguments: str
     call_end: str
+    arguments: str = ""
+    """What stands before the arguments; without it, they follow the name."""
     name: str = ""
     """What stands between the id of a call and its name; else the id holds the name."""
     ends: tuple[str, ...] = ()
@@ -56,7 +60,7 @@ class Sections(Struct, frozen=True):
     @property
     def every(self) -> tuple[str, ...]:
         """All tokens."""
-        return (self.arguments, *((self.name,) if self.name else ()), *self.stops)
+        return (*filter(None, (self.arguments, self.name)), *self.stops)
 
 
 def read_section(source: Source, at: int, tokens: Sections) -> Found | None:
@@ -69,7 +73,7 @@ def read_section(source: Source, at: int, tokens: Sections) -> Found | None:
         here, token = source.find_any((tokens.call, *tokens.closers, *tokens.openers), here)
         if token != tokens.call:
             return None
-    noise = source.text[begun:here].strip()
+    noise, first = source.text[begun:here].strip(), here
     calls: list[TextCall] = []
     while source.starts(tokens.call, here):
         end = _read_call(source, here, tokens, calls)
@@ -78,11 +82,11 @@ def read_section(source: Source, at: int, tokens: Sections) -> Found | None:
         here = source.skip_space(end)
     if closer := source.starts_any(tokens.closers, here) if section or calls else "":
         here += len(closer)
-    elif here == begun and not calls:
+    elif here == first and not calls:
         return None
     elif source.begun_at_end(tokens.every, here):
         here = len(source.text)
-    if noise:
+    if noise and calls:
         calls[:1] = take_leftover(tuple(calls[:1]), noise, source.tools)
     if section or not tokens.needs_opener:
         return Found(end=here, calls=tuple(calls))
@@ -93,16 +97,25 @@ def read_section(source: Source, at: int, tokens: Sections) -> Found | None:
 def _read_call(source: Source, at: int, tokens: Sections, calls: list[TextCall]) -> int:
     """Read one call into the list and return where it ends; -1 when it is none."""
     written, here, token = _read_word(source, at + len(tokens.call), tokens)
-    name = ""
+    name, payload = "", None
     if token and token == tokens.name:
-        name, here, token = _read_word(source, here, tokens)
-    if token not in (tokens.arguments, tokens.call_end):
+        if tokens.arguments:
+            name, here, token = _read_word(source, here, tokens)
+        else:
+            stop, _ = source.find_any(_NAME_ENDS, source.skip_space(here))
+            if stop < 0:
+                return len(source.text)
+            name, written = source.text[here:stop].strip() or written, ""
+            payload = _read_fenced(source, stop, tokens)
+            if payload is None:
+                return -1
+    if payload is None and (not token or token not in (tokens.arguments, tokens.call_end)):
         # The text ended inside the head, or a beginning without a call: what counts begins here.
         return here - len(token) if token or source.at_end(here) else -1
     notes: list[Receipt] = []
-    if token == tokens.arguments:
+    if payload is None and token == tokens.arguments:
         payload = read_arguments_text(source, here, tokens.stops)
-    else:
+    elif payload is None:
         payload = Payload("", here - len(token), "whole")
         notes.append(receipt("missing_arguments", "", "{}", "the call ends after its id"))
     end = source.skip_space(payload.end)
@@ -214,42 +227,45 @@ SOLAR_TOKENS: Final = Sections(
 # the name, the separator and the object. Both are read under both, also in look-alike characters.
 
 _BARS: Final = ("｜｜", "｜", "||", "|", "‖")
-_MAX_TOKEN_CHARS: Final = 40
-_MAX_HEAD_CHARS: Final = 300
-_SECTION: Final = "tool_calls_begin"
-_SECTION_END: Final = "tool_calls_end"
-_CALL: Final = "tool_call_begin"
-_CALL_END: Final = "tool_call_end"
-_NAME_END: Final = "tool_sep"
-_OUTPUTS: Final = frozenset({"tool_outputs_begin", "tool_output_begin"})
-_WORDS: Final = frozenset({_SECTION, _SECTION_END, _CALL, _CALL_END, _NAME_END, *_OUTPUTS})
-_FENCE: Final = "```"
+_LINES: Final = ("▁", "_", "\\_", " ")
+_OUTPUTS: Final = ("tool outputs begin", "tool output begin")
 
 
-class _Token(NamedTuple):
-    word: str
-    """Empty when no token stands there."""
-    end: int
-    text: str
+@lru_cache(maxsize=32)
+def _deepseek_tokens(bar: str, line: str) -> Sections:
+    def token(words: str) -> str:
+        return f"<{bar}{words.replace(' ', line)}{bar}>"
+
+    return Sections(
+        openers=(token("tool calls begin"),),
+        closers=(token("tool calls end"),),
+        call=token("tool call begin"),
+        name=token("tool sep"),
+        call_end=token("tool call end"),
+        ends=tuple(map(token, _OUTPUTS)),
+    )
 
 
 def _read_deepseek(source: Source, at: int) -> Found | None:
-    """Read the section up to its end, or one call that stands outside of any."""
-    opener = _token_at(source, at)
-    if opener.word not in (_SECTION, _CALL):
-        return Found(end=len(source.text)) if _is_token_cut(source, at) else None
-    here = source.skip_space(opener.end) if opener.word == _SECTION else at
-    calls: list[TextCall] = []
-    token = _token_at(source, here)
-    while token.word == _CALL:
-        end = _read_deepseek_call(source, token, calls)
-        if end < 0:
-            return None if not calls else _end_section(source, here, opener, calls)
-        here = source.skip_space(end)
-        token = _token_at(source, here)
-        if opener.word == _CALL:
-            break
-    return _end_section(source, here, opener, calls)
+    """Read the section up to its end, or calls that stand outside of any."""
+    bar = source.starts_any(_BARS, at + 1)
+    begun = at + 1 + len(bar) + len("tool")
+    line = "" if source.at_end(begun) else source.starts_any(_LINES, begun)
+    tokens = _deepseek_tokens(bar, line or _LINES[0])
+    opener = source.starts_any(tokens.every, at)
+    if not opener and source.begun_at_end(tokens.every, at):
+        return Found(end=len(source.text))
+    is_begun = opener in (*tokens.openers, tokens.call)
+    found = read_section(source, at, tokens) if is_begun else None
+    if found is None or not found.calls:
+        return found
+    has_result = source.starts_any(tokens.ends, source.skip_space(found.end))
+    found = replace(found, ends_message=bool(has_result))
+    if (bar, line) == (_BARS[1], _LINES[0]):
+        return found
+    why = "characters that look like those of the token"
+    note = receipt("look_alike_markers", opener, opener.replace(line, "_")[2:-2], why)
+    return replace(found, calls=add_receipts(found.calls, note), grade="damaged")
 
 
 DEEPSEEK: Final = OwnFormat(
@@ -260,66 +276,8 @@ DEEPSEEK: Final = OwnFormat(
 )  # fmt: skip
 
 
-def _end_section(source: Source, at: int, opener: _Token, calls: list[TextCall]) -> Found | None:
-    token = _token_at(source, at)
-    end = at
-    if token.word == _SECTION_END:
-        end = token.end
-    elif source.at_end(at) or _is_token_cut(source, at):
-        end = len(source.text)
-    elif not calls:
-        return None
-    follows = _token_at(source, source.skip_space(end)).word
-    found = Found(end=end, calls=tuple(calls), ends_message=bool(calls) and follows in _OUTPUTS)
-    if opener.word == _CALL:
-        why = "the calls themselves are complete"
-        note = receipt("missing_opener", "", "<｜tool▁calls▁begin｜>", why)
-        found = replace(found, calls=add_receipts(found.calls, note), grade="damaged")
-    if opener.text != f"<｜{opener.word.replace('_', '▁')}｜>":
-        why = "characters that look like those of the token"
-        note = receipt("look_alike_markers", opener.text, opener.word, why)
-        found = replace(found, calls=add_receipts(found.calls, note), grade="damaged")
-    return found
-
-
-def _read_deepseek_call(source: Source, opener: _Token, calls: list[TextCall]) -> int:
-    """Read one call into the list and return where it ends; -1 when it is none."""
-    start = opener.end
-    angle = source.find("<", start)
-    if angle < 0:
-        return (
-            len(source.text) if _is_head(source.text[start : start + _MAX_HEAD_CHARS + 1]) else -1
-        )
-    separator = _token_at(source, angle)
-    head = source.text[start:angle].strip()
-    if _is_token_cut(source, angle):
-        return len(source.text)
-    if separator.word != _NAME_END or not _is_head(head):
-        return -1
-    stop, _ = source.find_any(("\n", "`", "{", "<", '"'), source.skip_space(separator.end))
-    if stop < 0:
-        return len(source.text)
-    name = source.text[separator.end : stop].strip() or head
-    payload = _read_fenced(source, stop, opener)
-    if payload is None:
-        return -1
-    call = TextCall(name=name, arguments=payload.text, state=payload.state)
-    if payload.state == "cut":
-        calls.append(call)
-        return payload.end
-    closer = _token_at(source, payload.end)
-    if closer.word == _CALL_END:
-        calls.append(call)
-        return closer.end
-    note = receipt("missing_closer", "", "<｜tool▁call▁end｜>", "the arguments are complete")
-    calls.extend(add_receipts((call,), note))
-    return len(source.text) if _is_token_cut(source, payload.end) else payload.end
-
-
-def _read_fenced(source: Source, at: int, opener: _Token) -> Payload | None:
+def _read_fenced(source: Source, at: int, tokens: Sections) -> Payload | None:
     """Read the arguments, perhaps in a code fence; the end is that of the fence."""
-    call_end = opener.text.replace("begin", "end")
-    stops = (opener.text, call_end, call_end.replace("call", "calls"))
     here = source.skip_space(at)
     fenced = source.starts(_FENCE, here)
     if fenced:
@@ -327,64 +285,16 @@ def _read_fenced(source: Source, at: int, opener: _Token) -> Payload | None:
         here = source.skip_space(here)
     if source.at_end(here) or (not fenced and close_block(source, here, (_FENCE,))[1]):
         return Payload("", len(source.text), "cut")
-    if not (fenced and source.starts(_FENCE, here)) and not _token_at(source, here).word:
-        payload = _read_object_or_text(source, here, stops)
-    else:
+    if (fenced and source.starts(_FENCE, here)) or source.starts_any(tokens.stops, here):
         payload = Payload("", here, "whole")
-    if payload is None or payload.state == "cut":
+    elif source.char(here) == '"':  # a string that holds an object
+        payload = read_arguments_text(source, here, tokens.stops)
+    else:
+        payload = read_payload(source, here, tokens.stops)
+    if payload is None or payload.state == "cut" or not fenced:
         return payload
-    end = close_block(source, payload.end, (_FENCE,))[0] if fenced else payload.end
-    end = source.skip_space(end)
-    text = payload.text.rstrip().removesuffix(_FENCE) if fenced else payload.text
-    return Payload(text, end, payload.state)
-
-
-def _read_object_or_text(source: Source, at: int, stops: tuple[str, ...]) -> Payload | None:
-    """Read an object, or a string that holds one."""
-    if source.char(at) != '"':
-        return read_payload(source, at, stops)
-    end, _ = source.find_any(stops, at)
-    if end < 0:
-        return Payload(source.text[at:], len(source.text), "cut")
-    return Payload(source.text[at:end].strip(), end, "whole")
-
-
-def _is_head(text: str) -> bool:
-    """Tell the word before a separator, or a part of it, from prose."""
-    return len(text) <= _MAX_HEAD_CHARS and len(text.split()) <= 1
-
-
-def _token_at(source: Source, at: int) -> _Token:
-    """Return the token that stands here, with look-alike characters read as what they mean."""
-    none = _Token("", at, "")
-    if source.at_end(at) or not source.starts("<", at):
-        return none
-    bar = source.starts_any(_BARS, at + 1)
-    if not bar:
-        return none
-    near = source.text[at : at + _MAX_TOKEN_CHARS]
-    end = near.find(">")
-    if end < 0:
-        if len(near) < _MAX_TOKEN_CHARS and not source.final:
-            raise NeedMore
-        return none
-    text = near[: end + 1]
-    word = _folded(text)
-    known = word[2:-2]
-    return _Token(known, at + end + 1, text) if known in _WORDS else none
-
-
-def _is_token_cut(source: Source, at: int) -> bool:
-    """Tell whether the text ends inside a token."""
-    if not source.final or len(source.text) - at > _MAX_TOKEN_CHARS:
-        return False
-    tail = _folded(source.text[at:])
-    return bool(tail) and any(f"<|{word}|".startswith(tail) for word in _WORDS)
-
-
-def _folded(token: str) -> str:
-    token = token.replace("｜", "|").replace("‖", "|").replace("||", "|")
-    return token.replace("\\_", "_").replace("▁", "_").replace(" ", "_")
+    end = source.skip_space(close_block(source, payload.end, (_FENCE,))[0])
+    return Payload(payload.text.rstrip().removesuffix(_FENCE), end, payload.state)
 
 
 # Mistral
