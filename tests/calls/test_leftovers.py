@@ -196,7 +196,10 @@ CALLS = (
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize(
     "around",
-    ["<example>{}</example>", "User: {}\nAssistant: I cannot.", "« {} »", "„ {} “", "“ {} ”"],
+    [
+        *("<example>{}</example>", "User: {}\nAssistant: I cannot.", "« {} »", "„ {} “", "“ {} ”"),
+        *("‹ {} ›", "「{}」", "『{}』", "写法是《{}》。"),
+    ],
 )
 def test_a_quoted_call_is_no_call(call: str, around: str) -> None:
     """On one line, in another turn, and with blanks inside the quotation marks."""

@@ -11,13 +11,25 @@ from .source import Source
 
 _MAX_LINE: Final = 200
 _MAX_LINES: Final = 16
-_QUOTES: Final = {'"': '"', "'": "'", "“": "”", "„": "“", "‘": "’", "«": "»", "»": "«"}
-_PAIRED: Final = ('"', "“", "„", "«", "»")
+_QUOTES: Final = {
+    '"': '"',
+    "'": "'",
+    "“": "”",
+    "„": "“",
+    "‘": "’",
+    "«": "»",
+    "»": "«",
+    "‹": "›",
+    "「": "」",
+    "『": "』",
+    "《": "》",
+}
+_PAIRED: Final = ('"', "“", "„", "«", "»", "‹", "「", "『", "《")
 """Those of them that are no apostrophes, so that they tell where a quotation began."""
 _MAX_TAIL: Final = 4
 _PUNCTUATION: Final = (",", ".", ";", ":", "!", "?", ")")
 _ITEM_MARKS: Final = ("-", "*", "+", "•", "|", "#", ">", "/", "$")
-_OPENED: Final = re.compile(r"(?:^|[\s(\[:=])([\"'“„‘«»]|``?)\Z")
+_OPENED: Final = re.compile(r"(?:^|[\s(\[:=])([\"'“„‘«»‹]|``?)\Z|([「『《])\Z")
 """A quotation mark, or ticks of inline code, behind which a quotation begins and none ends."""
 _COMMENT: Final = ("<!--", "-->")
 _USER: Final = re.compile(r"[*#\[ ]{0,4}+(?:User|Human)\b[*\]]{0,3}+:")
@@ -97,7 +109,7 @@ class Surroundings:
             return True
         opened = _OPENED.search(self._tail)
         if opened is not None:
-            closing = _QUOTES.get(opened[1])
+            closing = _QUOTES.get(opened[opened.lastindex or 0])
             if closing is None or source.at_end(found.end) or source.starts(closing, found.end):
                 return True
         if self._ends_quotation(source, found.end):
@@ -131,7 +143,7 @@ class Surroundings:
     def mention(self, source: Source, end: int) -> bool:
         """Tell whether the marker that ends here stands alone between quotation marks."""
         opened = _OPENED.search(self._tail)
-        closing = _QUOTES.get(opened[1]) if opened else None
+        closing = _QUOTES.get(opened[opened.lastindex or 0]) if opened else None
         return closing is not None and source.starts(closing, end)
 
     @property
