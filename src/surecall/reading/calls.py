@@ -37,6 +37,7 @@ from .rules import (
 from .truncation import (
     doubt_blank,
     doubt_receipts,
+    holds_markup,
     is_complete,
     lacks_only_end,
     vouch_for_members,
@@ -297,7 +298,18 @@ class CallReader:
                 receipts = vouch_for_members(receipts)
             doubt = doubt or doubt_receipts(receipts)
             self.defects += note_leftovers(written.name, receipts)
-        return self._read(raw, (receipt, *receipts), refusal, doubt)
+        call = self._read(raw, (receipt, *receipts), refusal, doubt)
+        if call.arguments and holds_markup(call.arguments, piece.written):
+            errors = (TWO_READINGS,)
+            return replace(
+                call,
+                arguments=None,
+                state="unreadable",
+                errors=errors,
+                certainty="certain",
+                doubt="",
+            )
+        return call
 
     def _has_all(self, written: TextCall) -> bool:
         """Tell whether nothing can be missing, because every declared property is there.

@@ -123,6 +123,11 @@ _MISSING_CLOSERS: Final = frozenset(
 _LAST_BRACE: Final = "}"
 _LAST_BRACES: Final = ("}", "}]")
 _CLOSED: Final = frozenset(']"')
+_CLOSING: Final = re.compile(
+    r"</([^\s<>/][^<>/\n]{0,60}+)>|<\|[^<>|\n]{1,40}+\|>|\[/[A-Z_]{2,40}+\]"
+)
+_OPENING_QUOTES: Final = ('"', "'", "`", "<![CDATA[")
+_PLAIN_START: Final = re.compile(r"[ !#-&(-\[\]-_a-~]{1,30}+")
 _OPEN_SCHEMA: Final = ("$ref", "allOf", "anyOf", "oneOf", "patternProperties")
 
 
@@ -203,3 +208,32 @@ def takes_nothing(schema: dict[str, Any]) -> bool:
 def doubt_blank(schema: dict[str, Any] | None) -> str:
     """Return the doubt about arguments that are blank, for a tool that has any."""
     return "" if not schema or takes_nothing(schema) else NO_ARGUMENTS
+
+
+def holds_markup(value: Any, written: str) -> bool:
+    """Tell whether a text in arguments holds what closes a part of the call around it.
+
+    A value that swallowed its closing tag goes on with what follows. Quoted or escaped it is text.
+    """
+    waiting, held = [value], list[str]()
+    while waiting:
+        item: Any = waiting.pop()
+        if isinstance(item, str):
+            held += [item] if _CLOSING.search(item) else []
+        elif isinstance(item, dict):
+            waiting += cast("dict[str, Any]", item).values()
+        elif isinstance(item, list):
+            waiting += cast("list[Any]", item)
+    inside = "\n".join(text for text in held if text in written and not _is_quoted(text, written))
+    for found in _CLOSING.finditer(inside):
+        opener = f"<{found[1]}" if found[1] else found[0]
+        if written.count(opener) > inside.count(opener):
+            return True
+    return False
+
+
+def _is_quoted(text: str, written: str) -> bool:
+    """Tell whether a text was written between quotes, by how it begins there."""
+    start = _PLAIN_START.match(text)
+    plain = start[0] if start else ""
+    return not plain or any(quote + plain in written for quote in _OPENING_QUOTES)

@@ -199,7 +199,11 @@ class _Reader:
                 self._starts(closer, after) for closer in self._closers
             ):
                 self.at = found + len(self._delimiter)
-                return self._text[start:found]
+                text = self._text[start:found]
+                if self._delimiter in text:
+                    why = "the string holds what delimits strings"
+                    self._note("nested_quotes", text, text, why, lossy=True)
+                return text
             if self._text.find(self._closers[0], look, found) >= 0:
                 return self._read_undelimited(start, found, depth)
             if _OPENS_VALUE.search(self._text[max(start, found - _MAX_KEY) : found]):
