@@ -6,8 +6,8 @@
 - `slow`: 1,000 streams at once, an event every 100 ms, for ten minutes, with liveness probed.
 - `soak`: 200,000 requests, a fifth with faults of the upstream, a fifth of clients that leave.
 - `slope`: 200,000 plain requests and streams from `wrk`: what the memory grows by.
-- `stalls`: bodies of 1, 8 and 31 MiB in several shapes: the longest silence of the event loop,
-  which answers `/readyz`, and of liveness, which a thread answers meanwhile.
+- `stalls`: bodies of 1, 8 and 31 MiB in several shapes: how long `/readyz` and `/healthz` wait
+  at most.
 - `overload`: twice as many clients as are let in.
 - `trickle`: 500 connections that send a byte now and then, and a client that does not.
 - `stop`: SIGTERM with 50 streams under way.

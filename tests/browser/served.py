@@ -11,7 +11,7 @@ from playwright.sync_api import Page, Request, expect
 
 from support.dashboard_traffic import fill, open_store
 from surecall.gateway.app import Gateway
-from surecall.gateway.server import bind_socket, make_server
+from surecall.gateway.server import GatewayServer, bind_socket
 from surecall.gateway.settings import load_settings
 
 from .watched import WatchedPage
@@ -63,18 +63,13 @@ def serve_in_thread(
         settings = load_settings(file, server={"port": 0})
         gateway = Gateway(settings, store=store, facts=folder / "facts.db")
         await gateway.open()
-        server = make_server(gateway)
-        server.config.load()
-        server.lifespan = server.config.lifespan_class(server.config)
+        server = GatewayServer(gateway)
         sock = bind_socket("127.0.0.1", 0)
-        await server.startup(sockets=[sock])
+        await server.startup(sock)
         return gateway, server, sock
 
     async def close_gateway(gateway: Gateway, server: Any, sock: Any) -> None:
-        for listener in server.servers:
-            listener.close()
-        for connection in list(server.server_state.connections):
-            connection.transport.abort()
+        server.http.cut()
         sock.close()
         await gateway.close()
 

@@ -6,7 +6,7 @@ import pytest
 
 from surecall.base.errors import Code
 from surecall.faults import FaultServer, FaultyProvider
-from surecall.models.transport.admission import check_admission, list_hosts
+from surecall.serving.admission import check_admission, list_hosts
 
 from .wire import BODIES, PATHS, exchange, head_of, split
 

@@ -11,7 +11,7 @@ from typing import Any
 from surecall.faults import FaultServer, FaultyProvider
 from surecall.gateway.app import Gateway
 from surecall.gateway.records import RequestRecord, StoreCounts
-from surecall.gateway.server import bind_socket, make_server
+from surecall.gateway.server import GatewayServer, bind_socket
 from surecall.gateway.settings import GatewaySettings, load_settings
 
 WEATHER = {
@@ -84,21 +84,17 @@ async def serve_gateway(settings: GatewaySettings, **options: Any) -> AsyncItera
     store = options.pop("store", None) or KeptRecords()
     gateway = Gateway(settings, store=store, **options)
     await gateway.open()
-    server = make_server(gateway)
-    server.config.load()
-    server.lifespan = server.config.lifespan_class(server.config)
+    server = GatewayServer(gateway)
     sock = bind_socket(settings.server.host, 0)
     url = f"http://127.0.0.1:{sock.getsockname()[1]}"
-    await server.startup(sockets=[sock])
+    await server.startup(sock)
     try:
         yield Served(gateway, url, store, server)
     finally:  # quicker than the end that a signal brings
         gateway.cut_all()
-        for listener in server.servers:
-            listener.close()
-        await asyncio.gather(*server.server_state.tasks, return_exceptions=True)
-        for connection in list(server.server_state.connections):
-            connection.transport.abort()
+        server.http.close_listener()
+        await asyncio.gather(*server.http.tasks, return_exceptions=True)
+        server.http.cut()
         sock.close()
         await gateway.close()
         await asyncio.sleep(0)

@@ -11,11 +11,11 @@ import pytest
 
 from surecall.base.errors import ConfigError
 from surecall.gateway.budgets import Budgets
-from surecall.gateway.connection import _render_head
 from surecall.gateway.dashboard.shell import list_assets
 from surecall.gateway.endpoints import ENDPOINTS
 from surecall.gateway.keys import Keyring
 from surecall.gateway.settings import RELAYED_PATHS, load_settings
+from surecall.serving import render_head
 
 from .harness import (
     STREAM_HEAD,
@@ -444,12 +444,12 @@ def test_keys_are_compared_whole() -> None:
 def test_a_header_of_an_answer_cannot_add_another(value: bytes) -> None:
     """What would end a header early is not written."""
     with pytest.raises(ValueError, match="more than one line"):
-        _render_head(200, [(b"x-request-id", value)])
+        render_head(200, [(b"x-request-id", value)])
 
 
 def test_the_head_of_an_answer_is_written_whole() -> None:
     """The status, every header, and the blank line."""
-    head = _render_head(200, [(b"content-length", b"2"), (b"x-a", b"b")])
+    head = render_head(200, [(b"content-length", b"2"), (b"x-a", b"b")])
     assert head == b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nx-a: b\r\n\r\n"
 
 

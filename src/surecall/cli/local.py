@@ -34,7 +34,7 @@ from surecall.models.transport import (
     fetch_weights,
     survey_weights,
 )
-from surecall.models.transport.admission import check_admission, list_hosts
+from surecall.serving.admission import check_admission, list_hosts
 from surecall.text import decode
 
 from .flags import invalid_option, pass_output, reason_of

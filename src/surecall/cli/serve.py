@@ -2,7 +2,6 @@
 
 import gc
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,17 +15,6 @@ from .suggestions import complete_files
 
 if TYPE_CHECKING:
     from surecall.gateway import Gateway, GatewaySettings
-
-
-def _need_extra() -> None:
-    """Refuse to start without the packages of the extra."""
-    missing = [name for name in ("httptools", "uvicorn") if find_spec(name) is None]
-    if missing:
-        raise ConfigError(
-            Code.EXTRA_MISSING,
-            f"the gateway needs packages that are not installed: {', '.join(missing)}.",
-            hint="Run: pip install 'surecall[gateway]'",
-        )
 
 
 @click.command
@@ -70,7 +58,6 @@ def serve(
     Without --upstream and --config, a small model inside this process answers. SIGTERM lets
     requests end before it stops, SIGHUP reads the settings anew.
     """
-    _need_extra()
     gc.disable()  # nothing that an import makes is garbage
     try:
         from surecall.gateway.server import bind_socket, run_server, run_workers

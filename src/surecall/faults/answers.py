@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.base.errors import Code, ProviderStatusError
-from surecall.models.transport.admission import Refusal
+from surecall.serving.admission import Refusal
 from surecall.text import encode
 from surecall.wire import WireProtocol
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from surecall.base.errors import Code
 from surecall.base.limits import MAX_BODY_BYTES
-from surecall.models.transport.admission import Refusal
+from surecall.serving.admission import Refusal
 
 from .answers import Answer, Ending, Flood, Pause
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from surecall.base.errors import Code, ConfigError, RequestError
 from surecall.base.records import ModelRequest, WireRequest
-from surecall.models.transport.admission import Refusal
+from surecall.serving.admission import Refusal
 from surecall.wire import WireProtocol, find_protocol
 
 from .answers import Answer, event_stream, json_answer, provider_headers, refusal_answer

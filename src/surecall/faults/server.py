@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from surecall.base.errors import Code, JSONTextError
 from surecall.base.records import WireRequest
-from surecall.models.transport.admission import LOOPBACK_NAMES, Refusal, check_admission, list_hosts
+from surecall.serving.admission import LOOPBACK_NAMES, Refusal, check_admission, list_hosts
 from surecall.text import decode
 from surecall.wire import ChatCompletions, WireProtocol, find_protocol
 

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from surecall.base.errors import Code, ProviderStatusError, SurecallError
-from surecall.models.transport.admission import Refusal
+from surecall.serving.admission import Refusal
 from surecall.text import encode
 from surecall.wire import WireProtocol
 

@@ -33,7 +33,6 @@ from .heads import Head
 from .jobs import Job, RelayJob, list_models
 from .kept_echoes import ECHOES_FILE, KeptEchoes
 from .keys import Caller, forbidden, unauthorized
-from .liveness import Liveness
 from .records import Ledger, Retention, SqliteLedger
 from .settings import GatewaySettings, Role, UpstreamEntry
 from .supervision import Supervised
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
 _log = open_log("surecall.gateway")
 
 BUDGETS_FILE: Final = "budgets.db"
+_BEAT_S: Final = 0.025
 _PRUNE_EVERY_S: Final = 600.0
 
 
@@ -88,7 +88,7 @@ class Gateway(Core):
         if shared is not None and settings.server.workers > 1:
             self._workers = WorkerMetrics(shared, worker, self.metrics)
         self._facts = facts
-        self.liveness = Liveness(self.request_metrics.loop_stalls.observe)
+        self._beat: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._supervised: list[Supervised] = []
         self._reloading = asyncio.Lock()
@@ -116,11 +116,20 @@ class Gateway(Core):
             self._supervise("sharing metrics", "workers", self._workers.run)
         self._supervise("removing old records", "pruning", self._prune_regularly)
         self._supervise("sending signs of life", "pulse", self._pulse_regularly)
-        self.liveness.start()
+        self._watch_loop(asyncio.get_running_loop().time())
+
+    def _watch_loop(self, due: float) -> None:
+        """Measure how late the loop is, again and again."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if self._beat is not None:
+            self.request_metrics.loop_stalls.observe(max(0.0, now - due))
+        self._beat = loop.call_at(now + _BEAT_S, self._watch_loop, now + _BEAT_S)
 
     async def close(self) -> None:
         """End everything; what is still under way is cut."""
-        self.liveness.stop()
+        if self._beat is not None:
+            self._beat.cancel()
         for work in self._supervised:
             await work.stop()
         for task in self._tasks:
@@ -303,8 +312,7 @@ class Gateway(Core):
         send: Any,
     ) -> None:
         if kind == "health":
-            # A connection of its own for each question is what the thread can take, too.
-            await respond(send, *self.liveness.describe(), extra=[(b"connection", b"close")])
+            await respond(send, 200, encode({"status": "ok"}))
         elif kind == "ready":
             await self._answer_ready(send)
         elif kind == "metrics":

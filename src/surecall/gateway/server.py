@@ -1,23 +1,19 @@
-"""The server under the gateway: uvicorn with an orderly end, in one process or several."""
+"""The server under the gateway, in one process or several, and its orderly end."""
 
 import asyncio
 import gc
 import os
 import signal
 import socket
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-import uvicorn
-
 from surecall.base.errors import invalid_config
 from surecall.base.redaction import open_log
+from surecall.serving import HttpServer
 
-from .connection import make_protocol
-from .heads import Hosts
+from .connection import GatewayConnection
 
 if TYPE_CHECKING:
     from .app import Gateway
@@ -28,51 +24,44 @@ _GARBAGE_AFTER: Final = 10_000
 """After so many new objects those that hold each other are looked for: requests leave none."""
 
 
-class GatewayServer(uvicorn.Server):
-    """uvicorn with the signals and the end of a gateway."""
+class GatewayServer:
+    """Listens, and ends in the good order of a gateway."""
 
-    def __init__(self, config: uvicorn.Config, gateway: "Gateway") -> None:
-        super().__init__(config)
+    def __init__(self, gateway: "Gateway") -> None:
+        self.http = HttpServer(gateway, gateway.settings.limits, GatewayConnection)
         self._gateway = gateway
+        self._stopping = asyncio.Event()
         self.on_ready: Callable[[], None] | None = None
-        self._adopting: set[asyncio.Task[Any]] = set()
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+    async def serve(self, sock: socket.socket) -> None:
+        """Serve until a signal comes, and then end."""
+        self._watch_signals()
+        await self.startup(sock)
+        try:
+            await self._stopping.wait()
+        finally:
+            await self.shutdown()
+
+    async def startup(self, sock: socket.socket) -> None:
         """Begin to listen, and say so."""
-        await super().startup(sockets)
-        if sockets:
-            self._gateway.liveness.stand_in(sockets[0], self._list_hosts, self._adopt)
-        if self.on_ready is not None and self.started:
+        await self.http.listen(sock)
+        if self.on_ready is not None:
             self.on_ready()
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+    async def shutdown(self) -> None:
         """Take no new work, let what is under way end, and cut what does not."""
         gateway = self._gateway
         gateway.begin_drain()
-        gateway.liveness.leave_socket()
-        wait = max(0.1, gateway.settings.server.drain_s - _CUT_BEFORE_S)
+        drain_s = gateway.settings.server.drain_s
+        wait = max(0.1, drain_s - _CUT_BEFORE_S)
         handle = asyncio.get_running_loop().call_later(wait, gateway.cut_all)
         try:
-            await super().shutdown(sockets)
+            await self.http.drain(max(1.0, drain_s))
         finally:
             handle.cancel()
 
-    def _list_hosts(self) -> Hosts:
-        return self._gateway.state.hosts
-
-    def _adopt(self, sock: socket.socket) -> None:
-        """Serve a connection that was taken while the loop was silent."""
-        loop = asyncio.get_running_loop()
-        protocol: Any = self.config.http_protocol_class
-        state = self.lifespan.state
-        make = partial(protocol, self.config, self.server_state, state)
-        task = loop.create_task(loop.connect_accepted_socket(make, sock))
-        self._adopting.add(task)
-        task.add_done_callback(self._adopting.discard)
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        """Drain on SIGTERM and SIGINT, reload on SIGHUP; unlike uvicorn, end with code 0."""
+    def _watch_signals(self) -> None:
+        """Drain on SIGTERM and SIGINT, reload on SIGHUP."""
         try:
             loop = asyncio.get_running_loop()
             for name in ("SIGTERM", "SIGINT"):
@@ -82,35 +71,11 @@ class GatewayServer(uvicorn.Server):
         except (RuntimeError, ValueError):
             # Not the main thread, as in tests, or a system without these signals.
             pass
-        yield
 
     def _stop(self, name: str) -> None:
-        if self.should_exit and name == "SIGINT":
-            self.force_exit = True
-        self.should_exit = True
-
-
-def make_server(gateway: "Gateway") -> GatewayServer:
-    """Return a server for a gateway, ready to run."""
-    settings = gateway.settings
-    config = uvicorn.Config(
-        gateway,
-        host=settings.server.host,
-        port=settings.server.port,
-        loop="none",
-        http=make_protocol(settings.limits),
-        ws="none",
-        lifespan="off",
-        interface="asgi3",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        date_header=False,
-        timeout_keep_alive=max(1, int(settings.limits.idle_s)),
-        timeout_graceful_shutdown=max(1, int(settings.server.drain_s)),
-    )
-    return GatewayServer(config, gateway)
+        if self._stopping.is_set() and name == "SIGINT":
+            self.http.cut()
+        self._stopping.set()
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
@@ -162,11 +127,11 @@ async def serve(
     Raises:
         SurecallError: It cannot be opened, such as for want of a model's weights.
     """
-    server = make_server(gateway)
+    server = GatewayServer(gateway)
     server.on_ready = on_ready
     try:
         await gateway.open()
-        await server.serve(sockets=[sock])
+        await server.serve(sock)
     finally:
         await gateway.close()
 

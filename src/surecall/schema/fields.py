@@ -91,6 +91,12 @@ def fields_of(annotation: Any) -> tuple[Field, ...] | None:
     )
 
 
+def _name_in_typing(origin: Any) -> str | None:
+    """Return the name of a special form, whichever of the two libraries it is from."""
+    is_known = getattr(origin, "__module__", "") in {"typing", "typing_extensions"}
+    return getattr(origin, "__name__", None) if is_known else None
+
+
 def unwrap_annotation(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
     """Take off Annotated, NewType and qualifiers; return the bare type and the metadata."""
     metadata: tuple[Any, ...] = ()
@@ -99,7 +105,7 @@ def unwrap_annotation(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
         if origin is typing.Annotated:
             metadata = annotation.__metadata__ + metadata
             annotation = annotation.__origin__
-        elif getattr(origin, "_name", None) in _QUALIFIERS:
+        elif _name_in_typing(origin) in _QUALIFIERS:
             annotation = typing.get_args(annotation)[0]
         elif hasattr(annotation, "__supertype__"):
             annotation = annotation.__supertype__
@@ -323,7 +329,7 @@ def _typed_dict_fields(cls: Any, hints: dict[str, Any]) -> list[Field]:
     found: list[Field] = []
     for name, annotation in hints.items():
         # Written as strings, the marks are not in __required_keys__ but in the hint alone.
-        mark = getattr(typing.get_origin(annotation), "_name", None)
+        mark = _name_in_typing(typing.get_origin(annotation))
         required = mark == "Required" or (name in cls.__required_keys__ and mark != "NotRequired")
         found.append(Field(name, name, annotation, required))
     return found

@@ -22,6 +22,7 @@ class _Link:
     is_slow = False
     is_gone = False
     is_crowded = False
+    current = None
     on_lost: Any = None
     on_writable: Any = None
 
@@ -33,7 +34,7 @@ class _Link:
     def close(self) -> None:
         """Nothing is open."""
 
-    def keep_reading(self) -> None:
+    def read_on(self) -> None:
         """Nothing comes."""
 
     def take_body(self, _cycle: object) -> None:
@@ -70,7 +71,6 @@ async def replay(
     body = record.request_body or b""
     scope: dict[str, Any] = {
         "surecall.link": _Link(),
-        "surecall.cycle": None,
         "headers": [],
         "query_string": b"",
     }

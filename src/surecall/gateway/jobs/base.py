@@ -3,7 +3,7 @@
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from surecall.base.errors import Code, SurecallError
 from surecall.base.records import Usage
@@ -19,10 +19,9 @@ from .stream_copy import StreamCopy
 from .usage import count_tokens
 
 if TYPE_CHECKING:
-    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
-
-    from surecall.gateway.connection import GatewayProtocol
+    from surecall.gateway.connection import GatewayConnection
     from surecall.models.client import Answer
+    from surecall.serving import Exchange
 
 _log = open_log("surecall.gateway")
 
@@ -72,9 +71,8 @@ class ClientJob(ABC):
         self._head = head
         self._caller = caller
         self._asgi_scope, self._receive, self._send = asgi
-        self._link: GatewayProtocol = self._asgi_scope["surecall.link"]
-        # Out of the scope, which the cycle holds: or each request would leave a circle behind.
-        self._cycle: RequestResponseCycle = self._asgi_scope.pop("surecall.cycle")
+        self._link: GatewayConnection = self._asgi_scope["surecall.link"]
+        self._cycle = cast("Exchange", self._link.current)
         self._secret = hide_key(head.token)
         self.id = new_request_id()
         self.time = time.time()
@@ -113,7 +111,7 @@ class ClientJob(ABC):
         task = self._task = asyncio.current_task()
         assert task is not None
         self._link.on_lost = self._on_client_left
-        self._link.keep_reading()
+        self._link.read_on()
         core.live.add(self)
         try:
             await self._serve_or_fail()

@@ -106,8 +106,9 @@ class Origin:
         """
         proxy = self._proxy
         if proxy is not None and self._is_forwarded:
-            path = f"http://{self._host_header}{path}"
+            before = f"http://{self._host_header}"
             headers = (*headers, *proxy.headers)
+            return render_head(method, path, self._host_header, headers, before=before)
         return render_head(method, path, self._host_header, headers)
 
     async def send(

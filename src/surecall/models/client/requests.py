@@ -47,19 +47,27 @@ class RequestHead(NamedTuple):
 
 
 def render_head(
-    method: str, path: str, host: str, headers: Iterable[tuple[str, str]]
+    method: str, path: str, host: str, headers: Iterable[tuple[str, str]], *, before: str = ""
 ) -> RequestHead:
     """Return the request line and the headers, ready to be sent.
+
+    Args:
+        method: The method.
+        path: The path, with its query.
+        host: The value of `Host`.
+        headers: All other headers.
+        before: What a proxy is told before the path.
 
     Raises:
         RequestError: Something would break the framing of the request or change who it is for.
     """
     if method not in _METHODS:
         raise _refuse(f"The method {excerpt(method, 20)!r} is not sent.")
-    target = path[path.find("/", 7) :] if path.startswith("http://") else path  # to a proxy
-    if target[:1] != "/" or not path.isascii() or not path.isprintable() or " " in path:
+    if path[:1] != "/" or not path.isascii() or not path.isprintable() or " " in path:
         raise _refuse("The path has characters that cannot be sent.")
-    lines = [f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nAccept-Encoding: {ACCEPT_ENCODING}"]
+    lines = [
+        f"{method} {before}{path} HTTP/1.1\r\nHost: {host}\r\nAccept-Encoding: {ACCEPT_ENCODING}"
+    ]
     known = _known_names
     for name, value in headers:
         if name not in known:

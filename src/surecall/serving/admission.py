@@ -13,6 +13,7 @@ from msgspec import Struct
 from surecall.base.errors import Code
 
 LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "::1")
+"""Names by which a server on this machine is known."""
 
 _DEFAULT_PORT: Final = 80
 _OWN_SITES: Final = frozenset({"none", "same-origin"})

@@ -1,0 +1,127 @@
+"""No private name of another package is used: they change without a word."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import surecall
+
+ROOT = Path(surecall.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+
+
+DOCUMENTED = {"_asdict", "_exit", "_field_defaults", "_fields", "_make", "_replace"}
+"""Of `namedtuple` and `os`: public by their documentation."""
+
+
+def is_private(name: str) -> bool:
+    """Tell whether a name is meant for its own package only; those of `enum` end as they begin."""
+    return name[:1] == "_" and name[:2] != "__" and name[-1] != "_" and name not in DOCUMENTED
+
+
+def defined_names(tree: ast.AST) -> Iterator[str]:
+    """Return the private names that a file defines, wherever in it."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield node.name
+            case ast.Name(ctx=ast.Store()):
+                yield node.id
+            case ast.Attribute(ctx=ast.Store(), value=ast.Name(id="self" | "cls")):
+                yield node.attr
+            case ast.Constant(value=str(text)):  # of `__slots__`
+                yield text
+            case _:
+                pass
+
+
+def foreign_names(tree: ast.AST) -> Iterator[str]:
+    """Return the names that a file binds to other packages."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for item in node.names:
+                if item.name.partition(".")[0] != "surecall":
+                    yield item.asname or item.name.partition(".")[0]
+        elif isinstance(node, ast.ImportFrom) and is_foreign(node):
+            yield from (item.asname or item.name for item in node.names)
+
+
+def is_foreign(node: ast.ImportFrom) -> bool:
+    """Tell whether an import leads out of the package."""
+    return node.level == 0 and (node.module or "").partition(".")[0] != "surecall"
+
+
+def root_of(node: ast.expr) -> str:
+    """Return the name that an expression with attributes and calls begins with."""
+    while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def private_uses(tree: ast.AST, own: set[str]) -> Iterator[str]:
+    """Return every use of a private name that is not ours."""
+    foreign = set(foreign_names(tree))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and is_foreign(node):
+            parts = [*(node.module or "").split("."), *(item.name for item in node.names)]
+            yield from (f"import of {name}" for name in parts if is_private(name))
+        elif isinstance(node, ast.Import):
+            parts = [part for item in node.names for part in item.name.split(".")]
+            yield from (f"import of {name}" for name in parts if is_private(name))
+        elif isinstance(node, ast.Attribute) and is_private(node.attr):
+            if node.attr not in own or root_of(node.value) in foreign:
+                yield f"line {node.lineno}: {ast.unparse(node)}"
+        elif isinstance(node, ast.Call) and root_of(node.func) in {"getattr", "setattr", "hasattr"}:
+            for argument in node.args[1:2]:
+                if isinstance(argument, ast.Constant) and is_private(str(argument.value)):
+                    yield f"line {node.lineno}: {ast.unparse(node)}"
+
+
+def own_names() -> set[str]:
+    """Return all private names that the package defines."""
+    found: set[str] = set()
+    for file in FILES:
+        found.update(filter(is_private, defined_names(ast.parse(file.read_text()))))
+    return found
+
+
+OWN = own_names()
+WITHOUT_A_PUBLIC_NAME = {
+    # Documented for extensions of asyncio, and what it needs so that the end is silent.
+    "base/background.py": ["_unregister_task", "_log_destroy_pending"],
+    # The SDKs have no public name for the HTTP client that they were given.
+    "clients/wrapping.py": ["_client"],
+    # pytest has no public way to run one test several times; every plugin that does takes this.
+    "pytest_plugin.py": ["_pytest", "_pytest", "_setupstate"],
+}
+"""The only exceptions; the list may become shorter."""
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_no_private_name_of_another_package_is_used(file: Path) -> None:
+    """Neither imported, nor reached by an attribute, nor by a text."""
+    place = file.relative_to(ROOT).as_posix()
+    known = WITHOUT_A_PUBLIC_NAME.get(place, [])
+    found = list(private_uses(ast.parse(file.read_text()), OWN))
+    assert len(found) == len(known), found
+    for name in known:
+        assert any(name in use for use in found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from uvicorn._types import Scope",
+        "import concurrent.futures._base",
+        "from asyncio import _get_running_loop",
+        "import asyncio\nasyncio.tasks._all",
+        "def f(loop):\n    return loop._ready_of_others",
+        "class A(Other):\n    def f(self):\n        return self._not_set_here",
+        "import x\ngetattr(x, '_y')",
+    ],
+)
+def test_the_walk_sees_what_it_is_for(text: str) -> None:
+    """Each way to reach such a name."""
+    assert list(private_uses(ast.parse(text), OWN))
