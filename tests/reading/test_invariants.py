@@ -34,9 +34,7 @@ PLACES = {
 }
 WORDS = st.sampled_from(["I", "will", "clean", "the", "old", "files", "now", "42", "then", "ok"])
 SENTENCES = st.lists(WORDS, max_size=8).map(lambda words: " ".join(words) + "." if words else "")
-MARKED = sorted(
-    family for family, call in CALLS.items() if not call.lstrip().startswith(("{", "["))
-)
+MARKED = sorted(family for family, call in CALLS.items() if re.search(r"[<✿]|\[[A-Z]", call))
 """Those in which markup says that a call is meant, whatever became of its name."""
 MARKS = re.compile(r"</[^\s<>/][^<>/\n]{0,60}>|<\|[^<>|\n]{1,40}\|>|\[/[A-Z_]{2,40}\]")
 
