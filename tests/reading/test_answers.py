@@ -410,7 +410,6 @@ LISTS = [
     Case("'red', 'green'", TAGS, ["red", "green"]),
     Case("- Buy milk, eggs\n- Call Bo", TAGS, ["Buy milk, eggs", "Call Bo"]),
     Case("N/A", TAGS, []),
-    Case('{"0": "a", "1": "b"}', TAGS, ["a", "b"]),
     Case(
         '{"result": {"data": [{"name": "Bo", "age": 3}, {"name": "Al", "age": 4}]}}',
         PEOPLE,

@@ -93,7 +93,7 @@ def test_a_comma_before_one_digit_is_decimal_and_likely() -> None:
     assert (receipt.rule, receipt.place, receipt.before, receipt.after) == (
         "find_number", "/n", "1,5", 1.5,
     )  # fmt: skip
-    assert receipt.why == reading.doubt != ""
+    assert reading.doubt == receipt.why.replace(".", ": /n.")
 
 
 # Forbidden names
@@ -106,6 +106,7 @@ def test_a_forbidden_name_is_left_out_as_likely() -> None:
     (receipt,) = reading.receipts
     assert (receipt.rule, receipt.place, receipt.before) == ("drop_extra_key", "/foo", 1)
     assert not receipt.lossless
+    assert "/foo" in reading.doubt
     certain = coerce_arguments({"city": "Oslo", "foo": 1}, CITY)
     assert certain.errors
     assert certain.receipts == ()

@@ -4,7 +4,7 @@ What fits is returned as it is. What could mean two things is an error that name
 either fits the schema or comes with errors.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from msgspec import Struct
@@ -17,7 +17,6 @@ from surecall.text import (
     MAX_ARGUMENT_STEPS,
     decode_noting,
     encode_text,
-    render_pointer,
     repair_json,
 )
 
@@ -34,8 +33,8 @@ from .explain import (
     explain_shape,
 )
 from .fit import Fit, Fitter, TooMuchWorkError, only_name, same_json
-from .parts import PartView, SchemaParts
-from .scalars import BOOLEAN_TEXTS, NULL_TEXTS, is_schema_echo, match_name, number_in
+from .parts import SchemaParts
+from .scalars import BOOLEAN_TEXTS, NULL_TEXTS, is_schema_echo, number_in
 from .structure import References, json_types, listed_values, members_of, nests_deeper
 
 _WRAPPERS: Final = frozenset(
@@ -50,7 +49,6 @@ _NAME_LABELS: Final = frozenset(
 )
 _KINDS_OF_CALLS: Final = frozenset({"function", "function_call", "tool_call", "tool_use"})
 _MAX_WRAPPERS: Final = 3
-_MAX_NODES: Final = 10_000
 _MAX_POSITIONS: Final = 12
 
 
@@ -97,7 +95,7 @@ def coerce_arguments(
         return Coerced(value)
     parts = SchemaParts.of(checker)
     if value.__class__ is dict and checker.is_valid(value):
-        return _name_strays(Fit(value), parts, checker)
+        return _name_strays(Fit(value), checker)
     found = Fit(value)
     if nests_deeper(value, MAX_JSON_DEPTH):
         found = Fit(value, notes=(detail_at((), TOO_DEEP),))
@@ -108,11 +106,11 @@ def coerce_arguments(
                 judged = _Shapes(parts, checker, tool_name, likely=True).run(value)
                 if _is_good(judged, checker):
                     doubt = conversions.pick_doubt(judged.doubts)
-                    return _name_strays(judged, parts, checker, doubt)
+                    return _name_strays(judged, checker, doubt)
         except TooMuchWorkError:
             found = Fit(value, notes=(detail_at((), TOO_MANY_FORMS),))
     if _is_good(found, checker):
-        return _name_strays(found, parts, checker)
+        return _name_strays(found, checker)
     wrong = checker.check(found.value) or (detail_at((), NOT_AN_OBJECT),)
     errors = tuple(dict.fromkeys((*found.notes, *wrong)))
     return Coerced(found.value, found.receipts, errors[:MAX_ERRORS])
@@ -122,15 +120,20 @@ def _is_good(fit: Fit, checker: SchemaChecker) -> bool:
     return isinstance(fit.value, dict) and checker.is_valid(fit.value)  # pyright: ignore[reportUnknownMemberType] - any JSON
 
 
-def _name_strays(fit: Fit, parts: SchemaParts, checker: SchemaChecker, doubt: str = "") -> Coerced:
+def _name_strays(fit: Fit, checker: SchemaChecker, doubt: str = "") -> Coerced:
     """Return arguments that fit, with the names that their stray keys mean."""
     value: dict[str, Any] = fit.value
     doubt = doubt or next(iter(fit.doubts), "")
     if not checker.is_exact(value):
-        strays = _StrayKeys(parts)
-        named = strays.name(value, parts.root)
-        if strays.receipts and checker.is_valid(named):
-            return Coerced(named, (*fit.receipts, *strays.receipts), doubt=doubt)
+        # Where a schema is silent about other keys, tools ignore them: an argument in other
+        # capitals would be lost. Where it allows them in words, they stay.
+        try:
+            named = Fitter(SchemaParts.of(checker.closed())).fit(value)
+        except TooMuchWorkError:
+            named = Fit(value)
+        is_renamed = {item.rule for item in named.receipts} == {conversions.RENAME_KEY.rule}
+        if is_renamed and checker.is_valid(named.value):
+            return Coerced(named.value, (*fit.receipts, *named.receipts), doubt=doubt)
     return Coerced(value, fit.receipts, doubt=doubt)
 
 
@@ -258,78 +261,6 @@ class _Shapes:
             return
         named = dict(zip(names, items, strict=True))
         yield self._make_form(conversions.NAME_POSITIONS, items, named)
-
-
-class _StrayKeys:
-    """Renames stray keys of a value that fits its schema.
-
-    Where a schema is silent about other keys, tools ignore them: an argument in other capitals
-    would be lost. Where it allows them in words, they stay.
-    """
-
-    __slots__ = ("_left", "_parts", "receipts")
-
-    def __init__(self, parts: SchemaParts) -> None:
-        self._parts = parts
-        self.receipts: list[Receipt] = []
-        self._left = _MAX_NODES
-
-    def name(self, value: Any, part: Any, path: tuple[str | int, ...] = ()) -> Any:
-        """Return the value with the keys that its schema names."""
-        self._left -= 1
-        if self._left < 0 or value.__class__ not in (dict, list):
-            return value
-        view = self._view(part, value)
-        if view is None:
-            return value
-        if isinstance(value, list):
-            return self._name_in_list(as_list(cast("Any", value)), view, path)
-        fields = cast("dict[str, Any]", value)
-        names = self._find_names(fields, view) if view.is_silent else {}
-        result: dict[str, Any] = {}
-        for key, item in fields.items():
-            name = names.get(key, key)
-            if name is not key:
-                place = render_pointer((*path, key))
-                self.receipts.append(Receipt(conversions.RENAME_KEY.rule, place, key, name))
-            schema = view.properties.get(name)
-            result[name] = item if schema is None else self.name(item, schema, (*path, name))
-        return result
-
-    def _name_in_list(self, items: list[Any], view: PartView, path: tuple[str | int, ...]) -> Any:
-        first = view.first_items
-        return [
-            self.name(item, first[index] if index < len(first) else view.items, (*path, index))
-            for index, item in enumerate(items)
-        ]
-
-    def _view(self, part: Any, value: Any) -> PartView | None:
-        """Return what is said about a value; nothing where several parts may be meant."""
-        if not isinstance(part, dict):
-            return None
-        view = self._parts.view(part)
-        for _ in range(4):
-            if not view.branches:
-                return view
-            fitting = [branch for branch in view.branches if self._parts.fits(branch, value)]
-            if len(fitting) != 1:
-                return None
-            view = self._parts.view(fitting[0])
-        return None
-
-    def _find_names(self, value: Mapping[str, Any], view: PartView) -> dict[str, str]:
-        """Return the names that stray keys mean, where one free name is meant by one key."""
-        found: dict[str, list[str]] = {}
-        for key, item in value.items():
-            if key in view.properties:
-                continue
-            self._left -= len(view.properties)
-            meant = match_name(key, view.properties, quoted=True)
-            if len(meant) == 1 and meant[0] not in value:
-                name = meant[0]
-                if self._parts.fits(view.properties[name], item):
-                    found.setdefault(name, []).append(key)
-        return {keys[0]: name for name, keys in found.items() if len(keys) == 1}
 
 
 def _has_other_order(fitting: list[set[int]]) -> bool:

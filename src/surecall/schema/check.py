@@ -60,7 +60,7 @@ class _Compiled:
     def __init__(self, schema: dict[str, Any], validator: "jsonschema_rs.Validator") -> None:
         self.schema = schema
         self.validator = validator
-        self.closed: jsonschema_rs.Validator | None = None
+        self.closed: _Compiled | None = None
         """Accepts only keys that the schema names or speaks of; made when it is first needed."""
         self.is_mixed = False
         """Whether forbidding more may allow more."""
@@ -83,9 +83,9 @@ class SchemaChecker:
 
     __slots__ = ("_made", "schema")
 
-    def __init__(self, schema: dict[str, Any]) -> None:
+    def __init__(self, schema: dict[str, Any], made: _Compiled | None = None) -> None:
         self.schema = schema
-        self._made: _Compiled | None = None
+        self._made = made
 
     def compile(self) -> _Compiled:
         """Compile now, so that a schema that cannot be used is refused here and not later.
@@ -112,14 +112,23 @@ class SchemaChecker:
         not, and never the other way round.
         """
         made = self._made or self.compile()
-        if made.closed is None:
-            made.is_mixed = any(word in encode(made.schema) for word in _NEGATING)
-            made.closed = _compile_closed(made.schema) or made.validator
+        closed = made.closed or self._close(made)
         try:
-            is_exact = made.closed.is_valid(value)
+            is_exact = closed.validator.is_valid(value)
         except ValueError:
             return False
         return is_exact and (not made.is_mixed or made.validator.is_valid(value))
+
+    def closed(self) -> "SchemaChecker":
+        """Return a checker that forbids the keys that the schema is silent about."""
+        made = self.compile()
+        closed = made.closed or self._close(made)
+        return SchemaChecker(closed.schema, closed)
+
+    def _close(self, made: _Compiled) -> _Compiled:
+        made.is_mixed = any(word in encode(made.schema) for word in _NEGATING)
+        made.closed = _compile_closed(made)
+        return made.closed
 
     def check(self, value: Any) -> tuple[ErrorDetail, ...]:
         """Return every error of a JSON value, at most `MAX_ERRORS`; nothing when it fits."""
@@ -198,21 +207,19 @@ def _compile(schema: dict[str, Any]) -> _Compiled:
     return made
 
 
-def _compile_closed(schema: dict[str, Any]) -> "jsonschema_rs.Validator | None":
-    """Compile a schema that forbids the keys it is silent about; `None` if there are no such."""
-    closed = deepcopy(schema)
+def _compile_closed(made: _Compiled) -> _Compiled:
+    """Compile a schema that forbids the keys it is silent about; the same if there are no such."""
+    closed = deepcopy(made.schema)
     is_same = True
     for place in walk_schema(closed):
         fields = place.schema
         if isinstance(fields.get("properties"), dict) and not SPEAKS_OF_NAMES & fields.keys():
             fields["additionalProperties"] = False
             is_same = False
-    if is_same:
-        return None
     try:
-        return _compile(closed).validator
+        return made if is_same else _compile(closed)
     except ToolDefinitionError:  # by a hair too large
-        return None
+        return made
 
 
 def _compile_new(schema: dict[str, Any]) -> "jsonschema_rs.Validator":

@@ -78,9 +78,7 @@ FORMATTED_NUMBER: Final = Conversion(
     "find_number", LOOSE, "A number is read from text with separators, a sign or a unit."
 )
 PERCENT: Final = Conversion(
-    "find_number",
-    LOOSE,
-    "A number of percent could also mean a share of one, or the other way around.",
+    "find_number", LOOSE, "A number of percent could also mean a share of one, or the reverse."
 )
 PERCENT_IN_TEXT: Final = PERCENT._replace(entrance="answer")
 NUMBER_IN_TEXT: Final = Conversion(
@@ -93,16 +91,10 @@ MATCH_LABEL: Final = Conversion(
     "match_enum", LOOSE, "A value is taken as the option whose signs, title or description it has."
 )
 OPTION_IN_TEXT: Final = Conversion(
-    "find_option",
-    LOOSE,
-    "One of the options is taken from the words around it.",
-    entrance="answer",
+    "find_option", LOOSE, "One of the options is taken from the words around it.", entrance="answer"
 )
 TEXT_IN_TEXT: Final = Conversion(
-    "find_text",
-    LOOSE,
-    "The one word that fits is taken from the words around it.",
-    entrance="answer",
+    "find_text", LOOSE, "The one word that fits is taken from those around it.", entrance="answer"
 )
 UNMARK: Final = Conversion(
     "find_text", CHEAP, "The one word that fits is taken from the signs around it."
@@ -117,19 +109,10 @@ EMPTY_LIST: Final = Conversion(
     "list_from_text", LINES, "A text that says that there is nothing is taken as an empty list."
 )
 LIST_IN_TEXT: Final = Conversion("list_from_text", LINES, "A text is taken as a list of its parts.")
-COUNTED_MEMBERS: Final = Conversion(
-    "list_from_text", LOOSE, "An object whose keys count its members is taken as a list."
-)
 TAKE_ONLY: Final = Conversion(
     "unwrap_value", SHAPE, "The value is taken from the object or list around it."
 )
-TAKE_ONE: Final = Conversion(
-    "unwrap_value",
-    SHAPE + 1,
-    "The value is taken from the object or list around it.",
-    lossless=False,
-    entrance="answer",
-)
+TAKE_ONE: Final = TAKE_ONLY._replace(cost=SHAPE + 1, lossless=False, entrance="answer")
 
 # Of objects
 
@@ -145,17 +128,14 @@ DROP_EXTRA: Final = Conversion(
     "drop_extra_key", CHEAP, "A property that the schema does not have is left out.", lossless=False
 )
 FILL_CONSTANT: Final = Conversion(
-    "fill_constant",
-    SHAPE,
-    "A required property that can have one value only is left out, and filled in.",
+    "fill_constant", SHAPE, "A required property that can have one value only is filled in."
 )
 FILL_NULL: Final = Conversion(
     "fill_null", CHEAP, "A required property that may be null is left out, and taken as null."
 )
-NAME_SINGLE: Final = Conversion(
-    "name_single_value",
-    SHAPE,
-    "A single value is taken as the one property that the object needs.",
+NAME_SINGLE: Final = NAME_ARGUMENT._replace(
+    cost=SHAPE,
+    doubt="A single value is taken as the one property that the object needs.",
     entrance="answer",
 )
 NAME_LABELED: Final = NAME_SINGLE._replace(cost=SHAPE + LINES)
@@ -169,11 +149,7 @@ CONVERSIONS: Final[tuple[Conversion, ...]] = tuple(
 )
 """All of them."""
 
-SPELLINGS: Final[dict[str, Conversion]] = {
-    "date": SPELL_DATE,
-    "time": SPELL_TIME,
-    "date-time": SPELL_DATE_TIME,
-}
+SPELLINGS: Final = {"date": SPELL_DATE, "time": SPELL_TIME, "date-time": SPELL_DATE_TIME}
 """How values of a format are spelled."""
 
 STOOD_OUT: Final = "Several values are named; the one that stands out is taken."

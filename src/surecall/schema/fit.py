@@ -199,8 +199,10 @@ class Fitter:
             lossless=conversion.lossless,
             why=conversion.doubt or conversion.why,
         )
-        doubts = (conversion.doubt,) if conversion.doubt else ()
-        return Fit(after, conversion.cost, (receipt,), doubts)
+        doubt = conversion.doubt
+        if doubt and path:
+            doubt = f"{doubt.removesuffix('.')}: {clip(receipt.place, 80)}."
+        return Fit(after, conversion.cost, (receipt,), (doubt,) if doubt else ())
 
     def decode(self, text: str, path: Path) -> Fit | None:
         """Return the object or array that a text holds, with the receipts of its repairs."""
@@ -385,8 +387,7 @@ class Fitter:
         fit = self.change(conversion, path, value, named.values[0])
         if not named.stood_out:
             return fit
-        steps = tuple(replace(item, why=to.STOOD_OUT) for item in fit.receipts)
-        return fit._replace(cost=fit.cost + 1, receipts=steps, doubts=(to.STOOD_OUT,))
+        return fit._replace(cost=fit.cost + 1, doubts=(to.STOOD_OUT,))
 
     def _scalar(self, value: Any, part: Any, view: PartView, path: Path, exact: bool) -> Steps:
         kind = view.kind or ""
@@ -565,16 +566,12 @@ class Fitter:
     def _list_in_object(
         self, value: dict[str, Any], part: Any, view: PartView, path: Path
     ) -> Steps:
-        """Make a list of an object: of its members if they are counted, of what it wraps, of it."""
-        if _is_numbered(value):
-            listed = list(value.values())
-            fit: Fit = yield self._elements(listed, part, view, path)
-            return fit.after(self.change(to.COUNTED_MEMBERS, path, value, listed))
+        """Make a list of an object: of what it wraps, or of it."""
         fits: list[Fit] = []
         inner: Any = next(iter(value.values()), None) if len(value) == 1 else None
         if isinstance(inner, list):
             key = next(iter(value))
-            fit = yield self._visit(cast("Any", inner), part, (*path, key))
+            fit: Fit = yield self._visit(cast("Any", inner), part, (*path, key))
             fits.append(fit.after(self.change(to.TAKE_ONLY, path, value, inner)))
         single: Fit = yield self._wrap_likely(value, part, view, path)
         if not any(item.rule == "write_as_text" for item in single.receipts):
@@ -1006,14 +1003,6 @@ def _looks_structured(value: Any) -> bool:
 
 def _holds_more(value: Any) -> bool:
     return isinstance(value, (dict, list)) or _looks_structured(value)
-
-
-def _is_numbered(value: dict[str, Any]) -> bool:
-    """Tell whether the keys of an object only count its members."""
-    keys = list(value)
-    return len(keys) > 1 and any(
-        keys == [str(at) for at in range(first, first + len(keys))] for first in (0, 1)
-    )
 
 
 def _join_pairs(value: list[Any]) -> dict[str, Any] | None:
