@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from support.eval_fakes import fake_finished, fake_manifest, fake_row, fake_units
-from surecall.base.errors import ConfigError, StoreError
+from surecall.base.errors import ConfigError, RowRefusedError, StoreError
 from surecall.evals.records import Cell, Manifest, TrialBody, TrialRow
 from surecall.evals.store import RunStore
 
@@ -81,7 +81,7 @@ def test_a_batch_is_all_or_nothing(store: RunStore) -> None:
     """When one trial cannot be written, none of its batch is."""
     run = store.create(MANIFEST)
     broken = msgspec.structs.replace(fake_row(UNITS[1]), seed=2**80)
-    with pytest.raises(OverflowError):
+    with pytest.raises(RowRefusedError):
         store.add(run, [*pairs(0), (broken, TrialBody(index=1))])
     assert store.done(run) == set()
     assert store.add(run, pairs(0)) == (0,)

@@ -14,7 +14,7 @@ from surecall.base.records import ErrorDetail, Reading, Receipt, Reply, ToolCall
 from surecall.calls import ToolNames
 from surecall.text import decode
 
-from .wording import MARKED, MISSHAPEN, refuse_bad_json, refuse_json, refuse_kind
+from .wording import MARKED, MISSHAPEN, refuse_bad_json, refuse_json, refuse_kind, say_not_offered
 
 RuleFamily = Literal[
     "structure", "ids", "calls", "json", "schema", "text", "answers", "cut", "exchange", "approval"
@@ -158,12 +158,16 @@ def _take_as_sent(call: ToolCall, names: ToolNames) -> ToolCall:
         errors = (refuse_kind(value),)
     if errors:
         return replace(call, arguments=None, state="unreadable", errors=errors)
-    checker = names.checker_of(call.name) if call.name in names else None
+    if call.name in names:
+        checker = names.checker_of(call.name)
+        errors = () if checker is None else checker.check(value)
+    elif names.names:  # a plain client looks for exactly this name
+        errors = (ErrorDetail(Code.TOOL_NOT_ALLOWED, say_not_offered(call.name)),)
     return replace(
         call,
         arguments=value,
         state="whole",
-        errors=() if checker is None else checker.check(value),
+        errors=errors,
         certainty="certain",
         doubt="",
     )

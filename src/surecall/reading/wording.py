@@ -234,7 +234,12 @@ def note_unreadable(name: str) -> Defect:
 
 def note_not_offered(name: str, place: str) -> Defect:
     """Note a call of a tool that was not offered."""
-    return Defect(Code.TOOL_NOT_ALLOWED, f"No tool named {clip(name, 64)!r} was offered.", place)
+    return Defect(Code.TOOL_NOT_ALLOWED, say_not_offered(name), place)
+
+
+def say_not_offered(name: str) -> str:
+    """Say that a tool was not offered."""
+    return f"No tool named {clip(name, 64)!r} was offered."
 
 
 def note_unread(call: ToolCall) -> Defect:

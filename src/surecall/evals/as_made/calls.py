@@ -163,12 +163,13 @@ def _as_text(raw: Any) -> str:
 
 
 def _read_arguments(call: ToolCall) -> dict[str, Any]:
-    if call.arguments is not None:
-        return call.arguments
-    raw = call.raw
+    """Return the arguments as the model wrote them, with what a lossy repair left out."""
+    raw, read = call.raw, as_fields(call.arguments)
+    if call.arguments is not None and all(receipt.lossless for receipt in call.receipts):
+        return read
     if isinstance(raw, str):
         try:
             raw = decode(raw)
         except JSONTextError:
-            return {}
-    return as_fields(raw) if isinstance(raw, dict) else {}
+            return read
+    return as_fields(raw) if isinstance(raw, dict) else read
