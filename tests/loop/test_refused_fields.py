@@ -41,6 +41,8 @@ WORDINGS: dict[str, Any] = {
     },
     "fastapi": {"detail": [{"type": "extra_forbidden", "loc": ["body", FIELD], "msg": "No"}]},
     "groq": {"error": {"message": f"property '{FIELD}' is unsupported"}},
+    "not to be set": {"error": {"message": f"Invalid parameter: {FIELD} must not be set."}},
+    "not accepted": {"error": {"message": f"This model doesn't accept '{FIELD}'."}},
     "groq, in backticks": {"error": {"message": f"`{FIELD}` is not supported with this model"}},
     "anthropic": {
         "type": "error",

@@ -148,7 +148,9 @@ _PATH: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*")
 _QUOTES: Final = frozenset("\"'`")
 _REFUSES: Final = re.compile(
     r"unsupported|not[ _]support|not (?:permitted|allowed|accepted)|only allowed|unrecogni[sz]ed"
-    r"|unknown|unexpected|extra|deprecated|cannot|additional propert",
+    r"|unknown|unexpected|extra|deprecated|cannot|additional propert"
+    r"|not be (?:given|sent|set|specified|used)\b|(?:does not|doesn't) (?:accept|support|take)\b"
+    r"|isn't (?:allowed|supported)",
     re.IGNORECASE,
 )
 """How providers say that they do not take a field, whatever its value."""
