@@ -2,15 +2,14 @@
 
 import asyncio
 import socket
-import ssl
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, closing
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.certificates import Authority
+from support.secure_upstream import SecureUpstream
 from support.upstream import FaultyUpstream, http_response, unused_port
 from surecall.base.errors import Code, ProviderError
 from surecall.models.client import ClientLimits, Network, Origin
@@ -139,29 +138,9 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Authority(tmp_path_factory.mktemp("tls"), "name.test").file
 
 
-class SecureUpstream(FaultyUpstream):
-    """A faulty upstream behind TLS."""
-
-    certificate: Path
-    names: list[str | None]
-
-    async def __aenter__(self):
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.certificate)
-        self.names = []
-        context.sni_callback = lambda _sock, name, _context: self.names.append(name)
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=context)
-        self.port = self._server.sockets[0].getsockname()[1]
-        return self
-
-
-@asynccontextmanager
-async def secure(certificate: Path) -> AsyncGenerator[SecureUpstream, None]:
-    """Run an upstream behind TLS."""
-    upstream = SecureUpstream([[OK]])
-    upstream.certificate = certificate
-    async with upstream:
-        yield upstream
+def secure(certificate: Path) -> SecureUpstream:
+    """Return an upstream behind TLS."""
+    return SecureUpstream([[OK]], certificate)
 
 
 def trusting(certificate: Path) -> Network:

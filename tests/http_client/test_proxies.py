@@ -1,19 +1,19 @@
 """The way to a server: through proxies of all kinds, and only to whom it trusts."""
 
 import asyncio
-import ssl
 import subprocess
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
 from support.certificates import Authority
 from support.proxy import ConnectProxy
-from support.upstream import FaultyUpstream, http_response, unused_port
+from support.secure_upstream import SecureUpstream
+from support.upstream import http_response, unused_port
 from surecall.base.errors import Code, ConfigError, SurecallError
 from surecall.models.client import Network, Origin
 from surecall.models.client.limits import Deadlines
@@ -31,31 +31,12 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("authority"))
 
 
-class Upstream(FaultyUpstream):
-    """An upstream behind TLS, or not."""
-
-    def __init__(
-        self,
-        certificate: Path | None = None,
-        asks_for: Path | None = None,
-        *,
-        speaks_first: bool = False,
-    ) -> None:
-        super().__init__([[OK]], greeting=() if certificate or not speaks_first else [OK])
-        self._certificate = certificate
-        self._asks_for = asks_for
-
-    async def __aenter__(self) -> Self:
-        context = None
-        if self._certificate is not None:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(self._certificate)
-            if self._asks_for is not None:
-                context.verify_mode = ssl.CERT_REQUIRED
-                context.load_verify_locations(self._asks_for)
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=context)
-        self.port = self._server.sockets[0].getsockname()[1]
-        return self
+def serve(
+    certificate: Path | None = None, *, asks_for: Path | None = None, speaks_first: bool = False
+) -> SecureUpstream:
+    """Return an upstream behind TLS, or not."""
+    greeting = [OK] if speaks_first and certificate is None else []
+    return SecureUpstream([[OK]], certificate, asks_for=asks_for, greeting=greeting)
 
 
 async def ask(
@@ -92,7 +73,7 @@ async def test_a_proxy_with_a_password_opens_one_way_for_many_requests(
     """Nothing but CONNECT reaches the proxy, and the name is verified behind it."""
     certificate = authority.issue("proxy.test") if proxy_has_tls else None
     async with (
-        Upstream(authority.issue(HOST)) as upstream,
+        serve(authority.issue(HOST)) as upstream,
         ConnectProxy(
             {f"{HOST}:443": upstream.port}, password=PASSWORD, certificate=certificate
         ) as proxy,
@@ -107,7 +88,7 @@ async def test_a_proxy_with_a_password_opens_one_way_for_many_requests(
 async def test_plain_requests_are_forwarded() -> None:
     """They name the whole address, and the password is for the proxy alone."""
     async with (
-        Upstream() as upstream,
+        serve() as upstream,
         ConnectProxy({f"{HOST}:8080": upstream.port}, password=PASSWORD) as proxy,
     ):
         network = Network(http_proxy=proxy.url_with("user", PASSWORD))
@@ -155,7 +136,7 @@ NASTY = [
 async def test_a_proxy_in_the_way_is_named(case: Nasty) -> None:
     """The error says that it is the proxy, and nothing is sent past it."""
     async with (
-        Upstream() as upstream,
+        serve() as upstream,
         ConnectProxy({f"{HOST}:443": upstream.port, HOST: upstream.port}, **case.proxy) as proxy,
     ):
         url = proxy.url_with("user", case.user) if case.user else proxy.url
@@ -236,7 +217,7 @@ def test_no_proxy_lists_who_is_reached_directly(no_proxy: str, url: str, is_dire
 
 async def test_hosts_of_no_proxy_are_reached_without_it() -> None:
     """A proxy that is not there does no harm."""
-    async with Upstream() as upstream:
+    async with serve() as upstream:
         network = Network(http_proxy=f"127.0.0.1:{unused_port()}", no_proxy="127.0.0.0/8")
         assert await ask(f"http://127.0.0.1:{upstream.port}", network) == b"{}"
 
@@ -295,7 +276,7 @@ async def test_a_server_that_cannot_be_trusted_gets_nothing(
 ) -> None:
     """The error says what is wrong with it, and what to do."""
     async with (
-        Upstream(case.certificate(authority), speaks_first=True) as upstream,
+        serve(case.certificate(authority), speaks_first=True) as upstream,
         ConnectProxy({f"{HOST}:{upstream.port}": upstream.port}) as proxy,
     ):
 
@@ -317,7 +298,7 @@ async def test_a_server_that_cannot_be_trusted_gets_nothing(
 async def test_a_server_may_ask_who_we_are(authority: Authority) -> None:
     """With a certificate it answers; without one the error says what to set."""
     certificate = authority.issue("127.0.0.1")
-    async with Upstream(certificate, asks_for=authority.file) as upstream:
+    async with serve(certificate, asks_for=authority.file) as upstream:
         url = f"https://127.0.0.1:{upstream.port}"
         trusting = Network(ca_file=str(authority.file))
         own = Network(
@@ -399,7 +380,7 @@ def tinyproxy(tmp_path: Path) -> Generator[int]:
 
 async def test_tinyproxy_opens_ways_and_forwards(tinyproxy: int, authority: Authority) -> None:
     """Both schemes work with the password, and without it the error says so."""
-    async with Upstream(authority.issue("x")) as secure, Upstream() as plain:
+    async with serve(authority.issue("x")) as secure, serve() as plain:
         for _ in range(100):
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", tinyproxy)
