@@ -8,7 +8,6 @@ import pytest
 from surecall.base.records import RawCall
 from surecall.exchange import ClientRequest, EchoCache, Policy, repair_history
 from surecall.exchange.streams import StreamRelay, ask_whole, is_several, write_several
-from surecall.exchange.streams.ends import KeptEvents
 
 from .streaming import FORMATS, calls_in, fold, relay, request_for, route_to, stream_of, text_call
 
@@ -169,14 +168,3 @@ def test_several_replies_are_asked_for_whole_and_streamed() -> None:
     places = [choice["index"] for chunk in chunks for choice in chunk["choices"]]
     assert places == [0, 0, 1, 1]
     assert chunks[-1]["usage"] == {"total_tokens": 3}
-
-
-def test_a_figure_of_the_usage_is_nothing_to_send_back() -> None:
-    """Only reasoning itself makes the whole reader of the format look at a clean stream."""
-    usage = b'data: {"usage":{"completion_tokens_details":{"reasoning_tokens":0}}}\n\n'
-    thought = b'data: {"choices":[{"delta":{"reasoning":"Hm."}}]}\n\n'
-    kept = KeptEvents()
-    assert not kept.may_echo([usage])
-    assert kept.may_echo([usage, thought])
-    kept.add(thought)
-    assert kept.may_echo([])

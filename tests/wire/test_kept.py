@@ -9,8 +9,7 @@ import pytest
 
 from support.streams import chunk, event
 from surecall.base.errors import Code, ProviderError
-from surecall.wire import find_protocol
-from surecall.wire import streams as kept
+from surecall.wire import find_protocol, kept
 
 MB = 1_000_000
 TEXT = "x" * 2_000

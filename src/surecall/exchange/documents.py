@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import RawCall, Reading, Receipt, Reply, ToolCall
 from surecall.text import decode_plain, encode_text
+from surecall.wire.chat_completions.replies import is_function
 from surecall.wire.gemini.names import wire_name
 from surecall.wire.messages.blocks import wire_id
 from surecall.wire.server import new_id
@@ -231,11 +232,6 @@ def _chat_calls(message: dict[str, Any], plan: _Plan) -> list[Any]:
         elif left and (call := left.pop(0)) is not None:
             patched.append(_chat_call(entry, call))
     return patched
-
-
-def is_function(entry: Mapping[str, Any]) -> bool:
-    """Tell whether an entry among the calls is one of a function."""
-    return entry.get("type") in (None, "", "function")
 
 
 def _chat_call(entry: dict[str, Any], call: ToolCall) -> dict[str, Any]:

@@ -63,6 +63,11 @@ class Verdict(Struct, frozen=True, kw_only=True):
         return bool(self.answers or self.notice or self.is_empty)
 
     @property
+    def is_usual(self) -> bool:
+        """Whether the calls can be delivered as they came."""
+        return self.calls > 0 and not (self.is_wrong or self.receipts or self.is_left)
+
+    @property
     def errors(self) -> tuple[ErrorDetail, ...]:
         """What is wrong with the calls."""
         return tuple(error for answer in self.answers for error in answer.errors)

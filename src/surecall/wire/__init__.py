@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from surecall.base.errors import Code, ConfigError, did_you_mean
 
-from .base import RawReply, StreamDelta, StreamFolder, StreamWriter, WireError, WireProtocol
 from .chat_completions import ChatCompletions
+from .protocol import WireProtocol
+from .records import RawReply, Stated, StreamDelta, StreamFolder, StreamWriter, WireError
 
 if TYPE_CHECKING:
     from .gemini import Gemini
@@ -29,6 +30,7 @@ __all__ = [
     "Messages",
     "RawReply",
     "Responses",
+    "Stated",
     "StreamDelta",
     "StreamFolder",
     "StreamTranslator",

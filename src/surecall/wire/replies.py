@@ -16,8 +16,8 @@ from surecall.base.records import Defect, RawCall, Reply, Usage
 from surecall.base.redaction import StreamMask, excerpt, mask_known
 from surecall.text import decode, decode_noting, null_non_finite
 
-from .base import RawReply, StreamDelta
 from .errors import check_body
+from .records import RawReply, StreamDelta
 
 MAX_SNIPPET: Final = 200
 _MAX_LOOKED_AT_BYTES: Final = 64 * 1024

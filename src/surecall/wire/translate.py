@@ -17,8 +17,9 @@ from surecall.base.json_values import as_fields
 from surecall.base.records import Message, ModelRequest, Reply, ToolSpec, WireRequest, clip
 from surecall.schema import clean_parameters
 
-from .base import StreamDelta, StreamFolder, StreamWriter, WireProtocol
 from .call_ids import pair_calls
+from .protocol import WireProtocol
+from .records import StreamDelta, StreamFolder, StreamWriter
 from .substitutes import rename_tools, restore_names
 
 _SAME_PARAMS: Final[Mapping[str, str]] = {"max_completion_tokens": "max_tokens"}

@@ -18,8 +18,8 @@ from surecall.base.errors import (
 )
 from surecall.base.records import RawCall, Reply, Usage
 from surecall.text import SSEReader
-from surecall.wire.base import StreamWriter
 from surecall.wire.messages import Messages
+from surecall.wire.records import StreamWriter
 
 from .wire import fold
 

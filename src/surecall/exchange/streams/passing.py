@@ -1,53 +1,150 @@
 """A stream in the client's own format: its events go on as they are, unless calls are damaged."""
 
 from bisect import bisect_right
-from itertools import accumulate
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Final
 
-from surecall.base.errors import Code, ProviderError, SurecallError
+from surecall.base.errors import Code, ProviderError, ProviderReplyError, SurecallError
+from surecall.base.limits import MIB
+from surecall.base.records import RawCall, Reading, Receipt, Reply, ToolCall, Usage
+from surecall.exchange.documents import note_type
+from surecall.exchange.history import has_own_id, is_signed
+from surecall.exchange.judge import Judge
+from surecall.exchange.own_words import is_in_background
+from surecall.exchange.policy import Policy
+from surecall.exchange.prepare import Asked
+from surecall.exchange.readings import leave_others, with_receipts
+from surecall.exchange.request import ClientRequest
+from surecall.reading.truncation import came_to_its_end
+from surecall.wire import Stated
+from surecall.wire.events import CALL, END, FRAME, PASS, PING, Event, cut_events
 
-from .events import read_event
-from .holding import COLON, ONLY_PIECES, Holding
+from .sides import Found, Side
 from .thinking import LeadingThought, ThoughtEvents
 from .watch import TextWatch
-from .wire import CALL, END, FRAME, PASS, TEXT, THOUGHT
 
-_MIN_AT_ONCE: Final = 4
+_MAX_HELD_BYTES: Final = 16 * MIB
 _MAX_EARLY_BYTES: Final = 256 * 1024
+_CALL_ENDS: Final = frozenset({"tool_calls", "function_call", "malformed_function_call"})
+_HARMLESS: Final = frozenset(
+    {
+        Code.CHOICES_IGNORED,
+        Code.CONTENT_AS_PARTS,
+        Code.LEGACY_FUNCTION_CALL,
+        Code.PART_NOT_KNOWN,
+        Code.TURN_PAUSED,
+    }
+)
+"""What may be odd about a reply whose calls every client understands."""
+_OWN: Final = Asked(body=b"")
 
 
-class Passing(Holding):
-    """Passes the events of one stream on."""
+class Passing(Side):
+    """Passes the events of one stream on, and holds them back from the first call on.
+
+    Args:
+        request: What the client asked.
+        policy: What may be done.
+        judge: Reads what is not clean.
+        headers: Headers of the answer.
+    """
+
+    def __init__(
+        self,
+        request: ClientRequest,
+        policy: Policy,
+        judge: Judge,
+        headers: Mapping[str, str],
+    ) -> None:
+        self._request = request
+        self._policy = policy
+        self._judge = judge
+        protocol = request.protocol
+        self._reader = protocol.open_stream(
+            headers, is_passed=True, choices=request.choices, is_legacy=request.is_legacy
+        )
+        self._writer = protocol.open_rewriter(self._reader, is_other=request.tools.is_other)
+        self._is_relayed = self._reader.is_several
+        self._watch: TextWatch | None = None
+        looks = policy.text_formats and policy.allows("repair") and not self._is_relayed
+        # Numbered parts are written anew, and what a provider's own tools send is not among them.
+        finds_thoughts = self._writer.parts_text or not request.tools.others
+        if looks and request.offers_tools:
+            self._watch = self._open_watch(finds_thoughts=finds_thoughts)
+        self._thoughts: ThoughtEvents | None = None
+        """Writes the text anew, which began with reasoning."""
+        self._is_thinking = False
+        self.early: bytearray | None = None
+        """All bytes so far, as long as such reasoning may still begin."""
+        if self._watch is not None and finds_thoughts and not self._writer.parts_text:
+            self.early = bytearray()
+        self._waiting: list[tuple[Event, int]] = []
+        """Events that are held back, and how much text had come with each."""
+        self._waiting_bytes = 0
+        self._is_holding = False
+        self._error: SurecallError | None = None
+        self._has_words = False
+        """Whether there is any text besides blanks."""
+        self._reply: Reply | None = None
+
+    def _open_watch(self, *, finds_thoughts: bool) -> TextWatch:
+        return TextWatch(
+            self._request.tools.names,
+            self._policy.limits,
+            self._judge.used_ids,
+            finds_thoughts=finds_thoughts,
+        )
+
+    @property
+    def stated(self) -> Stated | None:
+        """Why there is no answer, in the words of the endpoint."""
+        return self._reader.stated
+
+    @property
+    def receipts(self) -> tuple[Receipt, ...]:
+        """What was changed in events that were passed on."""
+        return () if self._thoughts is None else self._thoughts.receipts
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more of what the endpoint sends is of use."""
+        return self._error is not None or self._reader.done or self.is_tagged
+
+    @property
+    def model(self) -> str | None:
+        """The model that answered."""
+        return self._reader.model
+
+    @property
+    def reply_id(self) -> str | None:
+        """The id of the reply, where its end has to name it once more."""
+        return self._reader.reply_id
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens, as far as they are known."""
+        return self._reader.usage
+
+    # What goes on
 
     def feed(self, chunk: bytes) -> bytes:
         """Take the next bytes and return those for the client."""
-        if self._error is not None or self._wire.done:
+        if self._error is not None or self._reader.done:
             return b""
-        cutter, wire = self._cutter, self._wire
         if self.early is not None:
             self._keep_early(chunk)
-        if self._is_holding and not cutter.partial and wire.take_alike(chunk):
-            self._wait(chunk, ONLY_PIECES)
+        try:
+            events = self._reader.cut(chunk)
+        except ProviderError as error:
+            self._error = error
             return b""
-        if not self._is_thinking and cutter.is_event(chunk):
-            if self._is_holding:
-                return self._hold_event(chunk)
-            text = wire.take_text(chunk)
-            if text:
-                return self._flow_text(chunk, text)
-            data = chunk
-        else:
-            try:
-                data = cutter.feed(chunk)
-            except ProviderError as error:
-                self._error = error
-                return b""
-        if data and not self._form.is_plain(data):
-            data = b"".join(map(self._form.write, cutter.split_whole(data)))
-        if not data:
-            return b""
-        return self._hold(data, 0, 0) if self._is_holding else self._flow(data)
+        passed: list[bytes] = []
+        for event in events:
+            passed.append(self._take(event))
+            if self.done:
+                break
+        return b"".join(passed)
 
     def _keep_early(self, chunk: bytes) -> None:
         assert self.early is not None
@@ -56,226 +153,127 @@ class Passing(Holding):
         if not is_at_start or len(self.early) > _MAX_EARLY_BYTES:
             self.early = None
 
-    def _flow_text(self, event: bytes, text: str) -> bytes:
-        """Pass one event of text on, unless a call may begin in it."""
-        self._has_words = self._has_words or not text.isspace()
-        if not self._has_kept_text:
-            self._has_kept_text = not self._keeps_text and self._has_words
-            self._kept.add(event)
-        watch = self._watch
-        if watch is None:
-            return event
-        if not watch.pass_plain(text):
-            return self._release(event, [len(text)], text, [event[:-2]], 2)
-        if not self._waiting:
-            return event
-        waited = [event for event, _ in self._waiting]
-        self._waiting.clear()
-        self._waiting_bytes = 0
-        return b"".join((*waited, event))
-
-    def _flow(self, data: bytes) -> bytes:
-        """Pass on what is certain; what follows the beginning of a call is held.
-
-        Most calls begin with the first or second event, so the others are cut apart only when
-        these bring none.
-        """
-        cutter = self._cutter
-        if self._is_thinking:
-            return self._flow_thoughts(data)
-        end = cutter.first_end(data, cutter.first_end(data, 0))
-        if len(data) - end <= end:
-            return self._flow_events(data)
-        passed, rest = self._flow_events(data[:end]), data[end:]
-        if self.done:
-            return passed
+    def _take(self, event: Event) -> bytes:
+        """Take an event and return what of it goes on now."""
+        reader = self._reader
+        kind, piece = PING, ""
+        if event.data:
+            try:
+                kind = reader.take(event)
+            except SurecallError as error:
+                self._error = error
+                return b""
+            piece = reader.piece
+        raw = reader.write(event)
+        if kind == PING:
+            if event.data or event.raw[:1] == b":" or not (self._is_holding or self._waiting):
+                return raw
+            piece, kind = "", PASS
+        if not raw:
+            return b""
+        if raw is not event.raw:
+            event = event._replace(raw=raw)
         if self._is_holding:
-            return passed + self._hold(rest, 0, 0)
-        flow = self._flow_thoughts if self._is_thinking else self._flow_events
-        return passed + flow(rest)
+            return self._hold(event, piece)
+        if kind in (CALL, END):
+            self._is_holding = True
+            return self._take_end(event, piece)
+        if self._is_thinking:
+            return self._think(event, piece)
+        return self._flow(event, piece, is_framed=kind == FRAME)
 
-    def _flow_events(self, data: bytes) -> bytes:
+    def _flow(self, event: Event, text: str, *, is_framed: bool = False) -> bytes:
+        """Pass one event on, unless a call may begin in its text or in that of one before it."""
         watch = self._watch
-        texts: list[str] = []
-        marks: list[int] = []
-        blocks, gap = self._cutter.split(data)
-        start = self._take_events(data, blocks, gap, texts, marks)
-        passed = data[:start]
-        text = "".join(texts)
-        self._has_words = self._has_words or bool(text.strip())
-        if watch is not None and (text or self._waiting or (marks and marks[-1])):
-            passed = self._release(passed, marks, text, blocks, gap)
-        if self.is_tagged:
-            return passed
-        if self._is_holding and start < len(data) and self._error is None:
-            end = self._cutter.first_end(data, start)
-            passed += self._take_end(data[start:end])
-            start, self._is_thinking = end if self._is_thinking else start, False
-            return passed + self._hold(data, start, end)
-        return passed
-
-    def _take_events(
-        self, data: bytes, blocks: list[bytes], gap: int, texts: list[str], marks: list[int]
-    ) -> int:
-        """Take events up to the first that is held back, and return where that begins.
-
-        Args:
-            data: The events.
-            blocks: The same, one by one.
-            gap: How many bytes follow each of these.
-            texts: Takes the pieces of text.
-            marks: Takes how much text has come behind each event.
-        """
-        wire = self._wire
-        start = chars = place = 0
-        framed = 0
-        """How much text has to come before what began it is passed on."""
-        is_first = True
-        size = len(data)
-        while place < len(blocks):
-            block = blocks[place]
-            place += 1
-            body, name = read_event(block)
-            following = min(start + len(block) + gap, size)
-            if body:
-                try:
-                    kind = wire.take(body, name)
-                except SurecallError as error:
-                    self._error = error
-                    break
-                if kind == TEXT:
-                    texts.append(wire.piece)
-                    chars += len(wire.piece)
-                    if not self._has_kept_text:
-                        has_words = bool(wire.piece.strip())
-                        self._has_kept_text = not self._keeps_text and has_words
-                        self._kept.add(data[start:following])
-                elif kind in (CALL, END):
-                    self._is_holding = True
-                    break
-                elif kind in (PASS, THOUGHT, FRAME):
-                    self._kept.add(data[start:following])
-                    framed = 1 if kind == FRAME and self.early is not None else framed
-            marks.append(max(chars, framed))
-            start = following
-            if texts and is_first and len(blocks) - place >= _MIN_AT_ONCE:
-                is_first = False
-                more = wire.take_texts(data[start:])
-                texts += more
-                marks += [chars + count for count in accumulate(map(len, more))]
-                chars = marks[-1]
-                following = start + sum(map(len, blocks[place : place + len(more)]))
-                following += gap * len(more)
-                if self._keeps_text:
-                    self._kept.add(data[start:following])
-                start = following
-                place += len(more)
-        return start
-
-    def _release(
-        self, data: bytes, marks: list[int], text: str, blocks: list[bytes], gap: int
-    ) -> bytes:
-        """Return what of the events may be passed on now; the others wait for more text.
-
-        Where a call may begin, every event is decided about by itself, however they came.
-        """
-        watch = self._watch
-        assert watch is not None
-        base = watch.fed
-        is_plain = watch.take_plain(text)
-        count = 0
-        if is_plain and not self._waiting:
-            count = bisect_right(marks, watch.decided - base)
-            if count == len(marks):
-                watch.settle(watch.fed)
-                return data
-            if count:
-                watch.settle(base + marks[count - 1])
-        start = sum(map(len, blocks[:count])) + gap * count
-        out = [data[:start]]
-        at = 0
-        for block, mark in zip(blocks[count : len(marks)], marks[count:], strict=True):
-            event = data[start : start + len(block) + gap]
-            start += len(event)
-            if not is_plain and mark > at:
-                watch.feed(text[at:mark])
-                at = mark
-            if event[0] == COLON:
-                out.append(event)  # a comment, which has no place among the others
-                continue
-            self._wait(event, base + mark)
-            if not watch.has_calls:
-                out += self._release_waiting(watch)
+        if text and not self._has_words:
+            self._has_words = not text.isspace()
+        if watch is None:
+            return event.raw
+        if not text and not self._waiting and not (is_framed and self.early is not None):
+            return event.raw
+        if text and watch.pass_plain(text):
+            if not self._waiting:
+                return event.raw
+            waited = [waiting.raw for waiting, _ in self._waiting]
+            self._waiting.clear()
+            self._waiting_bytes = 0
+            return b"".join((*waited, event.raw))
+        if text:
+            watch.feed(text)
+        # What began the reply waits for the first text.
+        self._wait(event, max(watch.fed, is_framed and self.early is not None))
+        released = b"" if watch.has_calls else self._release(watch)
         if watch.begins_thought:
-            out.append(self._begin_thoughts(watch))
+            released += self._begin_thoughts(watch)
         self._is_holding = self._is_holding or watch.has_calls
-        return b"".join(out)
+        return released
 
-    def _release_waiting(self, watch: TextWatch) -> list[bytes]:
+    def _release(self, watch: TextWatch) -> bytes:
+        """Return the waiting events of which the text is decided."""
         if not self._waiting or self._waiting[0][1] > watch.decided:
-            return []
+            return b""
         count = bisect_right(self._waiting, watch.decided, key=itemgetter(1))
         released, self._waiting = self._waiting[:count], self._waiting[count:]
-        if released:
-            self._waiting_bytes -= sum(len(event) for event, _ in released)
-            watch.settle(released[-1][1])
-        return [event for event, _ in released]
+        self._waiting_bytes -= sum(len(event.raw) for event, _ in released)
+        watch.settle(released[-1][1])
+        return b"".join([event.raw for event, _ in released])
 
-    def _take_last(self, rest: bytes) -> None:
-        """Take the last event, behind which the blank line is missing; it may be cut short."""
-        if not rest.strip():
-            return
-        body, name = read_event(rest.rstrip(b"\r\n"))
-        if not body:
-            return
-        try:
-            self._wire.take(body, name)
-        except SurecallError as error:
-            if error.code != Code.UPSTREAM_BAD_EVENT:
-                self._error = error
-            return
-        event = self._form.write(rest.rstrip(b"\r\n") + b"\n\n")
-        if not self._is_thinking:
-            self._has_words = self._has_words or bool(self._wire.piece.strip())
-        begun = self._take_end(event)
-        if self._is_thinking:
-            self._waiting.insert(0, (begun, 0))
-        else:
-            self._wait(event, 0)
+    def _hold(self, event: Event, piece: str) -> bytes:
+        """Hold an event back until the end of the reply says what it is."""
+        if piece:
+            self._has_words = self._has_words or not piece.isspace()
+            if self._watch is not None:
+                self._watch.feed(piece)
+        self._wait(event, 0)
+        return b""
+
+    def _wait(self, event: Event, text_end: int) -> None:
+        self._waiting.append((event, text_end))
+        self._waiting_bytes += len(event.raw)
+        if self._waiting_bytes > _MAX_HELD_BYTES:
+            self._error = ProviderReplyError(
+                Code.STREAM_TOO_LARGE,
+                f"Calls of more than {_MAX_HELD_BYTES} bytes would have to be held back.",
+                hint="Ask for less with `max_tokens`, or without streaming.",
+            )
+            self._waiting.clear()
 
     # Reasoning that the text begins with
 
-    def _take_end(self, event: bytes) -> bytes:
+    def _take_end(self, event: Event, piece: str) -> bytes:
         """Take the first event that is held back, and return what of it goes on all the same."""
-        watch, piece = self._watch, self._wire.piece
+        watch = self._watch
         begun = b""
         if piece and watch is not None and not self._is_thinking:
             watch.feed(piece)
             begun = self._begin_thoughts(watch)
         if not self._is_thinking:
-            return b""
+            self._has_words = self._has_words or bool(piece.strip())
+            self._wait(event, 0)
+            return begun
         assert self._thoughts is not None
-        parts, text = self._thoughts.hold(read_event(event)[0], piece)
+        self._is_thinking = False
+        parts, text = self._thoughts.hold(event.data, piece)
         said = self._pass_text(parts.text, text)
-        self._wait(parts.rest, 0)
+        for rest in cut_events(parts.rest):
+            self._wait(rest, 0)
         return begun + parts.thought + said
 
     def _begin_thoughts(self, watch: TextWatch) -> bytes:
         """Write events that wait anew, if their text begins with reasoning."""
         if not watch.begins_thought:
             return b""
-        wire = self._wire
-        self.is_tagged = wire.begins_with_text and self.early is not None
+        self.is_tagged = self._reader.begins_with_text and self.early is not None
         if self.is_tagged:
             return b""
         text, waiting = watch.undecided, self._waiting
         self._waiting, self._waiting_bytes = [], 0
         self._watch = self._open_watch(finds_thoughts=False)
         self._has_words = False
-        if wire.parts_text:
+        if self._writer.parts_text:
             names, limits = self._request.tools.names, self._policy.limits
             lead = LeadingThought(names, limits, self._judge.used_ids)
-            self._thoughts = ThoughtEvents(wire, lead)
+            self._thoughts = ThoughtEvents(self._reader, self._writer, lead)
             self._is_thinking = True
         out: list[bytes] = []
         at = 0
@@ -284,41 +282,173 @@ class Passing(Holding):
             at = max(at, end)
         return b"".join(out)
 
-    def _think(self, event: bytes, piece: str) -> bytes:
+    def _think(self, event: Event, piece: str) -> bytes:
         """Pass an event on, whose text may be reasoning."""
         if not self._is_thinking or not piece:
-            return self._pass_text(event, piece)
+            return self._flow(event, piece)
         assert self._thoughts is not None
-        parts, text = self._thoughts.take(read_event(event)[0], piece)
+        parts, text = self._thoughts.take(event.data, piece)
         self._is_thinking = not self._thoughts.is_done
         return parts.rest + parts.thought + self._pass_text(parts.text, text)
 
-    def _pass_text(self, event: bytes, text: str) -> bytes:
-        self._has_words = self._has_words or bool(text.strip())
-        return self._release(event, [len(text)], text, [event], 0) if event else b""
+    def _pass_text(self, raw: bytes, text: str) -> bytes:
+        return b"".join([self._flow(event, text) for event in cut_events(raw)])
 
-    def _flow_thoughts(self, data: bytes) -> bytes:
-        """Pass events on as long as their text is reasoning."""
-        wire, out, start = self._wire, list[bytes](), 0
-        while start < len(data) and self._is_thinking:
-            following = self._cutter.first_end(data, start)
-            event = data[start:following]
-            body, name = read_event(event)
-            try:
-                kind = wire.take(body, name) if body else PASS
-            except SurecallError as error:
+    # Signs of life
+
+    def pulse(self) -> bytes:
+        """Return an event that says nothing if the client waits for what is held back."""
+        is_held = self._is_holding or (bool(self._waiting) and self.early is None)
+        if not is_held or self._error is not None:
+            return b""
+        data = self._writer.pulse(next(self._held_events(), b""))
+        if data:
+            data = self.shift(data)
+            self.pulses += 1
+        return data
+
+    def shift(self, data: bytes) -> bytes:
+        """Return events of the endpoint numbered behind those that say nothing."""
+        return self._writer.shift(data, self.pulses)
+
+    # The end
+
+    def close(self, error: SurecallError | None) -> Found:
+        """Return what came, or raise why it is not whole."""
+        reader = self._reader
+        if self._error is None and not reader.done:
+            if error is not None:
                 self._error = error
-                break
-            start = following
-            if kind in (CALL, END):
-                self._is_holding = True
-                out.append(self._take_end(event))
-                self._is_thinking = False
-                out.append(self._hold(data, start, start))
-                break
-            if kind != TEXT or self._keeps_text:
-                self._kept.add(event)
-            out.append(self._think(event, wire.piece if body else ""))
-        else:
-            out.append(self._flow(data[start:]) if start < len(data) else b"")
-        return b"".join(out)
+            else:
+                self._take_last(reader.rest())
+        if self._error is not None:
+            raise self._error
+        if not reader.has_ended:
+            if is_in_background(self._request) and reader.reply_id is not None:
+                return Found()  # clients ask for the rest by its id
+            problem = reader.incomplete()
+            problem.retryable = problem.retryable and not reader.events  # the client has some of it
+            raise problem
+        in_thought = None
+        if self._thoughts is not None:
+            in_thought = self._thoughts.read_calls(reader.finish)
+        data = self.leave()
+        if self._is_relayed:
+            return Found(data=data, outcome="relayed")
+        if reader.has_calls or reader.is_odd:
+            return self._read_calls(data)
+        if (found := self._read_text(data, in_thought)) is not None:
+            return found
+        if self._is_wanting():
+            reply = self._fold()
+            return Found(reading=self._judge.read(reply, _OWN), reply=reply, data=data)
+        return Found(data=data)
+
+    def _take_last(self, event: Event) -> None:
+        """Take the last event, behind which the blank line is missing; it may be cut short."""
+        if not event.data:
+            return
+        try:
+            self._reader.take(event)
+        except SurecallError as error:
+            self._error = error
+            return
+        if self._reader.is_refused:
+            return
+        raw = self._reader.write(event._replace(raw=event.raw.rstrip(b"\r\n") + b"\n\n"))
+        event = event._replace(raw=raw)
+        was_holding, self._is_holding = self._is_holding, True
+        if was_holding:
+            self._hold(event, self._reader.piece)
+            return
+        begun = self._take_end(event, self._reader.piece)
+        self._waiting[:0] = [(event, 0) for event in cut_events(begun)]
+
+    def cut_short(self) -> bool:
+        """End a reply that stops in a call as if it had come to its end; tell whether it does."""
+        reader = self._reader
+        if self._error is not None or self._is_relayed:
+            return False
+        if not reader.has_calls or reader.has_ended:
+            return False
+        stop = self._writer.stop(next(self._held_events(), b""))
+        self._waiting += [(event, 0) for event in cut_events(stop)]
+        return True
+
+    def _is_wanting(self) -> bool:
+        """Tell whether a reply without calls says nothing, or should have one."""
+        if self._reader.finish in _CALL_ENDS:
+            return True
+        request = self._request
+        return request.offers_tools and (not self._has_words or request.choice.wanted == "call")
+
+    def _read_text(self, data: bytes, in_thought: Reading | None) -> Found | None:
+        """Return the calls that the text has, or reasoning that never ended; else nothing."""
+        finish = self._reader.finish
+        reading, rest = in_thought, "" if in_thought is None else in_thought.content
+        if reading is None and self._watch is not None:
+            reading, rest = self._watch.close(finish)
+        if reading is None or not reading.calls:
+            return None
+        reply = Reply(content=reading.content, finish_reason=finish)
+        return Found(reading=reading, reply=reply, data=data, text=rest)
+
+    def _read_calls(self, data: bytes) -> Found:
+        reply = self._fold()
+        if not reply.calls and self._request.choice.wanted != "call":
+            return Found(data=data)
+        reading = self._judge.read(reply, _OWN)
+        if self._reader.untyped:
+            receipts = tuple(map(note_type, self._reader.untyped))
+            reading = with_receipts(reading, receipts)
+        is_usual = not self._reader.is_odd and came_to_its_end(reply.finish_reason)
+        is_usual = is_usual and all(defect.code in _HARMLESS for defect in reply.defects)
+        is_usual = is_usual and not any(map(_needs_id, reply.calls))
+        return Found(reading=reading, reply=reply, data=data, is_usual=is_usual)
+
+    def _fold(self) -> Reply:
+        if self._reply is None:
+            reply = self._request.protocol.parse_message(self._reader.close())
+            self._reply = leave_others(reply, self._request.tools)[0]
+        return self._reply
+
+    @property
+    def has_sent_text(self) -> bool:
+        """Whether the client has any of the text; blanks do not count."""
+        return self._has_words and (self._watch is None or self._watch.passed > 0)
+
+    def leave(self) -> bytes:
+        """Return the end of the stream as it came."""
+        held = b"".join([event.raw for event, _ in self._waiting])
+        return held if self._thoughts is None else self._thoughts.write_rest() + held
+
+    def read_echoes(self) -> Reply:
+        """Return the reply, which may have something that a client has to send back."""
+        return self._fold()
+
+    def deliver(
+        self,
+        calls: Sequence[ToolCall],
+        text: str | None,
+        *,
+        note: str = "",
+        is_again: bool = False,
+    ) -> bytes:
+        """Return the end of the stream with these calls."""
+        written = self._writer.rewrite(list(self._held_events()), calls, text, note)
+        if self._thoughts is None:
+            return written
+        return self._thoughts.write_rest(is_delivered=not is_again) + written
+
+    def fail(self, error: SurecallError) -> bytes:
+        """Break the stream off, in the way a client of the format notices."""
+        return self._writer.fail(error, next(self._held_events(), None))
+
+    def _held_events(self) -> Iterator[bytes]:
+        return (event.data for event, _ in self._waiting if event.data)
+
+
+def _needs_id(call: RawCall) -> bool:
+    """Tell whether a call is signed, and has an id that other conversations may have."""
+    has_own = not call.id or has_own_id(str(call.id), str(call.name))
+    return is_signed(call.extra) and not has_own

@@ -24,6 +24,7 @@ from surecall.exchange.request import ClientRequest, add_members
 from surecall.exchange.steps import Escalation, Planned, is_only_read, refuse
 from surecall.exchange.verdict import Verdict
 from surecall.text import decode, encode
+from surecall.wire import WireProtocol
 from surecall.wire.substitutes import restore_names
 
 from .ending import Ending, note_outcome
@@ -101,7 +102,7 @@ class StreamRelay:
         if self._first is None:
             first = self._tries.prepare.first()
             if first.body is not self._request.body:
-                first = replace(first, body=_as_stream(first.body, self._route.protocol.name))
+                first = replace(first, body=_as_stream(first.body, self._route.protocol))
             self._first = first
         return self._first
 
@@ -197,7 +198,7 @@ class StreamRelay:
         assert isinstance(side, Passing)
         request, policy, headers = self._request, self._policy, self._headers
         self._side = Translating(
-            request, policy, self._judge, self._route, self.asked, headers, begun=side.wire
+            request, policy, self._judge, self._route, self.asked, headers, begun=side
         )
         return self._side.feed(bytes(side.early or b""))
 
@@ -213,9 +214,7 @@ class StreamRelay:
             self._tries.usage = side.usage
             if found.reading is None:
                 self._defects += found.defects
-                if found.calls:
-                    self._keep_echoes(None)
-                return self._end(found.data, found.outcome, calls=found.calls)
+                return self._end(found.data, found.outcome)
             return self._decide(found, side)
         except SurecallError as failure:
             self._tries.usage = self._tries.usage or side.usage
@@ -238,6 +237,9 @@ class StreamRelay:
         reply = found.reply or Reply()
         verdict = self._judge.weigh(found.reading, reply, self.asked)
         self._defects += verdict.defects
+        if found.is_usual and verdict.is_usual:
+            self._keep_echoes(None)
+            return self._end(found.data, "clean", calls=verdict.calls)
         if not verdict.is_wrong:
             if says_calls(reply) and not verdict.calls and self._has_text(verdict, side):
                 receipts = (note_stop(reply.finish_reason),)
@@ -452,13 +454,11 @@ class _Again:
         return self._protocol.parse_message(self._folder.close())
 
 
-def _as_stream(body: bytes, protocol: str) -> bytes:
+def _as_stream(body: bytes, protocol: WireProtocol) -> bytes:
     """Return a request in another format than the client's as one for a stream."""
-    if protocol == "gemini":  # the path says so
+    added = protocol.stream_fields
+    if not added:  # the path says so
         return body
-    added: dict[str, object] = {"stream": True}
-    if protocol == "chat_completions":
-        added["stream_options"] = {"include_usage": True}
     fields = as_fields(decode(body, surrogates="replace"))
     if fields.get("stream") is not True:
         fields.pop("stream", None)

@@ -9,8 +9,7 @@ from typing import Any, Final
 from surecall.base.json_values import as_fields, as_list
 from surecall.exchange.request import ClientRequest
 from surecall.text import decode, encode
-
-from .wire import event_of
+from surecall.wire.events import event_of
 
 _STREAM_FIELDS: Final = ("stream", "stream_options")
 _CHOICE_FIELDS: Final = ("index", "message", "finish_reason")

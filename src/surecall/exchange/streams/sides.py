@@ -8,8 +8,7 @@ from msgspec import Struct
 from surecall.base.errors import SurecallError
 from surecall.base.records import Defect, Reading, Receipt, Reply, ToolCall, Usage
 from surecall.exchange.policy import Outcome
-
-from .wire import Stated
+from surecall.wire import Stated
 
 
 class Found(Struct, kw_only=True):
@@ -20,6 +19,8 @@ class Found(Struct, kw_only=True):
     reply: Reply | None = None
     data: bytes = b""
     """The end as it came."""
+    is_usual: bool = False
+    """Whether clients understand the calls in it, if nothing about them has to change."""
     outcome: Outcome = "clean"
     calls: int = 0
     defects: tuple[Defect, ...] = ()
@@ -39,6 +40,11 @@ class Side(ABC):
     @property
     def stated(self) -> Stated | None:
         """Why there is no answer, in the words of the endpoint and in the client's own format."""
+        return None
+
+    @property
+    def reply_id(self) -> str | None:
+        """The id of the reply, where its end has to name it once more."""
         return None
 
     @property
@@ -110,7 +116,7 @@ class Side(ABC):
 
     @abstractmethod
     def read_echoes(self) -> Reply | None:
-        """Return the reply if it has something that a client has to send back, or in any case."""
+        """Return the reply, which may have something that a client has to send back."""
 
     @abstractmethod
     def fail(self, error: SurecallError) -> bytes:

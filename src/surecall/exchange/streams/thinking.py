@@ -1,6 +1,7 @@
 """Streams whose text begins with reasoning in tags, which is passed on as reasoning."""
 
 from collections.abc import Callable, Collection
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -8,8 +9,8 @@ from surecall.base.records import Reading, Receipt, Reply
 from surecall.calls import ToolNames
 from surecall.exchange.thoughts import Split, ThoughtSplitter
 from surecall.reading import ReadingLimits, ReplyReader
-
-from .wire import EventParts, Wire
+from surecall.wire.events import EventReader
+from surecall.wire.rewriting import EventParts, EventRewriter
 
 
 class LeadingThought:
@@ -99,8 +100,11 @@ class LeadingThought:
 class ThoughtEvents:
     """The events of a text that begins with reasoning, written anew while it is reasoning."""
 
-    def __init__(self, wire: Wire, lead: LeadingThought) -> None:
-        self._wire = wire
+    def __init__(
+        self, reader: EventReader, writer: EventRewriter[Any], lead: LeadingThought
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
         self._lead = lead
         self._last = b""
         """The data of the event that ended the reasoning."""
@@ -120,24 +124,24 @@ class ThoughtEvents:
     def take(self, data: bytes, piece: str) -> tuple[EventParts, str]:
         """Take the data of an event and its text; return what it becomes, and the text in that."""
         split = self._lead.feed(piece)
-        return self._wire.part(data, split), split.text
+        return self._writer.part(data, *split), split.text
 
     def hold(self, data: bytes, piece: str) -> tuple[EventParts, str]:
         """Do the same for the event that begins a call, or ends the reply."""
         self._last = data
         split = self._lead.feed(piece)
-        if self._wire.has_calls or not self._lead.holds_call:
+        if self._reader.has_calls or not self._lead.holds_call:
             self._has_ended = True
             rest = self._lead.end(None, has_calls=True)
             split = Split(split.thought + rest.thought, split.text + rest.text)
-        return self._wire.part(data, split), split.text
+        return self._writer.part(data, *split), split.text
 
     def read_calls(self, finish_reason: str | None) -> Reading | None:
         """Return the calls in reasoning that never ended, now that the reply has; else nothing."""
         if not self._last or self._has_ended:
             return None
         self._has_ended = self._has_rest = True
-        self._lead.end(finish_reason, has_calls=self._wire.has_calls)
+        self._lead.end(finish_reason, has_calls=self._reader.has_calls)
         return self._lead.reading
 
     def write_rest(self, *, is_delivered: bool = False) -> bytes:
@@ -149,4 +153,4 @@ class ThoughtEvents:
         if not self._has_rest:
             return b""
         self._lead.is_delivered = is_delivered
-        return self._wire.part(self._last, Split(self._lead.rest, "")).thought
+        return self._writer.part(self._last, self._lead.rest, "").thought

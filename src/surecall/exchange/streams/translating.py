@@ -19,7 +19,6 @@ from surecall.wire.substitutes import restore_names
 from .legacy import LegacyWriter
 from .sides import Found, Side
 from .thinking import LeadingThought
-from .wire import Wire
 
 
 class Translating(Side):
@@ -44,7 +43,7 @@ class Translating(Side):
         asked: Asked,
         headers: Mapping[str, str],
         *,
-        begun: Wire | None = None,
+        begun: Side | None = None,
     ) -> None:
         self._request = request
         self._judge = judge
@@ -157,25 +156,7 @@ class Translating(Side):
             is_plain = is_plain and self._request.choice.wanted != "call"
             if is_plain and self._asked.mode == "native" and reply.finish_reason != "tool_calls":
                 return Found(data=self._end(reply, (), text))
-        elif reply.calls and self._is_clean(reading):
-            data = self._end(reply, reading.calls, None)
-            return Found(data=data, calls=len(reading.calls), defects=reply.defects)
         return Found(reading=reading, reply=reply, text=text)
-
-    def _is_clean(self, reading: Reading) -> bool:
-        """Tell whether all calls can be delivered as they came."""
-        names = self._request.tools.names
-        if reading.receipts or (len(reading.calls) > 1 and self._request.one_call):
-            return False
-        return all(
-            call.arguments is not None
-            and not call.errors
-            and not call.receipts
-            and call.certainty == "certain"
-            and (not names or call.name in names.names)
-            and self._request.choice.takes(call.name)
-            for call in reading.calls
-        )
 
     def _read(self, reply: Reply) -> tuple[Reading, str | None]:
         """Read the whole reply; also return the text that is left to write."""
@@ -223,10 +204,8 @@ class Translating(Side):
         return self._write_end(self._reply, self._reply.calls, None)
 
     def read_echoes(self) -> Reply | None:
-        """Return the reply if it has something that a client has to send back."""
-        reply = self._reply
-        has_any = reply is not None and (reply.extra or any(call.extra for call in reply.calls))
-        return reply if has_any else None
+        """Return the reply, which may have something that a client has to send back."""
+        return self._reply
 
     def fail(self, error: SurecallError) -> bytes:
         """Break the stream off, in the way a client of the format notices."""

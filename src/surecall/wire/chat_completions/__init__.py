@@ -1,11 +1,16 @@
 """The OpenAI-compatible `/chat/completions` format."""
 
-from surecall.wire.base import WireFormat
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 
+from surecall.wire.protocol import WireFormat
+
+from .events import ChatReader
 from .replies import parse_body, parse_message
 from .requests import render_message, render_request, render_tool
+from .rewriting import ChatRewriter
 from .server import parse_history_message, parse_request
-from .streams import ChatStreamFolder
 from .writer import ChatStreamWriter, render_error, render_reply
 
 __all__ = [
@@ -22,11 +27,15 @@ class ChatCompletions(WireFormat):
 
     name: str = "chat_completions"
     takes_transforms: bool = True
+    stream_fields: Mapping[str, Any] = MappingProxyType(
+        {"stream": True, "stream_options": {"include_usage": True}}
+    )
 
     render_request = staticmethod(render_request)
     parse_body = staticmethod(parse_body)
     parse_message = staticmethod(parse_message)
-    open_stream = ChatStreamFolder
+    open_stream = ChatReader
+    open_rewriter = ChatRewriter
 
     parse_request = staticmethod(parse_request)
     render_reply = staticmethod(render_reply)

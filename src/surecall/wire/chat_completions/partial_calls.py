@@ -12,7 +12,7 @@ from typing import Any, Final
 from surecall.base.errors import Code, JSONTextError
 from surecall.base.json_values import as_fields, as_list
 from surecall.text import decode, mend_surrogates
-from surecall.wire.streams import Kept, KeptText, Noted, text_of
+from surecall.wire.kept import Kept, KeptText, Noted, text_of
 
 _FUNCTION_FIELDS: Final = frozenset({"arguments", "name"})
 _CALL_FIELDS: Final = frozenset({"arguments", "function", "id", "index", "name"})

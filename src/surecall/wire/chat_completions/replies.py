@@ -8,8 +8,8 @@ from typing import Any, Final, cast
 from surecall.base.errors import Code
 from surecall.base.json_values import as_fields, as_list, count_or_none, other_fields, text_or_none
 from surecall.base.records import Defect, RawCall, Receipt, Reply, Usage
-from surecall.wire.base import RawReply
 from surecall.wire.errors import parse_error_object
+from surecall.wire.records import RawReply
 from surecall.wire.replies import (
     check_role,
     check_says_something,
@@ -303,3 +303,8 @@ def _parse_call(entry: dict[str, Any], position: int) -> RawCall:
 def _note_dropped(entry: Any, place: str) -> Defect:
     note = f"A value of type {type(entry).__name__} is in the place of a call."
     return Defect(Code.CALL_ENTRY_DROPPED, note, place)
+
+
+def is_function(entry: Mapping[str, Any]) -> bool:
+    """Tell whether an entry among the calls is one of a function."""
+    return entry.get("type") in (None, "", "function")

@@ -8,8 +8,8 @@ from surecall.base.errors import ProviderError, SurecallError
 from surecall.base.json_values import as_fields
 from surecall.base.records import RawCall, Reply, Usage
 from surecall.text import encode_text, render_event
-from surecall.wire.base import WireError
 from surecall.wire.call_ids import CallIds
+from surecall.wire.records import WireError
 from surecall.wire.server import (
     ERROR_TYPES,
     PAUSED_FINISH,

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
+from .events import GeminiReader
 from .replies import parse_body, parse_error, parse_message
 from .requests import render_auth, render_request, render_tool, schema_losses
+from .rewriting import GeminiRewriter
 from .server import parse_request
-from .streams import GeminiStreamFolder
 from .writer import GeminiStreamWriter, render_error, render_reply
 
 __all__ = ["Gemini", "render_tool", "schema_losses"]
@@ -19,12 +21,14 @@ class Gemini:
     default_prefix: str = "/v1beta"
     fixed_headers: Mapping[str, str] = MappingProxyType({})
     takes_transforms: bool = False
+    stream_fields: Mapping[str, Any] = MappingProxyType({})
 
     render_auth = staticmethod(render_auth)
     render_request = staticmethod(render_request)
     parse_body = staticmethod(parse_body)
     parse_message = staticmethod(parse_message)
-    open_stream = GeminiStreamFolder
+    open_stream = GeminiReader
+    open_rewriter = GeminiRewriter
     parse_error = staticmethod(parse_error)
 
     parse_request = staticmethod(parse_request)

@@ -5,12 +5,14 @@ form that can be read back without knowing the tools: `weather/today` becomes `_
 """
 
 import re
+from functools import cache
 from typing import Any, Final
 
 from surecall.base.redaction import mask_known
 from surecall.wire.substitutes import stand_in_name
 
 
+@cache
 def snake(name: str) -> str:
     """Return the other spelling of a name: `functionCall` becomes `function_call`."""
     return "".join(f"_{char.lower()}" if char.isupper() else char for char in name)

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from surecall.base.errors import Code, JSONTextError, RequestError
 from surecall.base.json_values import as_fields, as_list, other_fields, pick_fields
 from surecall.text import decode, encode_text, mend_surrogates
+from surecall.wire.kept import Kept, KeptWords
 from surecall.wire.server import show
-from surecall.wire.streams import Kept, KeptText
 
 from .names import member
 
@@ -170,7 +170,7 @@ class PartialParts:
     def __init__(self, kept: Kept) -> None:
         self._kept = kept
         self._parts: list[dict[str, Any]] = []
-        self._texts: list[KeptText | None] = []
+        self._texts: list[KeptWords | None] = []
         self._new: list[tuple[Literal["text", "reasoning"], str]] = []
         self.calls_count = 0
 
@@ -221,11 +221,11 @@ class PartialParts:
                     if key != "text":
                         self._kept.put(held, key, value)
                 return
-        begun = KeptText(self._kept)
+        begun = KeptWords(self._kept)
         begun.append(text)
         self._begin({key: part[key] for key in part if key != "text"}, begun)
 
-    def _begin(self, part: dict[str, Any], text: KeptText | None) -> None:
+    def _begin(self, part: dict[str, Any], text: KeptWords | None) -> None:
         self._kept.add_part(part)
         self._parts.append(part)
         self._texts.append(text)

@@ -21,9 +21,10 @@ from surecall.base.json_values import as_fields, as_list, count_or_none, text_or
 from surecall.base.records import Defect, RawCall, Reply, Usage
 from surecall.base.redaction import excerpt
 from surecall.text import decode
-from surecall.wire.base import RawReply
 from surecall.wire.errors import parse_error as parse_plain_answer
 from surecall.wire.errors import parse_error_object as parse_plain_error
+from surecall.wire.kept import Kept
+from surecall.wire.records import RawReply
 from surecall.wire.replies import (
     Found,
     check_role,
@@ -36,7 +37,6 @@ from surecall.wire.replies import (
     repeated_keys,
     start_of,
 )
-from surecall.wire.streams import Kept
 
 from .names import member, own_name
 from .parts import PartialParts
@@ -179,8 +179,8 @@ class ReplyFold:
         self._has_role = False
         self._index: int | None = None
         self._others: set[int] = set()
-        self._usage: Usage | None = None
-        self._model: str | None = None
+        self.usage: Usage | None = None
+        self.model: str | None = None
         self._id: str | None = None
 
     @property
@@ -196,8 +196,8 @@ class ReplyFold:
         """
         if chunk.get("error"):
             raise parse_error_object(chunk, 200, self._headers, fallback=fallback)
-        self._usage = parse_usage(member(chunk, "usageMetadata")) or self._usage
-        self._model = self._model or text_or_none(member(chunk, "modelVersion"))
+        self.usage = parse_usage(member(chunk, "usageMetadata")) or self.usage
+        self.model = self.model or text_or_none(member(chunk, "modelVersion"))
         self._id = self._id or text_or_none(member(chunk, "responseId"))
         given = chunk.get("candidates")
         if given and not isinstance(given, list):
@@ -231,12 +231,12 @@ class ReplyFold:
         raw = RawReply(
             message=message,
             finish_reason=finish,
-            usage=self._usage,
-            model=self._model,
+            usage=self.usage,
+            model=self.model,
             id=self._id,
             defects=defects,
         )
-        is_named = self._has_role or bool(self._usage or self._model or self._id)
+        is_named = self._has_role or bool(self.usage or self.model or self._id)
         is_marked = finish is not None and (is_named or finish != "stop")
         marks = "a finish reason, or content, a model and usage"
         check_says_something(parse_message(raw), is_marked=is_marked, marks=marks)

@@ -6,8 +6,8 @@ from typing import Any, Final
 from surecall.base.errors import SurecallError
 from surecall.base.records import RawCall, Reply, Usage
 from surecall.text import encode_text, render_event
-from surecall.wire.base import WireError
 from surecall.wire.call_ids import CallIds
+from surecall.wire.records import WireError
 from surecall.wire.server import (
     error_reasons,
     error_text,

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 
-from surecall.wire.base import WireFormat
+from surecall.wire.protocol import WireFormat
 
+from .events import MessagesReader
 from .replies import parse_body, parse_message
 from .requests import HEADERS, render_request, render_tool
+from .rewriting import MessagesRewriter
 from .server import parse_request
-from .streams import MessagesStreamFolder
 from .writer import MessagesStreamWriter, render_error, render_reply
 
 __all__ = ["Messages", "render_tool"]
@@ -21,7 +22,8 @@ class Messages(WireFormat):
     render_request = staticmethod(render_request)
     parse_body = staticmethod(parse_body)
     parse_message = staticmethod(parse_message)
-    open_stream = MessagesStreamFolder
+    open_stream = MessagesReader
+    open_rewriter = MessagesRewriter
 
     parse_request = staticmethod(parse_request)
     render_reply = staticmethod(render_reply)

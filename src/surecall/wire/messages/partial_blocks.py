@@ -11,7 +11,7 @@ from surecall.base.errors import Code
 from surecall.base.json_values import as_list
 from surecall.base.redaction import excerpt
 from surecall.text import mend_surrogates
-from surecall.wire.streams import Kept, KeptText, Noted, text_of
+from surecall.wire.kept import Kept, KeptText, KeptWords, Noted, text_of
 
 from .blocks import THOUGHT_BLOCKS, parse_arguments
 
@@ -37,7 +37,6 @@ class _PartialBlock:
         kind = fields.get("type")
         self.kind = kind if isinstance(kind, str) else ""
         self.field: _Field | None = None
-        self.text = KeptText(kept)
         self.has_pieces = False
         """Whether any piece came, be it an empty one."""
         self.is_shown = False
@@ -45,6 +44,7 @@ class _PartialBlock:
             self.field = cast("_Field", self.kind)
         elif self.kind.endswith("tool_use"):
             self.field = "input"
+        self.text = (KeptText if self.field == "input" else KeptWords)(kept)
         if self.field is not None and self.field != "input":
             start = self.fields.get(self.field)
             if isinstance(start, str):
@@ -135,6 +135,11 @@ class PartialBlocks(Noted):
             shown = excerpt(kind, 40) if isinstance(kind, str) else type(kind).__name__
             self._note(Code.PART_NOT_KNOWN, f"A piece is of the unknown kind {shown}.")
         return None
+
+    def written(self, index: Any) -> str:
+        """Return the text of a block as it came."""
+        block = self._find(index)
+        return "" if block is None else str(block.text)
 
     def take_ended_thought(self) -> dict[str, Any] | None:
         """Return the last block, once, when it is a thought; call it when the block has ended."""

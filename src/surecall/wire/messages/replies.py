@@ -9,8 +9,8 @@ from surecall.base.errors import Code
 from surecall.base.json_values import as_fields, as_list, count_or_none, other_fields
 from surecall.base.records import Defect, RawCall, Reply, Usage
 from surecall.base.redaction import excerpt
-from surecall.wire.base import RawReply
 from surecall.wire.errors import parse_error_object
+from surecall.wire.records import RawReply
 from surecall.wire.replies import (
     Found,
     check_role,
@@ -108,11 +108,16 @@ def parse_message(raw: RawReply) -> Reply:
     found = _Blocks()
     found.take_content(raw.message.get("content"))
     found.defects += note_foreign_calls(raw.message, "")
-    finish = (raw.finish_reason or "").lower()
-    if finish == PAUSED_FINISH:
+    if (raw.finish_reason or "").lower() == PAUSED_FINISH:
         found.note(Code.TURN_PAUSED, _PAUSE_NOTE, "/stop_reason")
     text = "".join(found.texts) if found.texts else None
-    return found.make_reply(raw, text, _FINISHES.get(finish, finish) or None)
+    return found.make_reply(raw, text, read_finish(raw.finish_reason))
+
+
+def read_finish(stop_reason: Any) -> str | None:
+    """Return a stop reason in the words of the records."""
+    finish = (finish_word(stop_reason) or "").lower()
+    return _FINISHES.get(finish, finish) or None
 
 
 def parse_usage(usage: Any) -> Usage | None:

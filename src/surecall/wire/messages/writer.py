@@ -7,8 +7,8 @@ from surecall.base.errors import SurecallError
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import RawCall, Reply, Usage
 from surecall.text import encode_text, mend_surrogates, render_event
-from surecall.wire.base import WireError
 from surecall.wire.call_ids import CallIds
+from surecall.wire.records import WireError
 from surecall.wire.server import (
     ERROR_TYPES,
     error_reasons,

@@ -1,11 +1,12 @@
 """The OpenAI Responses format, `/responses`."""
 
-from surecall.wire.base import WireFormat
+from surecall.wire.protocol import WireFormat
 
+from .events import ResponsesReader
 from .replies import parse_body, parse_message
 from .requests import render_request
+from .rewriting import ResponsesRewriter
 from .server import parse_request
-from .streams import ResponsesStreamFolder
 from .writer import ResponsesStreamWriter, render_error, render_reply
 
 __all__ = ["Responses"]
@@ -18,7 +19,8 @@ class Responses(WireFormat):
     render_request = staticmethod(render_request)
     parse_body = staticmethod(parse_body)
     parse_message = staticmethod(parse_message)
-    open_stream = ResponsesStreamFolder
+    open_stream = ResponsesReader
+    open_rewriter = ResponsesRewriter
 
     parse_request = staticmethod(parse_request)
     render_reply = staticmethod(render_reply)

@@ -7,8 +7,8 @@ from surecall.base.errors import Code
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import Defect
 from surecall.text import mend_surrogates
-from surecall.wire.base import StreamDelta
-from surecall.wire.streams import HeldHalves, Kept, KeptText, Noted
+from surecall.wire.kept import HeldHalves, Kept, KeptText, Noted
+from surecall.wire.records import StreamDelta
 
 from .replies import REASONING_BREAK
 
@@ -94,6 +94,12 @@ class PartialOutput(Noted):
     def calls_count(self) -> int:
         """How many calls have begun."""
         return sum(partial.item.get("type") == "function_call" for partial in self._items)
+
+    @property
+    def arguments(self) -> list[str]:
+        """The arguments of the calls as they were streamed."""
+        items = (partial.render() for partial in self._items)
+        return [item.get("arguments", "") for item in items if item.get("type") == "function_call"]
 
     @property
     def is_whole(self) -> bool:

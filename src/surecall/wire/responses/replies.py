@@ -8,8 +8,8 @@ from surecall.base.errors import Code
 from surecall.base.json_values import as_fields, as_list, count_or_none, other_fields
 from surecall.base.records import Defect, RawCall, Reply, Usage
 from surecall.base.redaction import excerpt
-from surecall.wire.base import RawReply
 from surecall.wire.errors import parse_error_object
+from surecall.wire.records import RawReply
 from surecall.wire.replies import (
     Found,
     check_role,
@@ -40,7 +40,7 @@ COMPLETE_FINISHES: Final = frozenset({"function_call", PAUSED_FINISH, "stop", "t
 """Finish reasons of a response that is complete, as far as the format has a word for it."""
 
 
-def _finish_reason_of(message: dict[str, Any]) -> str | None:
+def read_finish(message: dict[str, Any]) -> str | None:
     """Return why the model stopped, in the words of the records.
 
     An output that is not complete without saying why counts as cut, and so does one with a call
@@ -197,7 +197,7 @@ def parse_response(
     for key in ("status", "incomplete_details"):
         if response.get(key) is not None:
             message[key] = response[key]
-    finish, usage = _finish_reason_of(message), parse_usage(response.get("usage"))
+    finish, usage = read_finish(message), parse_usage(response.get("usage"))
     defects = (*defects, *note_foreign_calls(response, ""))
     raw = make_raw(message, finish, usage, response, defects)
     is_marked = response.get("object") == "response" and raw.finish_reason is not None
@@ -209,7 +209,7 @@ def parse_response(
 def parse_message(raw: RawReply) -> Reply:
     """Understand the output; whatever shape it has, nothing is raised."""
     output = Output(raw.message)
-    finish = raw.finish_reason or _finish_reason_of(raw.message)
+    finish = raw.finish_reason or read_finish(raw.message)
     return output.make_reply(raw, output.text, finish, REASONING_BREAK)
 
 

@@ -1,28 +1,137 @@
-"""Held events of a response, written once more with other calls."""
+"""Events of a response that are held back, written again, with new numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from surecall.base.errors import SurecallError
 from surecall.base.json_values import as_fields, as_list, text_or_none
 from surecall.base.records import ToolCall
-from surecall.exchange.request import CompiledTools
 from surecall.text import encode_text
+from surecall.wire.events import EventCutter, event_of, fields_of, fields_or_none, same_event
+from surecall.wire.rewriting import EventRewriter
 
-from .wire import event_of, fields_of
+from .events import ResponsesReader
+from .writer import render_error
 
-CALL_TYPE: Final = "function_call"
-ARGUMENTS: Final = "response.function_call_arguments."
-ENDS: Final = ("response.completed", "response.incomplete")
+_CALL_TYPE: Final = "function_call"
+_ARGUMENTS: Final = "response.function_call_arguments."
+_ENDS: Final = ("response.completed", "response.incomplete")
 
 
-class ResponsesRewriting:
+class ResponsesRewriter(EventRewriter[ResponsesReader]):
+    """Writes events among those of one response."""
+
+    render_error = staticmethod(render_error)
+
+    def fail(self, error: SurecallError, held: bytes | None) -> bytes:
+        """Return an error event and a failed response, or only that; nothing follows."""
+        reader = self._reader
+        number = -1 if reader.sequence is None else reader.sequence
+        if held is not None and type(known := fields_of(held).get("sequence_number")) is int:
+            number = known - 1
+        stated = reader.stated
+        own = stated if stated is not None and error is stated.error else None
+        body = None if own is None else own.body
+        if own is not None and body is None:
+            is_first = reader.sequence is None and held is None
+            return _number_event(own.data, None if is_first else number + 1)
+        answer = self.render_error(error)
+        told = as_fields((answer.body if body is None else fields_of(body))["error"])
+        message = told.get("message")
+        code = "rate_limit_exceeded" if answer.status == 429 else "server_error"
+        response = {
+            **reader.begun,
+            "status": "failed",
+            "error": {"code": code, "message": message},
+        }
+        failed = {"code": told.get("code"), "message": message, "param": None, "error": told}
+        if own is not None:
+            failed = fields_of(own.data)
+        written = _write_event("error", number + 1, failed)
+        return written + _write_event("response.failed", number + 2, {"response": response})
+
+    def pulse(self, held: bytes) -> bytes:
+        """Return an empty piece of the open text, or else the response as it is now."""
+        fields = fields_or_none(held)
+        kind, number = fields.get("type"), fields.get("sequence_number")
+        reader = self._reader
+        if not reader.begun or kind == "response.created":
+            return b""
+        if kind == "response.output_text.delta":
+            return event_of({**fields, "delta": ""}, kind)
+        items = _items_in(reader, number)
+        shown: dict[str, Any] = {} if number is None else {"sequence_number": number}
+        if any(item is None for item in items.values()):  # which the client has in pieces only
+            return event_of({"type": "keepalive", **shown}, "keepalive")
+        shown["response"] = {**reader.begun, "output": [items[place] for place in sorted(items)]}
+        return event_of({"type": "response.in_progress", **shown}, "response.in_progress")
+
+    def stop(self, held: bytes) -> bytes:
+        """Return the event that ends a response, with all items that came to their end."""
+        reader = self._reader
+        items = _items_in(reader, fields_or_none(held).get("sequence_number"))
+        output = [item for _, item in sorted(items.items()) if item is not None]
+        number = 0 if reader.sequence is None else reader.sequence + 1
+        response = {**reader.begun, "status": "completed", "output": output}
+        return _write_event(_ENDS[0], number, {"response": response})
+
+    def shift(self, data: bytes, count: int) -> bytes:
+        """Return events with their numbers raised."""
+        cutter = EventCutter()
+        written: list[bytes] = []
+        for event in cutter.feed(data):
+            fields = fields_or_none(event.data) if event.data else {}
+            number = fields.get("sequence_number")
+            if type(number) is int:
+                fields = {**fields, "sequence_number": number + count}
+                written.append(event_of(fields, event.name))
+            else:
+                written.append(event.raw)
+        return b"".join(written) + cutter.close().raw
+
+    def rewrite(
+        self,
+        held: Sequence[bytes],
+        calls: Sequence[ToolCall],
+        text: str | None,
+        note: str = "",
+    ) -> bytes:
+        """Return the held events with these calls before the end, all of them numbered anew."""
+        return _Rewriting(held, calls, text, self._is_other, note).write()
+
+
+def _items_in(reader: ResponsesReader, number: Any) -> dict[int, dict[str, Any] | None]:
+    """Return the items before the event of a number, by their places; nothing for open ones."""
+    items: dict[int, dict[str, Any] | None] = {}
+    for own, place, item in reader.items:
+        is_before = type(own) is not int or type(number) is not int or own < number
+        if type(place) is int and is_before:
+            items[place] = item
+    return items
+
+
+def _write_event(kind: str, number: int, fields: dict[str, Any]) -> bytes:
+    head = {"type": kind, "sequence_number": number}
+    return event_of(head | fields | head, kind)
+
+
+def _number_event(data: bytes, number: int | None) -> bytes:
+    """Return an event with a number, if it has one and is not the first."""
+    fields = fields_of(data)
+    name = text_or_none(fields.get("type")) or "response.failed"
+    if number is None or fields.get("sequence_number") in (None, number):
+        return same_event(data, name)
+    return event_of({**fields, "sequence_number": number}, name)
+
+
+class _Rewriting:
     """Writes held events of one response once more, with other calls and new numbers.
 
     Args:
         held: The data of the events.
         calls: The calls that the client gets.
         text: What comes in the place of the held text; `None` leaves it as it is.
-        tools: The tools of the request; calls of those that are not functions stay.
+        is_other: Tells which calls are not those of functions, and stay.
         note: What comes behind all text.
     """
 
@@ -31,11 +140,11 @@ class ResponsesRewriting:
         held: Sequence[bytes],
         calls: Sequence[ToolCall],
         text: str | None,
-        tools: CompiledTools,
+        is_other: Callable[[Any, Mapping[str, Any]], bool],
         note: str = "",
     ) -> None:
         self._note = note
-        self._tools = tools
+        self._is_other = is_other
         self._events = [fields_of(data) for data in held]
         self._calls = calls
         self._text = text
@@ -50,7 +159,7 @@ class ResponsesRewriting:
             item, place = as_fields(event.get("item")), event.get("output_index")
             if self._is_own(item):
                 self._items[place] = item
-            elif item.get("type") == CALL_TYPE:
+            elif item.get("type") == _CALL_TYPE:
                 self._others.add(place)
         places = [event["output_index"] for event in self._events if _has_place(event)]
         self._next = min(places, default=0)
@@ -62,7 +171,7 @@ class ResponsesRewriting:
         self._settle_texts()
         for event in self._events:
             kind = str(event.get("type"))
-            if kind in ENDS:
+            if kind in _ENDS:
                 said = (self._text or "") + self._note
                 written = [self._write_text(said)] if said else []
                 written += [self._write_call(call) for call in self._calls]
@@ -72,14 +181,14 @@ class ResponsesRewriting:
         return b"".join(self._written)
 
     def _is_call(self, event: dict[str, Any], kind: str) -> bool:
-        if kind.startswith(ARGUMENTS):
+        if kind.startswith(_ARGUMENTS):
             return event.get("output_index") not in self._others
         return self._is_own(as_fields(event.get("item")))
 
     def _is_own(self, item: dict[str, Any]) -> bool:
         """Tell whether an item is the call of a function."""
-        is_call = item.get("type") == CALL_TYPE
-        return is_call and not self._tools.is_other(item.get("name"), item)
+        is_call = item.get("type") == _CALL_TYPE
+        return is_call and not self._is_other(item.get("name"), item)
 
     def _settle_texts(self) -> None:
         """Find what the parts of the text are without the calls that were in it."""
@@ -159,7 +268,7 @@ class ResponsesRewriting:
         item_id = text_or_none(as_fields(known).get("id")) or f"fc_{call.id}"
         arguments = encode_text(call.arguments)
         item: dict[str, Any] = {
-            "type": CALL_TYPE,
+            "type": _CALL_TYPE,
             "id": item_id,
             "call_id": call.id,
             "name": call.name,
@@ -173,8 +282,8 @@ class ResponsesRewriting:
         place = {"item_id": item_id, "output_index": index}
         added = {"output_index": index, "item": begun}
         self._send(added, "response.output_item.added")
-        self._send({**place, "delta": arguments}, f"{ARGUMENTS}delta")
-        self._send({**place, "arguments": arguments}, f"{ARGUMENTS}done")
+        self._send({**place, "delta": arguments}, f"{_ARGUMENTS}delta")
+        self._send({**place, "arguments": arguments}, f"{_ARGUMENTS}done")
         self._send({"output_index": index, "item": item}, "response.output_item.done")
         return item
 
@@ -185,8 +294,8 @@ class ResponsesRewriting:
             if not self._is_own(as_fields(item)):
                 output.append(self._mend_item(as_fields(item), index))
         response = {**response, "output": [*output, *calls]}
-        if kind != ENDS[0]:
-            kind = ENDS[0]
+        if kind != _ENDS[0]:
+            kind = _ENDS[0]
             response |= {"status": "completed", "incomplete_details": None}
         self._send({**event, "response": response}, kind)
 

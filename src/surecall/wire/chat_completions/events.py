@@ -11,17 +11,20 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from surecall.base.errors import Code
 from surecall.base.json_values import as_fields, as_list, text_or_none
 from surecall.base.records import Defect, Usage
-from surecall.text import SSEEvent, mend_surrogates, mend_surrogates_in
-from surecall.wire.base import RawReply, StreamDelta
-from surecall.wire.replies import check_role, finish_word
-from surecall.wire.streams import (
-    EventFolder,
-    HeldHalves,
-    Kept,
-    KeptText,
-    Noted,
+from surecall.text import mend_surrogates, mend_surrogates_in
+from surecall.wire.events import (
+    CALL,
+    END,
+    PASS,
+    Event,
+    EventReader,
+    event_of,
+    fields_of,
     may_have_halves,
 )
+from surecall.wire.kept import HeldHalves, Kept, KeptWords, Noted
+from surecall.wire.records import RawReply, StreamDelta
+from surecall.wire.replies import check_role, finish_word
 
 from .partial_calls import PartialCall, PartialCalls
 from .replies import (
@@ -51,7 +54,7 @@ class _PartialMessage(Noted):
         """Whether halves of surrogate pairs may be among the pieces."""
         self.calls = PartialCalls(kept)
         self._legacy: PartialCall | None = None
-        self._texts: dict[str, KeptText] = {}
+        self._texts: dict[str, KeptWords] = {}
         self._details: list[Any] = []
         self._extra: dict[str, Any] = {}
         self._halves = HeldHalves()
@@ -165,7 +168,7 @@ class _PartialMessage(Noted):
     def _keep(self, key: str, text: str) -> None:
         kept = self._texts.get(key)
         if kept is None:
-            kept = self._texts[key] = KeptText(self._kept)
+            kept = self._texts[key] = KeptWords(self._kept)
         kept.append(text)
 
     def _show(
@@ -184,7 +187,7 @@ class _Detail:
         kept.add_part()
         self._kept = kept
         self.fields: dict[str, Any] = {}
-        self.texts: dict[str, KeptText] = {}
+        self.texts: dict[str, KeptWords] = {}
 
     def continues(self, detail: dict[str, Any]) -> bool:
         """Tell whether the piece belongs to this thought."""
@@ -193,7 +196,7 @@ class _Detail:
     def take(self, detail: dict[str, Any]) -> None:
         for key, value in detail.items():
             if key in {"text", "summary"} and isinstance(value, str):
-                self.texts.setdefault(key, KeptText(self._kept)).append(value)
+                self.texts.setdefault(key, KeptWords(self._kept)).append(value)
             elif value is not None or key not in self.fields:
                 self._kept.put(self.fields, key, value)
 
@@ -205,37 +208,69 @@ _CALL_KEYS: Final = ("tool_calls", "function_call")
 _TEXT_KEYS: Final = ("content", "refusal", *REASONING_KEYS)
 
 
-class ChatStreamFolder(EventFolder):
-    """Folds one streamed reply; feed it every chunk, then close it."""
+class ChatReader(EventReader):
+    """Reads one streamed reply."""
 
+    has_choices = True
     parse_body = staticmethod(parse_body)
 
     def _begin(self) -> None:
         self._message = self._partial = _PartialMessage(self._kept)
-        self._choice: int | None = None
         self._other_choices: set[int] = set()
+        self._ended_choices: set[int] = set()
         self._has_delta = False
         self._has_role = False
+        self._lists_content = False
+        self._named: dict[Any, bool] = {}
+        """The calls that have begun, by their numbers, and whether their name has come."""
+        self._others: set[Any] = set()
+        """Those of tools that are not functions."""
+        self._has_finished = False
         self._finish: str | None = None
         self._usage: Usage | None = None
         self._model: str | None = None
         self._id: str | None = None
+        self.choice: int | None = None
+        """The number of the reply that is read."""
+        self.role_at = 0
+        """Which event was the first to name the role."""
+
+    @property
+    def finish(self) -> str | None:
+        """Why the model stopped, in the words of the records."""
+        return self._finish
+
+    @property
+    def model(self) -> str | None:
+        """The model that answered."""
+        return self._model
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens, as far as they are known."""
+        return self._usage
 
     def _take_fields(
-        self, fields: dict[str, Any], event: SSEEvent, shown: list[StreamDelta]
-    ) -> None:
+        self, fields: dict[str, Any], event: Event, shown: list[StreamDelta]
+    ) -> int | None:
         data = event.data
         if may_have_halves(data):
             self._message.has_halves = True
-        self._take_chunk(fields, data, shown)
+        self._lists_content = False
+        kind = self._take_chunk(fields, data, shown)
         if self._message.calls.has_objects and not self._repeated:
             self._repeated = find_repeated_keys(data)
+        return END if self._has_finished and kind != CALL else kind
 
-    def _take_done(self, shown: list[StreamDelta]) -> None:
+    def _take_done(self, shown: list[StreamDelta]) -> int:
         self._done = True
         self._message.flush(shown)
+        return END
 
     def _has_ended(self) -> bool:
+        if self._choices > 1:
+            seen = {self.choice, *self._other_choices}
+            return bool(self._ended_choices) and self._ended_choices >= seen
         return self._finish is not None
 
     def _render(self) -> RawReply:
@@ -255,7 +290,11 @@ class ChatStreamFolder(EventFolder):
         check_reply(raw, has_role=self._has_role)
         return raw
 
-    def _take_chunk(self, chunk: dict[str, Any], data: str, shown: list[StreamDelta]) -> None:
+    def write(self, event: Event) -> bytes:
+        """Return an event in the form that clients read; content in parts becomes text."""
+        return join_content(event.data) if self._lists_content else super().write(event)
+
+    def _take_chunk(self, chunk: dict[str, Any], data: bytes, shown: list[StreamDelta]) -> int:
         if chunk.get("error") or chunk.get("object") == "error":
             raise self._read_error(chunk)
         if self._id is None:
@@ -266,54 +305,134 @@ class ChatStreamFolder(EventFolder):
             self._usage = parse_usage(chunk["usage"]) or self._usage
         choices: Any = chunk.get("choices") or ()
         if not isinstance(choices, list | tuple):
-            self._refuse_event(data, "its choices are not a list.")
-            return
+            return self._refuse_event(data, "its choices are not a list.")
+        kind = PASS
         for choice in as_list(choices):
-            if not isinstance(choice, dict):
-                self._refuse_event(data, "a choice is not an object.")
-                return
-            self._take_choice(as_fields(choice), data, shown)
+            if choice.__class__ is not dict:
+                return self._refuse_event(data, "a choice is not an object.")
+            kind = self._take_choice(choice, data, shown) or kind
+        return kind
 
-    def _take_choice(self, choice: dict[str, Any], data: str, shown: list[StreamDelta]) -> None:
+    def _take_choice(self, choice: dict[str, Any], data: bytes, shown: list[StreamDelta]) -> int:
         index = choice.get("index")
+        finish = finish_word(choice.get("finish_reason"))
         if type(index) is int:
-            if self._choice is None:
-                self._choice = index
-            elif index != self._choice:
+            if self.choice is None:
+                self.choice = index
+            elif index != self.choice:
                 if index not in self._other_choices:
                     self._kept.add_part()
                     self._other_choices.add(index)
-                return
+                self._note_end(finish, index)
+                return PASS
         if choice.get("error"):
-            raise self._read_error(choice)
-        finish = finish_word(choice.get("finish_reason"))
+            raise self._read_error({"error": choice["error"]})
+        kind = PASS
         piece: Any = choice.get("delta")
         if piece:
             self._has_delta = True
-        elif not (self._has_delta and self._message):
+        elif choice.get("message"):
             # After deltas, a message is the whole said once more.
-            piece = choice.get("message")
+            self.is_odd = True
+            self.has_calls = self.has_calls or b"_call" in data
+            kind = CALL
+            piece = None if self._has_delta and self._message else choice["message"]
         if piece:
-            if not isinstance(piece, dict):
-                self._refuse_event(data, "its delta is not an object.")
-                return
-            self._take_piece(as_fields(piece), finish, shown)
+            if piece.__class__ is not dict:
+                return self._refuse_event(data, "its delta is not an object.")
+            kind = self._take_piece(piece, finish, shown) or kind
         if finish is not None:
             # A plain end does not take back what was said about the end before.
             if self._finish in PLAIN_FINISHES:
                 self._finish = finish
             self._message.flush(shown)
+            self._note_end(finish, self.choice or 0)
+        return kind
+
+    def _note_end(self, finish: str | None, index: int) -> None:
+        if finish is not None:
+            self._ended_choices.add(index)
+            is_own = index == (self.choice or 0)
+            is_last = len(self._ended_choices) >= self._choices
+            self._has_finished = is_last if self._choices > 1 else self._has_finished or is_own
 
     def _take_piece(
         self, piece: dict[str, Any], finish: str | None, shown: list[StreamDelta]
-    ) -> None:
-        role = piece.get("role")
-        if role:
-            check_role(role)
-            self._has_role = True
+    ) -> int:
+        if "role" in piece:
+            role = piece["role"]
+            self.role_at = self.role_at or self.events
+            if role:
+                check_role(role)
+                self._has_role = True
+        has_calls = any(piece.get(key) for key in _CALL_KEYS)
         if self._finish is not None:
-            if any(piece.get(key) for key in _CALL_KEYS):
+            if has_calls:
                 raise self._refuse_order("has a call after the finish")
             if finish is None and any(piece.get(key) for key in _TEXT_KEYS):
                 raise self._refuse_order("has text after the finish")
+        if piece.get("content").__class__ is list:
+            self._lists_content = True
         self._message.take(piece, shown)
+        if has_calls:
+            self.has_calls = True
+            if self._is_passed:
+                self._look_at_calls(piece)
+            return CALL
+        return PASS
+
+    def _look_at_calls(self, delta: dict[str, Any]) -> None:
+        """Find out whether clients understand the pieces of calls as they are."""
+        calls: Any = delta.get("tool_calls")
+        if calls:
+            entries = as_list(calls) if isinstance(calls, list) else []
+            is_usual = bool(entries) and not self.is_legacy
+            self.is_odd = not (all(map(self._is_usual_piece, entries)) and is_usual) or self.is_odd
+            return
+        function = as_fields(delta.get("function_call"))
+        is_again = bool(function.get("name")) and self._named.get(None, False)
+        self._named[None] = self._named.get(None, False) or bool(function.get("name"))
+        is_text = isinstance(function.get("arguments"), str | None)
+        self.is_odd = self.is_odd or is_again or not (is_text and self.is_legacy)
+
+    def _is_usual_piece(self, entry: Any) -> bool:
+        fields = as_fields(entry)
+        index, call_id, function = fields.get("index"), fields.get("id"), fields.get("function")
+        is_usual = type(index) is int and isinstance(call_id, str | None)
+        if not is_usual:
+            return False
+        if index not in self._named:
+            is_usual = index == len(self._named)
+            if not fields.get("type"):
+                self.untyped.append(len(self._named))
+                is_usual = False
+            self._named[index] = False
+            if fields.get("type") == "custom" and function is None:
+                self._others.add(index)
+        elif call_id:
+            is_usual = False
+        if not isinstance(function, dict):
+            return is_usual and function is None and index in self._others
+        own = as_fields(function)
+        if own.get("name"):
+            is_usual = is_usual and not self._named[index]
+            self._named[index] = True
+        return is_usual and isinstance(own.get("arguments"), str | None)
+
+
+def join_content(data: bytes) -> bytes:
+    """Return a chunk whose content is text, where it came in parts."""
+    fields = fields_of(data)
+    joined: list[dict[str, Any]] = []
+    for item in as_list(fields.get("choices")):
+        choice = as_fields(item)
+        delta = as_fields(choice.get("delta"))
+        content = delta.get("content")
+        if isinstance(content, list):
+            text, thought, _ = split_parts(as_list(content))
+            delta = {**delta, "content": text or None}
+            if thought:
+                delta["reasoning_content"] = thought
+            choice = {**choice, "delta": delta}
+        joined.append(choice)
+    return event_of({**fields, "choices": joined})

@@ -1,21 +1,91 @@
-"""Held chunks of a chat completion, written once more with other calls."""
+"""Chunks of a completion that are held back, written again."""
 
 from collections.abc import Sequence
 from typing import Any, Final
 
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import ToolCall
-from surecall.exchange.documents import is_function
 from surecall.text import encode_text
+from surecall.wire.events import event_of, fields_of, fields_or_none, same_event
+from surecall.wire.rewriting import EventParts, EventRewriter
 
-from .wire import event_of, fields_of, same_event
+from .events import ChatReader
+from .replies import is_function
+from .writer import render_error
 
-CALL_KEYS: Final = ("tool_calls", "function_call")
-TEXT_KEYS: Final = ("content", "refusal")
+_CALL_KEYS: Final = ("tool_calls", "function_call")
+_TEXT_KEYS: Final = ("content", "refusal")
 _DONE: Final = b"[DONE]"
+_HEAD: Final = ("id", "object", "created", "model", "system_fingerprint", "service_tier")
 
 
-class ChatRewriting:
+class ChatRewriter(EventRewriter[ChatReader]):
+    """Writes chunks among those of one completion."""
+
+    parts_text = True
+    render_error = staticmethod(render_error)
+
+    def part(self, data: bytes, thought: str, text: str) -> EventParts:
+        """Part a chunk whose text turned out to be reasoning, all of it or its beginning."""
+        fields = fields_of(data)
+        choice = as_fields(as_list(fields.get("choices"))[0])
+        delta = as_fields(choice.get("delta"))
+        kept = {key: value for key, value in delta.items() if key not in _TEXT_KEYS}
+        rest = b""
+        if choice.get("finish_reason") or any(kept.values()):
+            rest = event_of({**fields, "choices": [{**choice, "delta": kept}]})
+        return EventParts(
+            self._write_piece(fields, "reasoning_content", thought),
+            self._write_piece(fields, "content", text),
+            rest,
+        )
+
+    def _write_piece(self, fields: dict[str, Any], key: str, text: str) -> bytes:
+        if not text:
+            return b""
+        head = {name: value for name, value in fields.items() if name not in ("choices", "usage")}
+        choice = {"index": self._reader.choice or 0, "delta": {key: text}, "finish_reason": None}
+        return event_of({**head, "choices": [choice]})
+
+    def pulse(self, held: bytes) -> bytes:
+        """Return a chunk with an empty text; some SDKs drop one without any."""
+        return self._write_chunk(held, {"content": ""}, None)
+
+    def stop(self, held: bytes) -> bytes:
+        """Return the finish and the end of the stream."""
+        return self._write_chunk(held, {}, "stop") + same_event(_DONE)
+
+    def _write_chunk(self, held: bytes, delta: dict[str, Any], finish: str | None) -> bytes:
+        fields = fields_or_none(held)
+        head = {key: fields[key] for key in _HEAD if key in fields}
+        index = self._reader.choice or 0
+        choice: dict[str, Any] = {"index": index, "delta": delta, "finish_reason": finish}
+        return event_of({"object": "chat.completion.chunk", **head, "choices": [choice]})
+
+    def rewrite(
+        self,
+        held: Sequence[bytes],
+        calls: Sequence[ToolCall],
+        text: str | None,
+        note: str = "",
+    ) -> bytes:
+        """Return the held chunks with these calls before the finish."""
+        reader = self._reader
+        count = sum(data.strip() != _DONE for data in held)
+        lacks_role = not reader.role_at or reader.role_at > reader.events - count
+        rewriting = _Rewriting(
+            held,
+            calls,
+            text,
+            note,
+            index=reader.choice or 0,
+            lacks_role=lacks_role,
+            is_legacy=reader.is_legacy,
+        )
+        return rewriting.write()
+
+
+class _Rewriting:
     """Writes held chunks of one completion once more, with other calls.
 
     Args:
@@ -74,9 +144,9 @@ class ChatRewriting:
         self, data: bytes, fields: dict[str, Any], choice: dict[str, Any], delta: dict[str, Any]
     ) -> None:
         """Write what a chunk has besides calls, and text that another takes the place of."""
-        dropped = [key for key in CALL_KEYS if key in delta]
+        dropped = [key for key in _CALL_KEYS if key in delta]
         if self._text is not None:
-            dropped += [key for key in TEXT_KEYS if delta.get(key)]
+            dropped += [key for key in _TEXT_KEYS if delta.get(key)]
         if "role" in delta and self._role is None:
             dropped.append("role")
         others = [

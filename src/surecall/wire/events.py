@@ -1,0 +1,592 @@
+"""The events of a streamed reply: what each brought, together with the bytes it was.
+
+One reader of each wire format is all that looks at them. Who folds a stream keeps what the events
+brought; who passes it on keeps their bytes; whoever writes it in another way uses both.
+
+The first bytes tell whether it is a stream at all; an event that cannot be read is refused or
+passed over; a stream that ends before its reply does is `STREAM_TRUNCATED`. What the events mean
+is for each format to say.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, Protocol
+
+from surecall.base.errors import (
+    Code,
+    JSONTextError,
+    ProviderError,
+    ProviderReplyError,
+    ProviderStatusError,
+)
+from surecall.base.json_values import as_fields, text_or_none
+from surecall.base.limits import MAX_LINE_BYTES, MIB
+from surecall.base.records import Defect, Usage
+from surecall.base.redaction import excerpt
+from surecall.text import SSEReader, decode, encode, mend_surrogates
+
+from .errors import check_body, parse_error_object
+from .kept import Kept
+from .records import RawReply, Stated, StreamDelta
+from .replies import MAX_SNIPPET, decode_finite, make_finite, refuse_reply
+
+PASS: Final = 0
+"""Nothing that decides anything."""
+TEXT: Final = 1
+"""A piece of the text, which is in `piece`."""
+CALL: Final = 2
+"""A piece of a call."""
+END: Final = 3
+"""What ends the reply: the finish, and what comes behind it."""
+PING: Final = 4
+"""A sign of life, which has no place among the other events."""
+FRAME: Final = 5
+"""The beginning of a reply that begins with text, of which nothing has come yet."""
+
+MAX_STREAM_BYTES: Final = 128 * MIB
+_BLANK_LINE: Final = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
+_MARK: Final = b"\xef\xbb\xbf"
+_DATA: Final = b"data: "
+_EVENT: Final = b"event: "
+_DONE: Final = b"[DONE]"
+_COLON: Final = 0x3A
+_RETURN: Final = 0x0D
+_FEED: Final = 0x0A
+"""Numbers: Python looks for bytes in bytes only after it has failed to take them for a number."""
+_BODY_STARTS: Final = b'{["<'
+"""No line of an event stream begins so: the provider sent a plain body or a page."""
+_MAX_PARTIAL_CHARS: Final = 20_000
+_MAX_HEAD_BYTES: Final = 16 * 1024
+_MAX_BODY_BYTES: Final = 16 * MIB
+_LARGE_EVENT_BYTES: Final = 512 * 1024
+_MAX_CONTAINERS: Final = 200_000
+_MAX_VALUES: Final = 2_000_000
+
+
+class Event(NamedTuple):
+    """One event of a stream."""
+
+    raw: bytes
+    """Its bytes, with the blank line behind it."""
+    data: bytes
+    """What it carries; nothing when it is only a comment, or blank."""
+    name: str = ""
+    is_plain: bool = False
+    """Whether it is one line of data, behind its name if it has one, in the usual form."""
+
+
+class EventCutter:
+    """Cuts the bytes of one stream behind blank lines; any split of them gives the same events.
+
+    An event or a stream that is too long raises `STREAM_TOO_LARGE`.
+    """
+
+    __slots__ = ("_has_returns", "_max_event_bytes", "_max_stream_bytes", "_partial", "_received")
+
+    def __init__(
+        self,
+        *,
+        max_event_bytes: int = MAX_LINE_BYTES,
+        max_stream_bytes: int = MAX_STREAM_BYTES,
+    ) -> None:
+        self._partial = bytearray()
+        """The beginning of an event that waits for the rest of it."""
+        self._has_returns = False
+        self._received = 0
+        self._max_event_bytes = max_event_bytes
+        self._max_stream_bytes = max_stream_bytes
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Take the next bytes and return all events that are whole now."""
+        self._received += len(chunk)
+        if self._received > self._max_stream_bytes:
+            raise _too_large("The stream", self._max_stream_bytes)
+        if not self._has_returns and _RETURN in chunk:
+            self._has_returns = True
+        partial = self._partial
+        if not partial and not self._has_returns:
+            *blocks, rest = chunk.split(b"\n\n")
+            events = [_read(block, block + b"\n\n") for block in blocks]
+            partial += rest
+        else:
+            searched = max(0, len(partial) - 3)
+            partial += chunk
+            end = self._last_end(partial, searched)
+            events = self._split(bytes(partial[:end])) if end else []
+            del partial[:end]
+        if len(partial) > self._max_event_bytes:
+            raise _too_large("An event of the stream", self._max_event_bytes)
+        return events
+
+    def close(self) -> Event:
+        """Return what is behind the last whole event; it may have been cut."""
+        rest = bytes(self._partial)
+        self._partial.clear()
+        return _read(rest.rstrip(b"\r\n"), rest) if rest.strip() else Event(b"", b"")
+
+    def _split(self, data: bytes) -> list[Event]:
+        if not self._has_returns:
+            return [_read(block, block + b"\n\n") for block in data.split(b"\n\n")[:-1]]
+        events, start = list[Event](), 0
+        for found in _BLANK_LINE.finditer(data):
+            block = data[start : found.end()]
+            events.append(_read(block, block))
+            start = found.end()
+        return events
+
+    def _last_end(self, data: bytes | bytearray, start: int) -> int:
+        if not self._has_returns:
+            return data.rfind(b"\n\n", start) + 2 if data.find(b"\n\n", start) >= 0 else 0
+        end = 0
+        for found in _BLANK_LINE.finditer(data, start):
+            if found.end() < len(data) or not data.endswith(b"\n\r"):  # a line feed may follow
+                end = found.end()
+        return end
+
+
+def cut_events(data: bytes) -> list[Event]:
+    """Return the events of some bytes, all of which are whole."""
+    return EventCutter().feed(data) if data else []
+
+
+def _read(block: bytes, raw: bytes) -> Event:
+    """Return the event of a block of lines."""
+    if block[:6] == _DATA:
+        if _FEED not in block and _RETURN not in block:
+            return Event(raw, block[6:], is_plain=True)
+    elif block[:7] == _EVENT:
+        line = block.find(b"\n") + 1
+        is_plain = block[line : line + 6] == _DATA and block.find(b"\n", line) < 0
+        if line and is_plain and _RETURN not in block:
+            name = str(block[7 : line - 1], "utf-8", "replace")
+            return Event(raw, block[line + 6 :], name, is_plain=True)
+    elif not block or (block[0] == _COLON and _FEED not in block and _RETURN not in block):
+        return Event(raw, b"")
+    events = SSEReader().feed(block.removeprefix(_MARK).rstrip(b"\r\n") + b"\n\n")
+    if not events:
+        return Event(raw, b"")
+    event = events[-1]
+    name = "" if event.event == "message" else event.event
+    return Event(raw, event.data.encode("utf-8", "surrogatepass"), name)
+
+
+def _too_large(what: str, max_bytes: int) -> ProviderReplyError:
+    return ProviderReplyError(
+        Code.STREAM_TOO_LARGE,
+        f"{what} is longer than {max_bytes} bytes.",
+        hint="Ask for less with `max_tokens`, or look at what the provider sends.",
+    )
+
+
+class _Partial(Protocol):
+    """A reply, as far as it has arrived."""
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        ...
+
+    @property
+    def calls_count(self) -> int:
+        """How many calls have begun."""
+        ...
+
+
+class EventReader(ABC):
+    """Reads one streamed reply.
+
+    Feed it every chunk and close it to fold the reply; or take one event after the other to learn
+    what each brought, and close it if the whole is wanted.
+
+    Args:
+        headers: Headers of the answer.
+        skip_bad_events: Whether events that cannot be read are passed over.
+        is_passed: Whether the client gets the events as they come.
+        choices: How many replies were asked for; only the first is read, but all have to end.
+        is_legacy: Whether the client looks for a call in an older field, where there is one.
+    """
+
+    end_is: str = "a finish reason"
+    """What a stream of this format must have to be complete, in words."""
+    is_named: bool = False
+    """Whether clients of this format look for the name of every event."""
+    has_choices: bool = False
+    """Whether several replies can be asked for at once."""
+    takes_comments: bool = True
+    """Whether clients of this format take comments."""
+    parse_body: Callable[[bytes, Mapping[str, str]], RawReply]
+    """Reads a plain body that came instead of a stream."""
+    parse_error: Callable[..., ProviderStatusError] = staticmethod(parse_error_object)
+    """Understands an error event."""
+    _partial: _Partial
+    """The reply, as far as it has arrived."""
+
+    def __init__(
+        self,
+        headers: Mapping[str, str] | None = None,
+        *,
+        skip_bad_events: bool = False,
+        is_passed: bool = False,
+        choices: int = 1,
+        is_legacy: bool = False,
+    ) -> None:
+        self._headers = headers or {}
+        self._skips = skip_bad_events
+        self._cutter = EventCutter()
+        self._is_passed = is_passed
+        self._kept = Kept(is_passed=is_passed)
+        self._choices = choices if self.has_choices else 1
+        self.is_legacy = is_legacy
+        """Whether the client looks for a call in an older field."""
+        self._head: bytes = b""
+        self._undecided: bytes = b""
+        self._is_sniffed = False
+        self._body: bytearray | None = None
+        self._done = False
+        self._is_closing = False
+        self._skipped = 0
+        self._repeated: tuple[Defect, ...] = ()
+        self.events = 0
+        """How many events with data have come."""
+        self.piece = ""
+        """The text that the last event brought."""
+        self.is_odd = False
+        """Whether something came that not every client of the format understands as it is."""
+        self.has_calls = False
+        """Whether any piece of a call has come, of whatever tool."""
+        self.untyped: list[int] = []
+        """The numbers of calls that came without their type, where the format has one."""
+        self.begins_with_text = False
+        """Whether text is the first part of the reply, where the format numbers these."""
+        self.is_refused = False
+        """Whether the last event was cut, so that it is left out."""
+        self.stated: Stated | None = None
+        """Why there is no answer, where the endpoint says so in a form that clients know."""
+        self._begin()
+
+    @property
+    def done(self) -> bool:
+        """Whether the provider said that nothing more will come."""
+        return self._done
+
+    @property
+    def came_whole(self) -> bool:
+        """Whether a plain body came where a stream was asked for."""
+        return self._body is not None
+
+    @property
+    def calls_count(self) -> int:
+        """How many calls have begun."""
+        return self._partial.calls_count
+
+    @property
+    def is_several(self) -> bool:
+        """Whether several replies were asked for."""
+        return self._choices > 1
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the reply came to its end, now that nothing more will come."""
+        return self._has_ended()
+
+    # folding
+
+    def feed(self, chunk: bytes) -> list[StreamDelta]:
+        """Take the next bytes, cut anywhere, and return what can be shown now."""
+        shown: list[StreamDelta] = []
+        if self._done:
+            return shown
+        for event in self.cut(chunk):
+            if event.data:
+                self._take_event(event, shown)
+                if self._done:
+                    break
+        return shown
+
+    def close(self) -> RawReply:
+        """Return the reply.
+
+        Raises:
+            ProviderError: The stream ended before the reply did (`STREAM_TRUNCATED`, with the text
+                so far in `body`), or what was sent is not a stream of a reply.
+        """
+        if self._body is not None:
+            return self.parse_body(bytes(self._body), self._headers)
+        if not self._done:
+            event = self.rest()
+            if event.data:
+                self._take_event(event, [])
+        if not self._has_ended():
+            raise self.incomplete()
+        return self._render()
+
+    # event by event
+
+    def cut(self, chunk: bytes) -> list[Event]:
+        """Take the next bytes and return the events that are whole now; none of a plain body."""
+        if not self._is_sniffed:
+            chunk = self._sniff(chunk)
+        if self._body is not None:
+            self._take_body(chunk)
+            return []
+        return self._cutter.feed(chunk)
+
+    def rest(self) -> Event:
+        """Return what is behind the last whole event, now that nothing more will come."""
+        self._is_closing = True
+        return self._cutter.close()
+
+    def take(self, event: Event) -> int:
+        """Take the next event, which has data, and return what it brought.
+
+        Raises:
+            ProviderError: It is an error, or cannot be read.
+        """
+        shown: list[StreamDelta] = []
+        kind = self._take_event(event, shown)
+        if not shown:
+            self.piece = ""
+            return kind
+        if len(shown) == 1:
+            only = shown[0]
+            self.piece = only.text if only.kind == "text" and not only.is_refusal else ""
+        else:
+            texts = [it.text for it in shown if it.kind == "text" and not it.is_refusal]
+            self.piece = "".join(texts)
+        return kind or (TEXT if self.piece else PASS)
+
+    def write(self, event: Event) -> bytes:
+        """Return an event in the form that the official clients of the format read.
+
+        The rules of event streams allow more than these clients understand: some take no comments,
+        some look for the name of every event, some want a blank behind the colon.
+        """
+        raw = event.raw
+        if event.is_plain and bool(event.name) == self.is_named:
+            return raw
+        plain = raw.replace(b"\r\n", b"\n").rstrip(b"\n") + b"\n\n"
+        if b"\r" not in plain:
+            same = _read(plain[:-2], plain)
+            if same.is_plain and bool(same.name) == self.is_named:
+                return raw
+        if not event.data:
+            is_comment = raw[:1] == b":" and b"\n" not in plain[:-2]
+            return raw if is_comment and b"\r" not in plain and self.takes_comments else b""
+        name = event.name
+        if self.is_named:
+            name = text_or_none(fields_or_none(event.data).get("type")) or name
+        elif name != "error":
+            name = ""
+        return same_event(event.data, name)
+
+    # what each format says
+
+    @property
+    @abstractmethod
+    def finish(self) -> str | None:
+        """Why the model stopped, in the words of the records."""
+
+    @property
+    @abstractmethod
+    def model(self) -> str | None:
+        """The model that answered."""
+
+    @property
+    @abstractmethod
+    def usage(self) -> Usage | None:
+        """The tokens, as far as they are known."""
+
+    @property
+    def reply_id(self) -> str | None:
+        """The id of the reply, where its end has to name it once more."""
+        return None
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Make what the events are folded into; `_partial` is the reply."""
+
+    @abstractmethod
+    def _take_fields(
+        self, fields: dict[str, Any], event: Event, shown: list[StreamDelta]
+    ) -> int | None:
+        """Take what one event brought, and return what that is, besides text."""
+
+    @abstractmethod
+    def _render(self) -> RawReply:
+        """Return the reply, which came to its end."""
+
+    def _has_ended(self) -> bool:
+        """Tell whether the reply came to its own end."""
+        return self._done
+
+    def _decode(self, data: bytes | str) -> Any:
+        """Decode an event; halves of characters are kept, to be joined with what follows."""
+        return decode(data, surrogates="keep")
+
+    def _take_done(self, shown: list[StreamDelta]) -> int:
+        """Take `[DONE]`, which says nothing in most formats, though some servers write it."""
+        return PASS
+
+    # what they share
+
+    def _sniff(self, chunk: bytes) -> bytes:
+        """Find out from the first bytes whether this is a stream of events at all.
+
+        Space may go on without end before it is known; what cuts events takes it as it comes.
+        """
+        self._head = (self._head + chunk)[:_MAX_HEAD_BYTES]
+        found = self._undecided + chunk
+        start = found.removeprefix(_MARK).lstrip()
+        if not start or start == _MARK[: len(start)]:
+            self._undecided = start and found
+            return chunk
+        self._is_sniffed = True
+        if start[0] in _BODY_STARTS:
+            self._body = bytearray()
+            return found
+        return chunk
+
+    def _take_body(self, chunk: bytes) -> None:
+        assert self._body is not None
+        self._body += chunk
+        if len(self._body) > _MAX_BODY_BYTES:
+            self._body.clear()
+            raise ProviderReplyError(
+                Code.STREAM_TOO_LARGE,
+                f"A body of more than {_MAX_BODY_BYTES} bytes came where a stream was asked for.",
+                hint="Ask without streaming if replies of this size are meant.",
+            )
+
+    def _take_event(self, event: Event, shown: list[StreamDelta]) -> int:
+        data = event.data
+        if data[:1] == b"[" and data.strip() == _DONE:
+            return self._take_done(shown)
+        self.events += 1
+        if len(data) > _LARGE_EVENT_BYTES:
+            _refuse_many_values(data)
+        try:
+            event, value = self._decode_event(event)
+        except JSONTextError as error:
+            if event.name == "error":
+                raise self._read_error(data.decode("utf-8", "replace")) from None
+            return self._refuse_event(data, error.message)
+        if event.name == "error":
+            raise self._read_error(value)
+        if value.__class__ is not dict:
+            return self._refuse_event(data, "it is not a JSON object.")
+        return self._take_fields(value, event, shown) or PASS
+
+    def _decode_event(self, event: Event) -> tuple[Event, Any]:
+        """Return an event and its value, with null for figures that are not finite."""
+        try:
+            return event, self._decode(event.data)
+        except JSONTextError as problem:
+            data = make_finite(event.data) if problem.code == Code.NON_FINITE_NUMBER else None
+            if data is None:
+                data = event.data.decode("utf-8", "replace").encode()
+                if data == event.data:
+                    raise
+            return event._replace(data=data), self._decode(data)
+
+    def _refuse_event(self, data: bytes, why: str) -> int:
+        if self._is_closing:  # the last event, cut short; the end decides whether it matters
+            self.is_refused = True
+            return PASS
+        if self._skips:
+            self._skipped += 1
+            return PASS
+        message = f"Event {self.events} of the stream cannot be read: {why}"
+        snippet = excerpt(mend_surrogates(data.decode("utf-8", "replace")), MAX_SNIPPET)
+        raise refuse_reply(Code.UPSTREAM_BAD_EVENT, message, snippet)
+
+    def _refuse_order(self, why: str) -> ProviderError:
+        """Return the error for an event that may not come at this place of the stream."""
+        message = f"Event {self.events} of the stream {why}."
+        return refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, self._text_so_far())
+
+    def _read_error(self, value: Any) -> ProviderError:
+        """Return what an error event stands for; it goes on as it is if clients know its form."""
+        error = self.parse_error(value, 200, self._headers, fallback=Code.STREAM_ERROR)
+        error.body = self._text_so_far() or None
+        self._state(error, value)
+        return error
+
+    def _state(self, error: ProviderError, value: Any) -> None:
+        fields = as_fields(value)
+        if text_or_none(as_fields(fields.get("error")).get("message")):
+            data = encode({key: item for key, item in fields.items() if key != "choices"})
+            self.stated = Stated(error, data, data)
+
+    def incomplete(self) -> ProviderError:
+        """Return the error of a stream that ended before its reply."""
+        error = None if self._is_sniffed else check_body(self._headers, self._head)
+        if error is not None:
+            return error
+        state = f"{self.events} events and {self._partial.calls_count} begun calls"
+        message = f"The stream ended without {self.end_is} after {state}."
+        start = self._head.decode("utf-8", "replace") if not self.events else ""
+        body = self._text_so_far() or excerpt(start, MAX_SNIPPET)
+        return refuse_reply(Code.STREAM_TRUNCATED, message, body)
+
+    def _text_so_far(self) -> str:
+        return excerpt(self._partial.text, _MAX_PARTIAL_CHARS)
+
+    def _skipped_defects(self) -> tuple[Defect, ...]:
+        if not self._skipped:
+            return ()
+        return (Defect(Code.UPSTREAM_BAD_EVENT, f"{self._skipped} events were passed over."),)
+
+
+def _refuse_many_values(data: bytes) -> None:
+    """Refuse a large event that would become far larger, and take long, when it is decoded."""
+    containers = data.count(b"{") + data.count(b"[")
+    if containers > _MAX_CONTAINERS or data.count(b",") > _MAX_VALUES:
+        raise ProviderReplyError(
+            Code.STREAM_TOO_LARGE,
+            f"An event of the stream has more than {_MAX_CONTAINERS} objects and lists, "
+            f"or more than {_MAX_VALUES} values.",
+            hint="Look at what the provider sends; no reply is made of so many.",
+        )
+
+
+def may_have_halves(data: bytes) -> bool:
+    """Tell whether halves of surrogate pairs may be in the text of an event."""
+    return b"\\ud" in data or b"\\uD" in data
+
+
+_NUMBERS: Final = ("index", "output_index", "content_index", "sequence_number")
+
+
+def fields_of(data: bytes) -> dict[str, Any]:
+    """Return the object that an event carries, without numbers of parts that are none."""
+    fields = as_fields(decode_finite(data))
+    if any(isinstance(fields.get(name), list | dict) for name in _NUMBERS):
+        odd = (list, dict)
+        fields = {
+            key: item
+            for key, item in fields.items()
+            if key not in _NUMBERS or not isinstance(item, odd)
+        }
+    return fields
+
+
+def fields_or_none(data: bytes) -> dict[str, Any]:
+    """Return the object that an event carries, and nothing where it carries none."""
+    try:
+        return fields_of(data)
+    except JSONTextError:
+        return {}
+
+
+def event_of(value: Any, name: str = "") -> bytes:
+    """Return one event."""
+    head = f"event: {name}\n".encode() if name else b""
+    return head + b"data: " + encode(value) + b"\n\n"
+
+
+def same_event(data: bytes, name: str = "") -> bytes:
+    """Return an event with the data it had."""
+    lines = data.split(b"\n")
+    head = f"event: {name}\n".encode() if name else b""
+    return head + b"".join(b"data: " + line + b"\n" for line in lines) + b"\n"

@@ -1,0 +1,239 @@
+"""Streamed replies: bytes cut anywhere fold into the message a whole reply would carry.
+
+A stream is complete when `message_stop` has come. Anything less is `STREAM_TRUNCATED`: an end is
+never invented. A message begins once, and no content follows its stop reason.
+"""
+
+from typing import Any, Final, cast
+
+from msgspec.structs import replace
+
+from surecall.base.errors import Code
+from surecall.base.json_values import as_fields, as_list, text_or_none
+from surecall.base.records import Defect, Usage
+from surecall.text import decode, decode_plain
+from surecall.wire.events import (
+    CALL,
+    END,
+    FRAME,
+    PASS,
+    PING,
+    Event,
+    EventReader,
+    event_of,
+    may_have_halves,
+)
+from surecall.wire.kept import HeldHalves
+from surecall.wire.records import RawReply, StreamDelta
+from surecall.wire.replies import check_role
+
+from .partial_blocks import PIECES, PartialBlocks
+from .replies import find_repeated_keys, parse_body, parse_fields, parse_usage, read_finish
+
+_CONTENT: Final = ("content_block_start", "content_block_delta")
+_NO_REASON: Final = Defect(
+    Code.UPSTREAM_BAD_EVENT, "The stream does not say why the model stopped.", "/stop_reason"
+)
+_BLOCK_ENDS: Final = frozenset(
+    {"content_block_start", "content_block_stop", "message_delta", "message_stop"}
+)
+
+
+class MessagesReader(EventReader):
+    """Reads one streamed reply."""
+
+    end_is = "message_stop"
+    is_named = True
+    parse_body = staticmethod(parse_body)
+
+    def _begin(self) -> None:
+        self._blocks = self._partial = PartialBlocks(self._kept)
+        self._fields: dict[str, Any] = {}
+        self._has_stopped = False
+        self._open_calls: set[Any] = set()
+        self._usage: dict[str, Any] = {}
+        self._halves = HeldHalves()
+        self._numbered: bytes | None = None
+        """The last event with the number that it lacked."""
+        self.has_begun = False
+        """Whether the event that begins a message has come."""
+        self.last_index = -1
+        """The number of the last block."""
+
+    @property
+    def finish(self) -> str | None:
+        """Why the model stopped, in the words of the records."""
+        return read_finish(self._fields.get("stop_reason"))
+
+    @property
+    def model(self) -> str | None:
+        """The model that answered."""
+        return text_or_none(self._fields.get("model"))
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens, as far as they are known."""
+        return parse_usage(self._usage)
+
+    def _take_fields(
+        self, fields: dict[str, Any], event: Event, shown: list[StreamDelta]
+    ) -> int | None:
+        data = event.data
+        kind = fields.get("type") or event.name
+        if not isinstance(kind, str):
+            return self._refuse_event(data, "its type is not text.")
+        if self._is_passed and "index" not in fields and kind.startswith("content_block_"):
+            fields = self._number(fields, kind)
+        if kind == "content_block_delta" and not self._has_stopped:
+            return self._take_piece(fields, data, shown)
+        if kind == "error" or fields.get("error"):
+            raise self._read_error(fields)
+        if self._has_stopped and kind in _CONTENT:
+            raise self._refuse_order("has content after the stop reason")
+        if kind in _BLOCK_ENDS:
+            self._end_thought(shown)
+        if kind == "message_stop":
+            self._done = True
+            self._halves.flush(shown)
+            lacks_end = bool(self._open_calls) or not self._has_stopped
+            self.is_odd = self.is_odd or (self.has_calls and lacks_end)
+            return END
+        if kind == "content_block_start":
+            return self._begin_block(fields, data, shown)
+        if kind == "content_block_stop":
+            return self._end_block(fields.get("index"))
+        if kind == "message_start":
+            return self._begin_message(fields, data, shown)
+        if kind == "message_delta":
+            return self._end_message(fields, data)
+        self.is_odd = self.is_odd or kind.startswith("content_block")
+        return PING if kind == "ping" else PASS
+
+    def write(self, event: Event) -> bytes:
+        """Return an event in the form that clients read; blocks have numbers, one by one."""
+        numbered, self._numbered = self._numbered, None
+        return super().write(event) if numbered is None else numbered
+
+    def _number(self, fields: dict[str, Any], kind: str) -> dict[str, Any]:
+        """Give an event the number of its block; blocks come one after the other."""
+        index = self.last_index + (kind == "content_block_start")
+        numbered = {**fields, "index": max(0, index)}
+        self._numbered = event_of(numbered, kind)
+        return numbered
+
+    def _decode(self, data: bytes | str) -> Any:
+        """Decode an event; halves of characters are kept in pieces only, which are joined later."""
+        if isinstance(data, bytes) and may_have_halves(data):
+            event: Any = decode(data, surrogates="keep")
+            kind = as_fields(as_fields(event).get("delta")).get("type")
+            if isinstance(kind, str) and kind in PIECES:
+                return event
+        return decode(data, surrogates="replace")
+
+    def _render(self) -> RawReply:
+        fields = {**self._fields, "content": self._blocks.render(), "usage": self._usage}
+        defects = (*self._blocks.defects, *self._repeated, *self._skipped_defects())
+        if self._fields.get("stop_reason") is None and self._blocks.calls_count:
+            # The event that says why the model stopped was lost, and perhaps more with it.
+            defects = (*defects, _NO_REASON)
+        raw = parse_fields(fields, defects)
+        return replace(raw, message={"type": "message", "role": "assistant", **raw.message})
+
+    def _begin_message(self, event: dict[str, Any], data: bytes, shown: list[StreamDelta]) -> int:
+        message: Any = event.get("message")
+        if not isinstance(message, dict):
+            return self._refuse_event(data, "its message is not an object.")
+        if self.has_begun:
+            raise self._refuse_order("begins a second message")
+        self.has_begun = True
+        fields = as_fields(message)
+        check_role(fields.get("role"))
+        self._put(self._fields, fields)
+        self._put(self._usage, fields.get("usage"))
+        blocks = as_list(fields.get("content"))
+        for index, block in enumerate(blocks):
+            self._begin_block({"index": index, "content_block": block}, data, shown)
+        if blocks:
+            self.is_odd = self.has_calls = True
+        return CALL if blocks else PASS
+
+    def _end_message(self, event: dict[str, Any], data: bytes) -> int:
+        delta: Any = event.get("delta")
+        if delta and not isinstance(delta, dict):
+            return self._refuse_event(data, "its delta is not an object.")
+        fields = cast("dict[str, Any]", delta or {})
+        check_role(fields.get("role"))
+        if fields.get("stop_reason") is not None:
+            self._has_stopped = True
+        self._put(self._fields, fields)
+        self._put(self._usage, event.get("usage"))
+        return END
+
+    def _begin_block(self, event: dict[str, Any], data: bytes, shown: list[StreamDelta]) -> int:
+        fields: Any = event.get("content_block")
+        if not isinstance(fields, dict):
+            return self._refuse_event(data, "its content block is not an object.")
+        fields, index = as_fields(fields), event.get("index")
+        block = self._blocks.begin(index, fields)
+        if fields.get("input") and not self._repeated:
+            self._repeated = find_repeated_keys(data)
+        if block.text:
+            self._show(block.field, str(block.text), shown)
+        if index != self.last_index + 1:
+            self.is_odd = True
+        self.last_index = index if type(index) is int else self.last_index + 1
+        if block.kind == "tool_use":
+            self.has_calls = True
+            self.is_odd = self.is_odd or fields.get("input") not in (None, {})
+            self._open_calls.add(self.last_index)
+            return CALL
+        if block.kind != "text" or self.last_index > 0:
+            return PASS
+        self.begins_with_text = True
+        return PASS if block.text else FRAME
+
+    def _end_block(self, index: Any) -> int:
+        if type(index) is not int or index not in self._open_calls:
+            return PASS
+        self._open_calls.discard(index)
+        written = self._blocks.written(index)
+        self.is_odd = self.is_odd or (bool(written) and decode_plain(written) is None)
+        return CALL
+
+    def _take_piece(self, event: dict[str, Any], data: bytes, shown: list[StreamDelta]) -> int:
+        delta: Any = event.get("delta")
+        if delta.__class__ is not dict:
+            return self._refuse_event(data, "its delta is not an object.")
+        index = event.get("index")
+        if not self._blocks.can_take(index, delta):
+            return self._refuse_event(data, "its delta is not a piece of the block.")
+        piece = self._blocks.take(index, delta)
+        if piece is None:
+            return PASS
+        if piece[0] != "input":
+            self._show(*piece, shown)
+            return PASS
+        if (
+            type(index) is not int or index not in self._open_calls
+        ):  # of a tool that the provider runs, or of no block
+            self.is_odd = self.is_odd or self.has_calls or index is None
+            return CALL if self.has_calls else PASS
+        return CALL
+
+    def _end_thought(self, shown: list[StreamDelta]) -> None:
+        """Hand out the thought that has ended, which a client has to send back as it is."""
+        block = self._blocks.take_ended_thought()
+        if block is not None:
+            shown.append(StreamDelta("reasoning", "", {"thinking_blocks": [block]}))
+
+    def _put(self, target: dict[str, Any], fields: Any) -> None:
+        """Add fields to those before: each count is a total, and one left out still holds."""
+        for key, value in as_fields(fields).items():
+            if value is not None:
+                self._kept.put(target, key, value)
+
+    def _show(self, field: str | None, text: str, shown: list[StreamDelta]) -> None:
+        if field == "text":
+            self._halves.show("text", text, shown)
+        elif field == "thinking":
+            self._halves.show("reasoning", text, shown)
