@@ -1,6 +1,7 @@
 """Calls that were cut, as text and on the wire, and what a tool with effects is given of them."""
 
 import asyncio
+import html
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -112,7 +113,91 @@ _OTHERS = {
         lambda n, a: f"<tool_call>{json.dumps({'arguments': a, 'name': n})}</tool_call>"
     ),
     "python_call": _one(lambda n, a: f"{n}({_keywords(a)})"),
+    "invoke": _one(lambda n, a: f'<invoke name="{n}">\n{_parameters(a)}</invoke>'),
+    "invoke_attributes": _one(
+        lambda n, a: f'<invoke name="{n}" {" ".join(map(_attribute, a.items()))}/>'
+    ),
+    "invoke_json": _one(
+        lambda n, a: f'<function_calls><invoke name="{n}">{json.dumps(a)}</invoke></function_calls>'
+    ),
+    "invoke_legacy": _one(
+        lambda n, a: (
+            f"<function_calls><invoke><tool_name>{n}</tool_name><parameters>"
+            f"{_elements(a)}</parameters></invoke></function_calls>"
+        )
+    ),
+    "cdata": _one(
+        lambda n, a: (
+            f'<function name="{n}">'
+            + "".join(
+                f'<param name="{key}"><![CDATA[{_written(item)}]]></param>'
+                for key, item in a.items()
+            )
+            + "</function>"
+        )
+    ),
+    "qwen_json": _one(
+        lambda n, a: f"<tool_call>\n<function={n}>\n{json.dumps(a)}\n</function>\n</tool_call>"
+    ),
+    "qwen_bare": _one(
+        lambda n, a: (
+            f"<function={n}>\n"
+            + "".join(f"<parameter={key}>\n{_written(a[key])}\n</parameter>\n" for key in a)
+            + "</function>"
+        )
+    ),
+    "property_tags": _one(
+        lambda n, a: f"<tool_call><function={n}>{_elements(a)}</function></tool_call>"
+    ),
+    "name_tag_json": _one(lambda n, a: f"<{n}>{json.dumps(a)}</{n}>"),
+    "mcp": _one(
+        lambda n, a: (
+            f"<use_mcp_tool><server_name>s</server_name><tool_name>{n}</tool_name>"
+            f"<arguments>{json.dumps(a)}</arguments></use_mcp_tool>"
+        )
+    ),
+    "longcat_json": _one(lambda n, a: f"<longcat_tool_call>{_named(n, a)}</longcat_tool_call>"),
+    "longcat_call": _one(
+        lambda n, a: f"<longcat_tool_call>{n}({json.dumps(a)})</longcat_tool_call>"
+    ),
+    "dsml_json": _one(
+        lambda n, a: (
+            f'<｜DSML｜tool_calls><｜DSML｜invoke name="{n}">{json.dumps(a)}'
+            "</｜DSML｜invoke></｜DSML｜tool_calls>"
+        )
+    ),
+    "sections": _one(
+        lambda n, a: f"<tool_calls><tool_call>{_named(n, a)}</tool_call></tool_calls>"
+    ),
+    "fenced_tag": _one(lambda n, a: f"<tool_call>\n```json\n{_named(n, a)}\n```\n</tool_call>"),
+    "other_tag": _one(lambda n, a: f"<tools>{_named(n, a)}</tools>"),
+    "kimi_stripped": _one(lambda n, a: f"functions.{n}:0{json.dumps(a)}"),
+    "mistral_stripped": _one(lambda n, a: f"{n}[ARGS]{json.dumps(a)}"),
+    "harmony_bare": _one(lambda n, a: f"assistantcommentary to=functions.{n}json{json.dumps(a)}"),
 }
+
+
+def _written(item: Any) -> str:
+    return item if isinstance(item, str) else json.dumps(item)
+
+
+def _named(name: str, arguments: dict[str, Any]) -> str:
+    return json.dumps({"name": name, "arguments": arguments})
+
+
+def _attribute(pair: tuple[str, Any]) -> str:
+    return f'{pair[0]}="{html.escape(_written(pair[1]))}"'
+
+
+def _parameters(arguments: dict[str, Any]) -> str:
+    return "".join(
+        f'<parameter name="{key}">{_written(item)}</parameter>\n' for key, item in arguments.items()
+    )
+
+
+def _elements(arguments: dict[str, Any]) -> str:
+    return "".join(f"<{key}>{_written(item)}</{key}>\n" for key, item in arguments.items())
+
 
 RENDERERS: dict[str, Callable[..., str]] = {
     **{

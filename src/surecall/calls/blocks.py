@@ -56,6 +56,7 @@ _VALUE_ATTRIBUTES: Final = frozenset({*_LABELS, _VALUE, "string", "type"})
 _ABOUT_THE_CALL: Final = frozenset({"id", "index", "type", "string"})
 """Attributes of a call's tag that are no arguments, unless the tool has such a parameter."""
 _SWALLOWED: Final = "A value holds tags of the call's own kind, so one of them may be damaged."
+_NOT_CLOSED: Final = "Something else than a closing tag stands behind the arguments."
 _LOSSY: Final = frozenset({"key_without_value", "missing_closing_tag"})
 """What was to come before the tag that is missing cannot be known."""
 
@@ -390,16 +391,23 @@ class _BlockReader:
         if not source.at_end(here):
             tag = self._grammar.tag(source, here)
             if tag is None and not self._grammar.is_begun(source, here):
-                return None
+                if isinstance(self._grammar, ElementGrammar) and self._grammar.style == "=":
+                    return None  # an object behind such a tag needs no closer
+                self._note("missing_closing_tag", here, here, "the call ends with its object")
+                self._doubt = _NOT_CLOSED
             if tag is not None and tag.kind == "close_call":
                 end = tag.end
         self._receipts.append(tag_receipt("json_body", text, "arguments"))
         if not ARGUMENT_CONTAINERS.isdisjoint(head.attributes):  # two sets of arguments
             call = TextCall(name=head.label, arguments=text, state="unreadable")
             return Block(call, end)
-        arguments = _inner_object(source, head.label, text)
-        receipts = tuple(self._receipts)
-        return Block(TextCall(name=head.label, arguments=arguments, receipts=receipts), end)
+        call = TextCall(
+            name=head.label,
+            arguments=_inner_object(source, head.label, text),
+            doubt=self._doubt,
+            receipts=tuple(self._receipts),
+        )
+        return Block(call, end)
 
     def _note(self, rule: str, start: int, end: int, after: str) -> None:
         found = self._source.text[start:end]
