@@ -40,7 +40,7 @@ from surecall.reading import (
 from surecall.reading.documents import rescue_reply
 from surecall.reading.tools import parse_tools
 from surecall.schema import SchemaChecker, coerce_arguments, type_text_value
-from surecall.text import ValueScanner, repair_json, repair_json_all
+from surecall.text import ValueScanner, repair_json
 
 MAX_GROWTH = 2.6
 TEXT_BYTES, TEXT_S = 1_000_000, 1.0
@@ -275,7 +275,7 @@ def ways() -> list[list[Way]]:
             Way("repair_json not ended", partial(repair_json, ended=False, nested="keep")),
             Way("repair_json text", partial(repair_json, cut="close", non_finite="text")),
             Way("repair_json null", partial(repair_json, ended=False, non_finite="null")),
-            Way("repair_json_all", repair_json_all),
+            Way("repair_json guess", partial(repair_json, guess=True, cut="close")),
         ],
         [
             arguments("read_arguments", read_arguments),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from surecall.text import ValueScanner, encode_text, repair_json, repair_json_all
+from surecall.text import ValueScanner, encode_text, repair_json
 
 quick = settings(max_examples=100, deadline=None)
 few = settings(max_examples=60, deadline=None)
@@ -135,7 +135,6 @@ def test_any_text_gives_a_result_that_holds_together(text: str, cut: Any, ended:
         assert repaired.certainty == ("likely" if doubtful else "certain")
         others = {receipt.rule for receipt in repaired.receipts} - NOTATIONS
         assert others - lossy <= {"strip_prose", "extra_values"}
-    repair_json_all(text, cut=cut, ended=ended)
     repair_json(text, cut=cut, non_finite="null")
 
 

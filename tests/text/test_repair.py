@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from surecall.base.errors import Code
-from surecall.text import repair_json, repair_json_all
+from surecall.text import repair_json
 
 
 @dataclass(frozen=True)
@@ -473,19 +473,6 @@ def test_a_fenced_value_wins_over_values_in_prose() -> None:
     """The fence says which one is meant; the other is listed."""
     repaired = repair_json('Not {"a": 0} but\n```json\n{"a": 1}\n```\n')
     assert (repaired.value, repaired.rest) == ({"a": 1}, ({"a": 0},))
-
-
-def test_all_values_are_returned_in_order() -> None:
-    """One a line, damaged or not; the last may be cut."""
-    found = repair_json_all('{"a": 1}\n{b: 2}\n[3,]\n{"c": ')
-    assert [(one.state, one.value) for one in found] == [
-        ("whole", {"a": 1}),
-        ("whole", {"b": 2}),
-        ("whole", [3]),
-        ("cut", None),
-    ]
-    assert [one.value for one in repair_json_all("[1]")] == [[1]]
-    assert [one.state for one in repair_json_all("prose")] == ["unreadable"]
 
 
 def test_text_in_text_is_kept_when_asked() -> None:

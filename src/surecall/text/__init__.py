@@ -23,7 +23,6 @@ from .repair import (
     Repaired,
     number_spellings,
     repair_json,
-    repair_json_all,
 )
 from .sse import SSEEvent, SSEReader, render_comment, render_event
 from .text import TextBuffer, mend_surrogates, mend_surrogates_in
@@ -59,7 +58,6 @@ __all__ = [
     "render_event",
     "render_pointer",
     "repair_json",
-    "repair_json_all",
     "resolve_pointer",
     "scan_value_end",
 ]

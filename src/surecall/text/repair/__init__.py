@@ -34,7 +34,6 @@ __all__ = [
     "Repaired",
     "number_spellings",
     "repair_json",
-    "repair_json_all",
 ]
 
 _CLOSED_STRINGS: Final = re.compile(r'(?:[^"]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
@@ -194,25 +193,6 @@ def _open_string_start(text: str) -> int:
     match = _CLOSED_STRINGS.match(text)
     end = match.end() if match else 0
     return end if end < len(text) else -1
-
-
-def repair_json_all(
-    text: str | bytes,
-    *,
-    cut: CutPolicy = "refuse",
-    non_finite: NonFinitePolicy = "refuse",
-    max_bytes: int | None = None,
-    ended: bool | None = None,
-) -> tuple[Repaired, ...]:
-    """Return every JSON value in a text, such as one a line, each as `repair_json` would."""
-    strict = read_strictly(text, max_bytes, decode_noting, ended=ended is not False, nested="keep")
-    if strict is not None:
-        return (strict,)
-    text = _as_text(text)
-    found = _load_search()(
-        text, cut, non_finite, Steps(text), ended=ended is not False, nested="keep"
-    ).every()
-    return tuple([_refuse_doubtful(text, one, ended) for one in found])
 
 
 @cache

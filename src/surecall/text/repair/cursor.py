@@ -8,7 +8,7 @@ from surecall.base.limits import MAX_JSON_DEPTH
 from surecall.text.codec import decode
 
 from .outcome import Certainty, CutShortError, Edit, NonFinitePolicy, RefusedError, Steps
-from .patterns import BLANKS, ENTRY_AHEAD, GAP, LIKELY_KEY, LINE_COMMENT, VALUE_AHEAD
+from .patterns import BLANKS, ENTRY_AHEAD, GAP, LIKELY_KEY, LINE_COMMENT, QUOTED_ITEM, VALUE_AHEAD
 
 _EMPTY_STRINGS: Final = ('""', "''")
 _AHEAD: Final = 4096
@@ -234,6 +234,12 @@ class Cursor:
         match = _FENCE_TAG.match(self.text, pos)
         if match is None or not self.guesses or self.is_fenced or not self.stack:
             return pos
+        ahead = self.text[match.end() : match.end() + _AHEAD]
+        self.steps.take(len(ahead) // _CHARACTERS_PER_STEP, pos)
+        if "}" not in ahead and "]" not in ahead:
+            # The fence ends the value, also where no fence begins it.
+            kind = "after_entry" if self.is_after else "entry"
+            raise CutShortError(kind, pos, "before all brackets are closed")
         self.note(pos, match.end(), " ", "strip_code_fence")
         return match.end()
 
@@ -374,7 +380,7 @@ class Cursor:
                 if parent is None
                 else not parent.is_object and not self._is_balanced(pos)
             )
-        elif is_key or frame.closer != "]" or not VALUE_AHEAD.match(text, comma.end()):
+        elif is_key or frame.closer != "]" or not self._is_item(comma.end()):
             is_early = False
         else:
             is_early = parent.is_object if parent else self.count_ahead(pos + 1) > 0
@@ -396,6 +402,10 @@ class Cursor:
             self.drop_comma()
         self.pos = end
         return True
+
+    def _is_item(self, pos: int) -> bool:
+        pattern = QUOTED_ITEM if self.text[pos] == '"' else VALUE_AHEAD
+        return pattern.match(self.text, pos) is not None
 
     def _is_balanced(self, pos: int) -> bool:
         return self.count_ahead(pos + 1) <= len(self.stack) - 1

@@ -82,6 +82,8 @@ DOUBTS: Final = {
     "escape_control_characters": "A line break is inside a text, where it may not belong.",
 }
 """Why a value is in doubt, by the rules of its changes; the first that applies is said."""
+_RANKS: Final = {rule: rank for rank, rule in enumerate(DOUBTS)}
+_LOSING: Final = frozenset({"key_without_value", "take_last_of_key"})
 _DAMAGED: Final = "The text is damaged in more than one way."
 
 _QUOTE_RULES: Final = frozenset(
@@ -109,6 +111,7 @@ _SHOWN_RULES: Final = frozenset({_CONTROL, "drop_comment", "quote_bare_text", "d
 """Changes whose text shows whether it is what it seems."""
 _BRACKETS: Final = frozenset({"close_missing_brackets", "fix_mismatched_closer"})
 _STRING_RULES: Final = _QUOTE_RULES | _BRACKETS | {_CONTROL}
+_OTHER_STRING_RULES: Final = _STRING_RULES - {"replace_quotes"}
 _MISPLACED: Final = _EDGE_RULES - {"drop_string_prefix"}
 """Slips that, besides a missing bracket, leave open where that belongs."""
 _KEY_WITH_SYNTAX: Final = re.compile(r"[\"{}\[\]]|\A\s*+[:,]|[:,]\s*+\Z|\s\Z")
@@ -161,7 +164,11 @@ def refuse_doubtful(text: str, found: Repaired, *, ended: bool) -> Repaired:
         is_double = "replace_quotes" not in rules
         if any(_is_odd(text, edit, is_double=is_double) for edit in edits):
             return _STRING
-    if not rules.isdisjoint(_STRING_RULES) and _has_swallowed(found.value, rules):
+    # Strings in other quotes have nothing to swallow where no double quote is.
+    is_looked_at = not rules.isdisjoint(_STRING_RULES) and (
+        '"' in text or not rules.isdisjoint(_OTHER_STRING_RULES)
+    )
+    if is_looked_at and _has_swallowed(found.value, rules):
         return _STRING
     if "add_missing_comma" in rules and any(_is_comment_with_comma(text, edit) for edit in edits):
         return _STRING
@@ -170,13 +177,14 @@ def refuse_doubtful(text: str, found: Repaired, *, ended: bool) -> Repaired:
     if rules <= _PLAIN_NOTATIONS:
         return found
     is_fenced = "strip_code_fence" in rules
-    doubtful = [_loses(text, edit, is_fenced=is_fenced) for edit in edits]
-    if not any(doubtful):
+    doubtful = {
+        edit
+        for edit in edits
+        if edit[3] not in _PLAIN_NOTATIONS and _loses(text, edit, is_fenced=is_fenced)
+    }
+    if not doubtful:
         return found
-    graded = [
-        (*edit[:4], edit[4] and not is_doubtful)
-        for edit, is_doubtful in zip(edits, doubtful, strict=True)
-    ]
+    graded = [(*edit[:4], False) if edit in doubtful else edit for edit in edits]
     changes = Changes(text, graded, found.changes.why)
     return replace(found, changes=changes, certainty="likely", doubt=find_doubt(rules))
 
@@ -202,10 +210,22 @@ def _is_announced(text: str, start: int, end: int) -> bool:
     return is_end and bool(_WORD.search(before)) and not _NO_PROSE.search(before)
 
 
+def throws_away(text: str, edits: Iterable[Edit]) -> bool:
+    """Tell whether changes leave out what may be a part of the value."""
+    for start, end, _, rule, _ in edits:
+        if rule in _LOSING:
+            return True
+        if rule in ("drop_stray_text", "strip_prose"):
+            dropped = text[start:end]
+            if '"' in dropped or (rule == "drop_stray_text" and any(map(str.isalnum, dropped))):
+                return True
+    return False
+
+
 def find_doubt(rules: Iterable[str]) -> str:
     """Return why a value is in doubt that took changes by these rules."""
-    known = set(rules)
-    return next((sentence for rule, sentence in DOUBTS.items() if rule in known), _DAMAGED)
+    first = min(rules, key=lambda rule: _RANKS.get(rule, len(_RANKS)), default="")
+    return DOUBTS.get(first, _DAMAGED)
 
 
 def _is_comment_with_comma(text: str, edit: Edit) -> bool:

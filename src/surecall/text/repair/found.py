@@ -14,6 +14,7 @@ BRACKET_RULES: Final = frozenset(
 
 SEPARATOR: Final = re.compile(r"[\s,;`~]*+(?:json[5lc]?\s*+)?+")
 """What may be between values in a row."""
+LIKELY_SEPARATOR: Final = re.compile(r"(?:[\s,;}\])]|`{3,}+(?:json[5cl]?+)?+|~{3,}+|//[^\n]*+)*+")
 STRAY: Final = re.compile(r"[\s}\]);,]*+")
 """What may be left over right after a value."""
 

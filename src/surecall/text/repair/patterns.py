@@ -143,9 +143,9 @@ ENTRY_AHEAD: Final = re.compile(
 _LIKELY_QUOTED: Final = (
     r"(?:\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+'|`[^`\n]*+`|[“„‘«][^“”„‘’«»\n]*+[”’»“])"
 )
-_LIKELY_COLON: Final = r"(?::|=>?+(?!=))"
+_LIKELY_COLON: Final = r"(?:[:：]|=>?+(?!=))"
 _KEY: Final = (
-    rf"(?:{_LIKELY_QUOTED}|{_BARE_KEY}[\"']?+|\"{_BARE_KEY}|\"\"{_BARE_KEY}\"\")"
+    rf"(?:{_LIKELY_QUOTED}\"?+|{_BARE_KEY}[\"']?+|\"{{1,2}}+{_BARE_KEY}\"{{0,2}}+)"
     rf"{ANY_WS}{_LIKELY_COLON}"
 )
 _DOTS: Final = r"\.\.\.|…"
@@ -166,12 +166,12 @@ LIKELY_FIRST: Final = {
     "object": re.compile(
         rf"{_LINE_KEY}|[ \t]++{_LIKELY_QUOTED}{ANY_WS}[,}}]|{ANY_WS}(?:{_STOP}"
         rf"|{_LIKELY_QUOTED}{ANY_WS}{_LIKELY_COLON}|:"
-        rf"|[,;]{ANY_WS}(?:{_OPEN}|[}}\],;{{]|\Z|{_COMMENT}|{_DOTS}|{_KEY}"
+        rf"|[,;，]{ANY_WS}(?:{_OPEN}|[}}\],;{{]|\Z|{_COMMENT}|{_DOTS}|{_KEY}"
         rf"|{_BARE_KEY}(?:[ ]{_BARE_KEY}){{1,3}}+:|[\w$]++(?:\Z|{ANY_WS}[,}}])))"
     ),
     "array": re.compile(
         rf"[ \t]*+[\n\r]{ANY_WS}{_VALUE_LIKELY}|{ANY_WS}(?:{_STOP}|[{{\[]|:)|[ \t]++{_OPEN}"
-        rf"|{ANY_WS}[,;]{ANY_WS}(?:{_VALUE_LIKELY}|[}}\],;]|\Z|{_COMMENT}|{_DOTS}"
+        rf"|{ANY_WS}[,;，]{ANY_WS}(?:{_VALUE_LIKELY}|[}}\],;]|\Z|{_COMMENT}|{_DOTS}"
         rf"|[\w$<][^,\"'\n\]]*+[\"']?+[,\]\n]|[\w$]++\Z)|[\"'](?=\w)"
     ),
     "top": re.compile(rf"{ANY_WS}(?:{_STOP}|[,;:)])|[ \t]*+[\n\r]"),
@@ -181,10 +181,10 @@ LIKELY_LATER: Final = {
     "key": re.compile(rf"{ANY_WS}(?:{_LIKELY_COLON}|->)"),
     "object": re.compile(
         rf"{_LINE_KEY}|{ANY_WS}(?:{_STOP}|{_LIKELY_QUOTED}{ANY_WS}{_LIKELY_COLON}"
-        rf"|[,;]{ANY_WS}(?:[}}\]]|\Z|{_COMMENT}|{_DOTS}|{_KEY}|\"[^\"\n]*+\Z))"
+        rf"|[,;，]{ANY_WS}(?:[}}\]]|\Z|{_COMMENT}|{_DOTS}|{_KEY}|\"[^\"\n]*+\Z))"
     ),
     "array": re.compile(
-        rf"{ANY_WS}(?:{_STOP}|[,;]{ANY_WS}(?:{_VALUE_LIKELY}|[}}\]]|\Z|{_COMMENT}|{_DOTS}))"
+        rf"{ANY_WS}(?:{_STOP}|[,;，]{ANY_WS}(?:{_VALUE_LIKELY}|[}}\]]|\Z|{_COMMENT}|{_DOTS}))"
     ),
     "top": re.compile(rf"{ANY_WS}(?:\Z|[,;]{ANY_WS}(?:{_OPEN}|\Z)|`{{3}}|\))"),
 }

@@ -97,8 +97,8 @@ def _read_separator(cursor: Cursor) -> None:
     if mark != "," and mark != "}" and mark != "]":
         pos = cursor.advance()
         mark = text[pos]
-    if mark == "," or mark == ";":
-        if mark == ";":
+    if mark == "," or mark == ";" or (mark == "，" and cursor.guesses):
+        if mark != ",":
             cursor.note(pos, pos + 1, ",", "replace_comma")
         cursor.comma = pos
         cursor.is_after = False
@@ -442,8 +442,8 @@ def _read_colon(cursor: Cursor, is_quoted: bool) -> bool:
     elif mark == "=":
         end = pos + 2 if text.startswith("=>", pos) else pos + 1
         cursor.note(pos, end, ":", "replace_colon")
-    elif text.startswith("->", pos) and cursor.guesses:
-        end = pos + 2
+    elif cursor.guesses and (mark == "：" or text.startswith("->", pos)):
+        end = pos + 1 if mark == "：" else pos + 2
         cursor.note(pos, end, ":", "replace_colon")
     elif is_quoted and not (mark in ",;}])" or cursor.guesses):
         end = pos

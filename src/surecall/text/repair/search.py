@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from surecall.base.errors import Code, JSONTextError
 from surecall.base.records import ErrorDetail
@@ -12,10 +13,11 @@ from surecall.base.redaction import excerpt
 from surecall.text.codec import decode_noting, encode
 
 from .cursor import Cursor
-from .doubts import find_doubt
+from .doubts import find_doubt, throws_away
 from .escapes import close_string
 from .found import (
     BRACKET_RULES,
+    LIKELY_SEPARATOR,
     SEPARATOR,
     STRAY,
     Found,
@@ -65,7 +67,6 @@ _LEAD: Final = re.compile(
     r"(?:[\s\ufeff\u200b\u2060]++|//[^\n\r]*+|/\*(?:[^*]++|\*(?!/))*+\*/|\#[^\n\r]*+"
     r"|(?:`{3,}+|~{3,}+)[ \t]*+(?:json[5cl]?+|[\w+#\-]*+(?=\s|\Z))|[,;](?=\s))*+"
 )
-_ROW: Final = re.compile(r"(?:[\s,;}\])]|`{3,}+(?:json[5cl]?+)?+|~{3,}+|//[^\n]*+)*+")
 _COMMENT: Final = re.compile(r"\s*+(?://[^\n\r]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z))")
 _MEMBER: Final = re.compile(
     rf"(?:\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+'|[\w$][\w$.\-]*+[\"']){ANY_WS}:"
@@ -82,8 +83,6 @@ _GROUPED: Final = re.compile(r"[+-]?+[0-9]{1,3}(?:,[0-9]{3})++(?:\.[0-9]++)?+\s*
 _WORDS: Final = re.compile(r"[^\n{}\[\]]++\s*+\Z")
 _HALF_NUMBER: Final = re.compile(r"([+-]?+[0-9][0-9_]*+(?:\.[0-9]++)?+)(?:\.|\.?+[eE][+-]?+)?+\Z")
 _LEFT_OVER: Final = "A part of the text belongs to no value."
-_LOSING: Final = frozenset({"key_without_value", "take_last_of_key"})
-_MAX_ALTERNATIVES: Final = 4
 
 
 class Search(Struct):
@@ -101,28 +100,23 @@ class Search(Struct):
     """What was changed before the value."""
     closers_at: int = -1
 
+    @property
+    def guesses(self) -> bool:
+        """Whether the level is likely."""
+        return self.level == "likely"
+
     def __post_init__(self) -> None:
         self.closers_at = len(self.text.rstrip(_CLOSING))
 
     def one(self) -> Repaired:
         """Return the one value of the text, or the first of several in a row."""
         try:
-            if self.level == "likely":
-                return self._guess()
-            chosen, others = self._choose(self._find())
-            return self._repair(chosen, others, note_around(self.text, chosen, others, self.lead))
+            return self._repair(self._choose(self._find()))
         except RefusedError as refusal:
             escaped = None
-            if refusal.code != Code.REPAIR_BUDGET_EXCEEDED and self.level == "certain":
+            if refusal.code != Code.REPAIR_BUDGET_EXCEEDED and not self.guesses:
                 escaped = read_escaped(self.text, self.steps)
             return escaped or refuse(self._explain(refusal))
-
-    def every(self) -> tuple[Repaired, ...]:
-        """Return all values of the text."""
-        try:
-            return tuple([self._repair(found, [], []) for found in self._find()])
-        except RefusedError as refusal:
-            return (refuse(self._explain(refusal)),)
 
     # Finding
 
@@ -140,6 +134,8 @@ class Search(Struct):
         text = self.text
         if text[:1] in {"{", "["}:
             return self._find_brackets(0)
+        if self.guesses:
+            return self._find_behind_lead()
         lead = self._begin()
         start = lead.skip_gap(1 if text.startswith(_MARK) else 0)
         self.lead = lead.edits
@@ -152,10 +148,40 @@ class Search(Struct):
             found = self._try_whole(start, is_fenced=fence is not None)
             if found:
                 return [found]
-        found = self._find_brackets(start)
-        if not found:
-            raise RefusedError("there is no JSON value in the text", start)
-        return found
+        return self._find_brackets(start)
+
+    def _find_behind_lead(self) -> list[Found]:
+        """Find values of which the outermost brackets may be missing."""
+        start = _skip(_LEAD, self.text, 0)
+        if start >= len(self.text):
+            raise RefusedError("there is no value", 0)
+        implied = self._find_implied(start)
+        if implied is None:
+            return self._find_brackets(start)
+        one = self._read_at(start, start, implied)
+        found = [] if isinstance(one, int) else [one]
+        if implied != "}" or isinstance(one, int):
+            return found
+        return self._find_brackets(one.end, found)
+
+    def _find_implied(self, start: int) -> str | None:
+        """Return which brackets are missing around the text, "" for none; None: look for some."""
+        text = self.text
+        if text[start] in "{[":
+            return None
+        if _MEMBER.match(text, start):
+            return "}"
+        if _BRACKET.search(text, start):
+            return None
+        if _BARE_MEMBERS.match(text, start):
+            return "}"
+        if _GROUPED.match(text, start):
+            return ""
+        if _ITEMS.match(text, start):
+            return "]"
+        is_short = len(text) - start <= _MAX_TEXT and _WORDS.match(text, start)
+        has_word = any(one.isalnum() for one in text[start : start + _MAX_TEXT])
+        return "" if text[start] in QUOTES or (is_short and has_word) else None
 
     def _try_whole(self, start: int, *, is_fenced: bool) -> Found | None:
         """Read a value that is not an object or array, if the text is nothing else."""
@@ -191,11 +217,12 @@ class Search(Struct):
             return None
         return Found(start, len(text), self._close(cursor, cut), cut.what)
 
-    def _find_brackets(self, start: int) -> list[Found]:
-        found: list[Found] = []
+    def _find_brackets(self, start: int, found: list[Found] | None = None) -> list[Found]:
+        found = [] if found is None else found
+        first = start
         failures = 0
         match = _BRACKET.search(self.text, start)
-        end = 0
+        end = start if self.guesses else 0
         while match:
             start = match.start()
             self.steps.take(_STEPS_PER_BRACKET, start)
@@ -205,33 +232,59 @@ class Search(Struct):
                 end = one
             else:
                 found.append(one)
-                end = one.end
+                end = max(one.end, start + 1)
             if failures > _MAX_PROSE_BRACKETS or len(found) > _MAX_VALUES:
                 reason = "the text has more brackets outside a value than the limit allows"
                 raise RefusedError(reason, start, Code.REPAIR_BUDGET_EXCEEDED)
-            match = _BRACKET.search(self.text, end)
+            at = _skip(_COMMENT, self.text, end) if self.guesses else end
+            match = _BRACKET.search(self.text, at)
+        if not found:
+            raise RefusedError("there is no JSON value in the text", first)
         return found
 
-    def _read_at(self, start: int, previous_end: int) -> Found | int:
-        """Return the value at a bracket, or where to look on when it belongs to prose."""
+    def _read_at(self, start: int, before: int, implied: str = "") -> Found | int:
+        """Return the value at a place, or where to look on when it belongs to prose."""
         text = self.text
-        is_fenced = start > 0 and has_fence_before(text, previous_end, start)
+        is_fenced = start > 0 and has_fence_before(text, before, start)
         cursor = self._begin(is_fenced=is_fenced)
-        known = find_resumption(text) if start == 0 else None
+        known = find_resumption(text) if start == 0 and not self.guesses else None
         try:
-            end = resume(cursor, *known) if known else read(cursor, start)
+            end = resume(cursor, *known) if known else read(cursor, start, implied)
         except RefusedError as refusal:
-            if cursor.is_committed or refusal.code != Code.INVALID_JSON or start == 0:
+            if (
+                self.guesses
+                or cursor.is_committed
+                or refusal.code != Code.INVALID_JSON
+                or not start
+            ):
                 raise
             return max(refusal.position, start + 1)
         except CutShortError as cut:
-            return self._end_early(cursor, start, cut, is_fenced=is_fenced)
-        kinds = {edit[3] for edit in cursor.edits} & BRACKET_RULES if cursor.edits else ()
-        if len(kinds) > 1 and not _WRONG_CLOSERS.isdisjoint(kinds):
+            found = self._end_early(cursor, start, cut, is_fenced=is_fenced)
+        else:
+            found = Found(
+                start, end, cursor.edits, is_fenced=is_fenced, has_evidence=cursor.has_evidence
+            )
+        if isinstance(found, int):
+            return found
+        if self.guesses:
+            is_alone = not text[:start].strip() and (
+                not text[found.end :].strip(" \t\r\n,;}])") or start == 0
+            )
+            is_meant = found.has_evidence or is_fenced or is_alone or start == before
+            return self._keep_open(found) if is_meant else start + 1
+        kinds = {edit[3] for edit in found.edits} & BRACKET_RULES if found.edits else ()
+        if found.cut is None and len(kinds) > 1 and not _WRONG_CLOSERS.isdisjoint(kinds):
             raise RefusedError("brackets are wrong in more than one way", start)
-        return Found(
-            start, end, cursor.edits, is_fenced=is_fenced, has_evidence=cursor.has_evidence
-        )
+        return found
+
+    def _keep_open(self, found: Found) -> Found:
+        """Take a number or word for cut at the end of a text that may not have come to its own."""
+        start, end = found.start, found.end
+        if self.ended or end < len(self.text) or self.text[start] in QUOTES + "{[(":
+            return found
+        kept = (start, end, self.text[start:end], "keep_cut_value", False)
+        return found._replace(edits=[*found.edits, kept], cut="inside a word")
 
     def _end_early(
         self, cursor: Cursor, start: int, cut: CutShortError, *, is_fenced: bool
@@ -249,6 +302,9 @@ class Search(Struct):
             and (cursor.ended_with_closer or is_implied)
             and (cursor.guesses or not any(edit[3] in BRACKET_RULES for edit in cursor.edits))
         )
+        if cut.kind == "entry" and has_fence_after and cursor.comma >= 0:
+            cursor.drop_comma()
+            cut.kind = "after_entry"
         if cut.kind == "after_entry" and (is_complete or has_fence_after):
             cursor.close_all(cut.start, "close_missing_brackets")
             return Found(start, cut.start, cursor.edits, is_fenced=is_fenced)
@@ -305,27 +361,27 @@ class Search(Struct):
 
     # Choosing
 
-    def _choose(self, found: list[Found]) -> tuple[Found, list[Found]]:
-        """Return the value that is meant and the others; refuse when that is not clear."""
-        if len(found) == 1:
+    def _choose(self, found: list[Found]) -> list[Found]:
+        """Return the values that are meant, the one to take first; refuse if that is not clear."""
+        text = self.text
+        if self.guesses:
+            while len(found) > 1 and found[-1].cut is not None and not found[-1].has_evidence:
+                found = found[:-1]
+        elif len(found) == 1:
             self._refuse_prose_value(found[0])
-            return found[0], []
-        if all(
-            SEPARATOR.fullmatch(self.text, one.end, other.start) for one, other in pairwise(found)
-        ):
-            return found[0], found[1:]
-        found = [one for one in found if one.has_evidence] or found
-        if len(found) == 1:
-            return found[0], []
+        separator = LIKELY_SEPARATOR if self.guesses else SEPARATOR
+        if all(separator.fullmatch(text, one.end, other.start) for one, other in pairwise(found)):
+            return found
         fenced = [one for one in found if one.is_fenced]
-        if len(fenced) > 1:
-            raise RefusedError("several JSON values with other text between them", fenced[1].start)
-        objects = [one for one in found if self.text[one.start] == "{" and one.has_evidence]
-        for group in (fenced, objects):
-            if len(group) == 1:
-                chosen = group[0]
-                return chosen, [one for one in found if one is not chosen]
-        raise RefusedError("several JSON values with other text between them", found[1].start)
+        objects = [one for one in found if text[one.start] == "{" and one.has_evidence]
+        if self.guesses:
+            return fenced or objects or found
+        found = [one for one in found if one.has_evidence] or found
+        groups = [fenced] if len(fenced) > 1 else [found, fenced, objects]
+        chosen = next((group[0] for group in groups if len(group) == 1), None)
+        if chosen is None:
+            raise RefusedError("several JSON values with other text between them", found[1].start)
+        return [chosen, *(one for one in found if one is not chosen)]
 
     def _refuse_prose_value(self, one: Found) -> None:
         """Refuse brackets that are part of a sentence."""
@@ -342,36 +398,67 @@ class Search(Struct):
 
     # Results
 
-    def _repair(self, chosen: Found, others: list[Found], around: list[Edit]) -> Repaired:
-        if chosen.cut is not None and self.cut == "refuse":
-            return refuse(self._explain_cut(chosen), "cut")
-        if others and others[-1].cut is not None:
-            return refuse(self._explain_cut(others[-1]), "cut")
-        value = self._decode(chosen)
-        if isinstance(value, ErrorDetail):
-            return refuse(value, "cut" if chosen.cut else "unreadable")
-        edits = [*around, *self.lead, *chosen.edits]
-        rest: list[Any] = []
+    def _repair(self, taken: list[Found]) -> Repaired:
+        guesses = self.guesses
+        around = note_likely_around(self.text, taken) if guesses else self._note_around(taken)
+        first, last = taken[0], taken[-1]
+        ends_open = last if guesses or first.cut is None else first
+        if ends_open.cut is not None and (self.cut == "refuse" or (taken[1:] and not guesses)):
+            return refuse(self._explain_cut(ends_open), "cut")
+        edits = [*around, *self.lead]
+        values: list[Any] = []
+        for one in taken if guesses else taken[:1]:
+            edits += one.edits
+        for one in taken:
+            value = self._decode(one, edits)
+            if isinstance(value, ErrorDetail):
+                return refuse(value, "cut" if one.cut and one is first else "unreadable")
+            values.append(value)
+        value, *rest = values
         why = ""
-        if others:
-            rest = [self._decode(one) for one in others]
-            failed = next((one for one in rest if isinstance(one, ErrorDetail)), None)
-            if failed is not None:
-                return refuse(failed)
+        alternatives: tuple[Any, ...] = ()
+        if rest:
             encoded = encode(value)
             is_same = all(encode(one) == encoded for one in rest)
-            edits.append((others[0].start, others[-1].end, "", "extra_values", is_same))
+            start = taken[1].start if not guesses else first.start
             why = f"{len(rest)} besides the one that was taken; see `rest`"
-        changes = Changes(self.text, edits, why)
-        if chosen.cut is not None:
-            return Repaired(value, "cut", changes, (self._explain_cut(chosen),), tuple(rest))
-        if isinstance(value, str) and self.nested == "decode":
-            value = self._unwrap(value, chosen, edits)
+            if is_same or not guesses:
+                edits.append((start, last.end, "", "extra_values", is_same))
+            else:
+                edits.append((start, last.end, "[…]", "values_to_array", True))
+                value, alternatives = values, (values[0], values[-1])
+        if isinstance(value, str) and self.nested == "decode" and ends_open.cut is None:
+            value = self._unwrap(value, first, edits)
             if isinstance(value, ErrorDetail):
                 return refuse(value)
-        return Repaired(value, "whole", changes, (), tuple(rest))
+        errors = () if ends_open.cut is None else (self._explain_cut(ends_open),)
+        found = Repaired(
+            value,
+            "cut" if errors else "whole",
+            Changes(self.text, edits, why),
+            errors,
+            () if guesses else tuple(rest),
+            alternatives=alternatives,
+        )
+        return self._grade(found) if guesses else found
 
-    def _decode(self, found: Found) -> Any:
+    def _note_around(self, taken: list[Found]) -> list[Edit]:
+        return note_around(self.text, taken[0], taken[1:], self.lead)
+
+    def _grade(self, found: Repaired) -> Repaired:
+        """Mark a value as likely; one of which a part was thrown away is not whole."""
+        edits = found.changes.edits
+        doubt = find_doubt(edit[3] for edit in edits)
+        if not throws_away(self.text, edits):
+            return replace(found, certainty="likely", doubt=doubt)
+        error = ErrorDetail(Code.INVALID_JSON, _LEFT_OVER, _HINT)
+        if self.cut == "refuse":
+            return refuse(error)
+        state = "cut" if found.state == "cut" else "unreadable"
+        errors = (*found.errors, error)
+        return replace(found, state=state, errors=errors, certainty="likely", doubt=doubt)
+
+    def _decode(self, found: Found, edits: list[Edit]) -> Any:
         """Return the value, or the error that it has after all repairs."""
         mended = apply_edits(self.text, found)
         if found.cut is not None and (not mended or mended.isspace()):
@@ -380,7 +467,10 @@ class Search(Struct):
             value, repeated = decode_noting(mended)
         except JSONTextError as error:
             return ErrorDetail(error.code, error.message, error.hint)
-        return explain_repeated_key(repeated[0]) if repeated else value
+        if repeated and not self.guesses:
+            return explain_repeated_key(repeated[0])
+        edits += [(found.start, found.end, key, "take_last_of_key", False) for key in repeated]
+        return value
 
     def _unwrap(self, text: str, found: Found, edits: list[Edit]) -> Any:
         """Return the object or array that a text is, or the text."""
@@ -400,166 +490,11 @@ class Search(Struct):
                 return inner
             if not isinstance(inner, str):
                 break
-        if self.level == "certain" and any(
-            edit[3] == "escape_inner_quotes" for edit in found.edits
-        ):
+        is_quoted = any(edit[3] == "escape_inner_quotes" for edit in found.edits)
+        if is_quoted and not self.guesses:
             reason = "text in quotes, with more quotes inside, is not a JSON value"
             return self._explain(RefusedError(reason, found.start))
         return text
-
-    # The likely level
-
-    def _guess(self) -> Repaired:
-        """Return the likeliest value of the text; several values become a list."""
-        taken = self._take(self._find_likely())
-        if not taken:
-            raise RefusedError("there is no JSON value in the text", 0)
-        if taken[-1].cut is not None and self.cut == "refuse":
-            return refuse(self._explain_cut(taken[-1]), "cut")
-        edits = [edit for one in taken for edit in one.edits]
-        values: list[Any] = []
-        for one in taken:
-            value, lost = self._decode_likely(one)
-            if isinstance(value, ErrorDetail):
-                return refuse(value, "cut" if one.cut else "unreadable")
-            values.append(value)
-            edits += lost
-        value = values[0]
-        others: list[Any] = []
-        if len(values) > 1:
-            start, end = taken[0].start, taken[-1].end
-            if all(encode(one) == encode(value) for one in values):
-                edits.append((start, end, "", "extra_values", True))
-            else:
-                edits.append((start, end, "[…]", "values_to_array", True))
-                value, others = values, [values[0], values[-1]]
-        if isinstance(value, str) and self.nested == "decode":
-            value = self._unwrap(value, taken[0], edits)
-            if isinstance(value, ErrorDetail):
-                return refuse(value)
-        edits += note_likely_around(self.text, taken)
-        errors = (self._explain_cut(taken[-1]),) if taken[-1].cut is not None else ()
-        state = "cut" if errors else "whole"
-        if self._throws_away(edits):
-            errors = (*errors, ErrorDetail(Code.INVALID_JSON, _LEFT_OVER, _HINT))
-            state = "cut" if state == "cut" else "unreadable"
-            if self.cut == "refuse":
-                return refuse(errors[-1])
-        return Repaired(
-            value,
-            state,
-            Changes(self.text, edits),
-            errors,
-            certainty="likely",
-            doubt=find_doubt(edit[3] for edit in edits),
-            alternatives=tuple(others),
-        )
-
-    def _throws_away(self, edits: list[Edit]) -> bool:
-        """Tell whether a reading leaves out what may be a part of the value."""
-        for start, end, _, rule, _ in edits:
-            if rule in _LOSING:
-                return True
-            if rule in ("drop_stray_text", "strip_prose"):
-                dropped = self.text[start:end]
-                if '"' in dropped or (rule == "drop_stray_text" and any(map(str.isalnum, dropped))):
-                    return True
-        return False
-
-    def _find_likely(self) -> list[Found]:
-        text = self.text
-        lead = _LEAD.match(text)
-        start = lead.end() if lead else 0
-        if start >= len(text):
-            raise RefusedError("there is no value", 0)
-        found: list[Found] = []
-        implied = self._find_implied(start)
-        if implied is not None:
-            one = self._read_likely(start, start, implied)
-            if one is not None:
-                found.append(one)
-                start = one.end
-            if implied != "}":
-                return found
-        end = start
-        failures = 0
-        match = _BRACKET.search(text, start)
-        while match and failures < _MAX_PROSE_BRACKETS and len(found) < _MAX_VALUES:
-            self.steps.take(_STEPS_PER_BRACKET, match.start())
-            one = self._read_likely(match.start(), end, "")
-            if one is None:
-                failures += 1
-                end = match.start() + 1
-            else:
-                found.append(one)
-                end = max(one.end, match.start() + 1)
-            comment = _COMMENT.match(text, end)
-            match = _BRACKET.search(text, comment.end() if comment else end)
-        return found
-
-    def _find_implied(self, start: int) -> str | None:
-        """Return which brackets are missing around the text, "" for none; None: look for some."""
-        text = self.text
-        if text[start] in "{[":
-            return None
-        if _MEMBER.match(text, start):
-            return "}"
-        if _BRACKET.search(text, start):
-            return None
-        if _BARE_MEMBERS.match(text, start):
-            return "}"
-        if _GROUPED.match(text, start):
-            return ""
-        if _ITEMS.match(text, start):
-            return "]"
-        is_short = len(text) - start <= _MAX_TEXT and _WORDS.match(text, start)
-        has_word = any(one.isalnum() for one in text[start : start + _MAX_TEXT])
-        return "" if text[start] in QUOTES or (is_short and has_word) else None
-
-    def _read_likely(self, start: int, before: int, implied: str) -> Found | None:
-        """Read the value at a place; None when it is nothing but brackets in prose."""
-        text = self.text
-        is_fenced = has_fence_before(text, before, start)
-        cursor = self._begin(is_fenced=is_fenced)
-        try:
-            end = read(cursor, start, implied)
-        except CutShortError as cut:
-            found = self._end_early(cursor, start, cut, is_fenced=is_fenced)
-            if isinstance(found, int):
-                return None
-        else:
-            found = Found(
-                start, end, cursor.edits, is_fenced=is_fenced, has_evidence=cursor.has_evidence
-            )
-            if not self.ended and end == len(text) and text[start] not in QUOTES + "{[(":
-                kept = (start, end, text[start:end], "keep_cut_value", False)
-                found = found._replace(edits=[*cursor.edits, kept], cut="inside a word")
-        is_alone = not text[:start].strip() and (
-            not text[found.end :].strip(" \t\r\n,;}])") or start == 0
-        )
-        if not (cursor.has_evidence or is_fenced or is_alone or start == before):
-            return None
-        return found
-
-    def _take(self, found: list[Found]) -> list[Found]:
-        """Return the values that are meant."""
-        text = self.text
-        while len(found) > 1 and found[-1].cut is not None and not found[-1].has_evidence:
-            found = found[:-1]
-        between = (text[one.end : other.start] for one, other in pairwise(found))
-        if all(map(_ROW.fullmatch, between)):
-            return found
-        fenced = [one for one in found if one.is_fenced]
-        objects = [one for one in found if text[one.start] == "{" and one.has_evidence]
-        return fenced or objects or found
-
-    def _decode_likely(self, found: Found) -> tuple[Any, list[Edit]]:
-        """Return a value, and as changes the keys whose last value was taken."""
-        try:
-            value, repeated = decode_noting(apply_edits(self.text, found))
-        except JSONTextError as error:
-            return ErrorDetail(error.code, error.message, error.hint), []
-        return value, [(found.start, found.end, one, "take_last_of_key", False) for one in repeated]
 
     def _explain_cut(self, found: Found) -> ErrorDetail:
         message = f"the text ends {found.cut}, after {excerpt(self.text, 80, at=len(self.text))!r}."

@@ -189,10 +189,11 @@ def _read_plain(cursor: Cursor, start: int, role: Role) -> StringRead | None:
     match = pattern.match(text, start) if pattern else None
     if match is None or not _is_end(text, match.end(), role):
         return None
-    if cursor.guesses and (match.end() == start + 2 or role == "key"):
-        # Doubled quotes begin like an empty string, and a key may lack its quote.
-        is_key = role == "key" and match.end() > start + 2
-        if not (is_key and patterns.AFTER_FIRST_QUOTE["key"].match(text, match.end())):
+    if cursor.guesses:
+        # Quotes may be doubled, and the quote of a key may be the next one.
+        is_doubled = match.end() == start + 2 or text.startswith(quote, match.end())
+        is_key = role == "key" and patterns.AFTER_FIRST_QUOTE["key"].match(text, match.end())
+        if is_doubled or (role == "key" and not is_key):
             return None
     if quote == '"':
         return StringRead(match.end(), None, ())
