@@ -93,7 +93,9 @@ def test_a_comma_before_one_digit_is_decimal_and_likely() -> None:
     assert (receipt.rule, receipt.place, receipt.before, receipt.after) == (
         "find_number", "/n", "1,5", 1.5,
     )  # fmt: skip
-    assert reading.doubt == receipt.why.replace(".", ": /n.")
+    assert reading.doubt == (
+        '/n must be a number, got the string "1,5". ' + receipt.why.replace(".", ": /n.")
+    )
 
 
 # Forbidden names

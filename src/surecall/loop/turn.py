@@ -274,7 +274,7 @@ def _is_stuck(state: RunState, calls: tuple[ToolCall, ...], plan: Plan) -> bool:
 def _give_up(state: RunState, reading: Reading, plan: Plan) -> Step:
     """End with the text of a reply, and the note that its calls could not be read."""
     call = reading.calls[0]
-    reason = call.errors[0].message if call.errors else tell_refused(call.name)
+    reason = call.errors[0].message if call.errors else call.doubt or tell_refused(call.name)
     snippet = clip(f"{call.name} {call.raw}", _SNIPPET_CHARS)
     broken = Defect(Code.TOOL_NOT_EXECUTED, reason, snippet)
     accepted = Accepted((), reading.calls, defects=(broken,))

@@ -99,25 +99,32 @@ def coerce_arguments(
     found = Fit(value)
     if nests_deeper(value, MAX_JSON_DEPTH):
         found = Fit(value, notes=(detail_at((), TOO_DEEP),))
+        accept = "certain"
     else:
-        try:
-            found = _Shapes(parts, checker, tool_name, likely=False).run(value)
-            if accept == "likely" and not _is_good(found, checker):
-                judged = _Shapes(parts, checker, tool_name, likely=True).run(value)
-                if _is_good(judged, checker):
-                    doubt = conversions.pick_doubt(judged.doubts)
-                    return _name_strays(judged, checker, doubt)
-        except TooMuchWorkError:
-            found = Fit(value, notes=(detail_at((), TOO_MANY_FORMS),))
+        found = _shape_arguments(value, parts, checker, tool_name)
     if _is_good(found, checker):
         return _name_strays(found, checker)
     wrong = checker.check(found.value) or (detail_at((), NOT_AN_OBJECT),)
     errors = tuple(dict.fromkeys((*found.notes, *wrong)))
+    if accept == "likely":
+        judged = _shape_arguments(value, parts, checker, tool_name, likely=True)
+        if _is_good(judged, checker):
+            why = next(iter(judged.doubts), conversions.JUDGED)
+            return _name_strays(judged, checker, f"{errors[0].message}. {why}")
     return Coerced(found.value, found.receipts, errors[:MAX_ERRORS])
 
 
+def _shape_arguments(
+    value: Any, parts: SchemaParts, checker: SchemaChecker, name: str, *, likely: bool = False
+) -> Fit:
+    try:
+        return _Shapes(parts, checker, name, likely).run(value)
+    except TooMuchWorkError:
+        return Fit(value, notes=(detail_at((), TOO_MANY_FORMS),))
+
+
 def _is_good(fit: Fit, checker: SchemaChecker) -> bool:
-    return isinstance(fit.value, dict) and checker.is_valid(fit.value)  # pyright: ignore[reportUnknownMemberType] - any JSON
+    return fit.fits and isinstance(fit.value, dict) and checker.is_valid(fit.value)  # pyright: ignore[reportUnknownMemberType] - any JSON
 
 
 def _name_strays(fit: Fit, checker: SchemaChecker, doubt: str = "") -> Coerced:
@@ -228,6 +235,8 @@ class _Shapes:
             items = cast("list[Any]", value)
             if len(items) == 1 and isinstance(items[0], dict) and not is_schema_echo(items[0]):
                 yield self._make_form(conversions.UNWRAP_LIST, items, cast("Any", items[0]))
+            if self._likely:
+                return
             yield from self._name_positions(items, notes)
             name = only_name(self._view)
             if name is not None and self._checker.is_valid({name: items}):

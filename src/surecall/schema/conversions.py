@@ -4,7 +4,7 @@ A certain conversion leaves one meaning. A likely one rests on a judgement: what
 taken with its doubt, and a tool with effects does not run on it.
 """
 
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 Grade: TypeAlias = Literal["certain", "likely"]
 """How sure a conversion is."""
@@ -154,8 +154,3 @@ SPELLINGS: Final = {"date": SPELL_DATE, "time": SPELL_TIME, "date-time": SPELL_D
 
 STOOD_OUT: Final = "Several values are named; the one that stands out is taken."
 JUDGED: Final = "The value does not fit its schema; it is fitted in the likeliest way."
-
-
-def pick_doubt(doubts: Any) -> str:
-    """Return the first of several doubts, or what is always true of a judgement."""
-    return next((item for item in doubts if item), JUDGED)

@@ -626,17 +626,19 @@ class Fitter:
             schema = view.first_items[index] if is_first else view.items
             if schema is None or self._parts.fits(schema, item):
                 continue
-            changed = item
-            if kind and not is_first and not isinstance(item, (dict, list)):
+            changed, is_scalar = item, bool(kind) and not is_first
+            if is_scalar and not isinstance(item, (dict, list)):
                 # What a visit would do for a scalar of which only the type is asked, at less cost.
                 self._spend(_PER_CHANGE)
-                change = change_scalar(item, kind, None, exact=True)
+                change = change_scalar(item, kind or "", None, exact=True)
                 if change is not None and not _is_same(item, change.after):
                     changed = change.after
                     rule = change.conversion.rule
                     total.cost += change.conversion.cost
                     total.receipts.append(Receipt(rule, f"{pointer}/{index}", item, changed))
-            if changed is item:
+            if changed is item and is_scalar and not self._likely:
+                total.cost += UNFIT
+            elif changed is item:
                 fit: Fit = yield self._visit(item, schema, (*path, index))
                 changed = fit.value
                 total.add(fit)
