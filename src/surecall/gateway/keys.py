@@ -25,8 +25,8 @@ MINUTE_S: Final = 60
 DAY_S: Final = 86_400
 _MAX_KEY_CHARS: Final = 512
 _MAX_REFILLS: Final = 100
-_NAMING: Final = frozenset({"fallbacks", "model", "models"})
-"""Members of a body that name models, in lower case."""
+_NAMING: Final = frozenset({"deployment", "deployment_id", "engine", "fallback", "fallbacks"})
+"""Members of a body that name models without the word, in lower case."""
 _READ_BY_MODELS: Final = frozenset(
     {
         *("contents", "documents", "input", "input_schema", "instructions", "json_schema"),
@@ -202,7 +202,7 @@ def models_in(body: Any) -> list[str]:
         elif isinstance(value, dict):
             for key, item in cast("dict[str, Any]", value).items():
                 name = key.casefold()
-                if name in _NAMING:
+                if "model" in name or name in _NAMING:
                     texts = [item] if isinstance(item, str) else as_list(item)
                     found += [text for text in texts if isinstance(text, str)]
                 if name not in _READ_BY_MODELS:
