@@ -317,3 +317,13 @@ async def test_a_call_without_a_signature_does_not_get_that_of_another() -> None
 def test_which_ids_belong_to_one_call(call_id: str, is_own: bool) -> None:
     """Counters, names and what is made from them come again in other conversations."""
     assert has_own_id(call_id, "get_weather") is is_own
+
+
+def test_a_search_in_vain_by_one_client_hides_nothing_from_another() -> None:
+    """What nobody has kept is not looked for again, by whoever looked."""
+    echoes, call_id = EchoCache(store=Shelf()), "a1B2c3D4e"
+    echoes.keep("", "z9Y8x7W6v", "save", {}, {}, {"extra_content": "other"})
+    assert echoes.find("one", call_id, "save", {}) is None
+    echoes.keep("two", call_id, "save", {}, {}, {"extra_content": "sig"})
+    assert echoes.find("one", call_id, "save", {}) is None
+    assert echoes.find("two", call_id, "save", {}) == ({}, {"extra_content": "sig"})

@@ -267,6 +267,7 @@ def test_what_is_kept_is_bounded() -> None:
     assert echoes.find("", "a1B2c3D4e3", "f", {}) is not None
     assert echoes.find("", "a1B2c3D4e0", "f", {}) is None
     assert echoes.find("another", "a1B2c3D4e3", "f", {}) is None
+    assert echoes.find("", "a1B2c3D4e3", "f", {}) is not None
 
 
 async def test_calls_are_serialised_where_several_are_not_supported() -> None:

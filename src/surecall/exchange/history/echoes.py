@@ -131,7 +131,7 @@ class EchoCache:
         self._max_entries = max_entries
         self._max_entry_bytes = max_entry_bytes
         self._kept: OrderedDict[str, _Echo] = OrderedDict()
-        self._missed: OrderedDict[str, None] = OrderedDict()
+        self._missed: OrderedDict[tuple[str, str], None] = OrderedDict()
         """Ids of single calls that nothing was kept for when they came back: nothing ever is."""
         self._store = store
 
@@ -201,7 +201,7 @@ class EchoCache:
 
     def find(self, scope: str, call_id: str, name: str, arguments: Any) -> _Echo | None:
         """Return what was kept for a call: of its message, and of itself."""
-        if self._is_empty() or call_id in self._missed or not has_own_id(call_id, name):
+        if self._is_empty() or (scope, call_id) in self._missed or not has_own_id(call_id, name):
             return None
         key = _echo_key(scope, call_id, name, arguments)
         if key in self._kept:
@@ -209,7 +209,7 @@ class EchoCache:
             return self._kept[key]
         value = self._store.load(key) if self._store is not None else None
         if not value:
-            self._missed[call_id] = None
+            self._missed[scope, call_id] = None
             if len(self._missed) > _MAX_MISSES:
                 self._missed.popitem(last=False)
             return None
