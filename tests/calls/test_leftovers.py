@@ -236,7 +236,6 @@ def test_what_looks_like_a_call_is_never_lost_in_silence(text: str) -> None:
             '{"name": "book", "description": "Books.", "parameters": {"type": "object", '
             '"properties": {"cabin": {"type": "string"}}}}'
         ),
-        'search.py:12: book(cabin="x")',
     ],
 )
 def test_talk_about_a_tool_is_quiet(text: str) -> None:

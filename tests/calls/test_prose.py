@@ -302,7 +302,7 @@ CALLS: dict[str, tuple[str, str]] = {
     "after what the user said": (f"User: ping?\nI will. {TAGGED}", "User: ping?\nI will."),
     "after an example": (f"<example>\nx\n</example>\n{TAGGED}", "<example>\nx\n</example>"),
     "after a document": ("<job>\n<name>x</name>\n</job>\n<ping/>", "<job>\n<name>x</name>\n</job>"),
-    "after a line break": ("Now:\n<br>\n<ping/>", "Now:\n<br>"),
+    "after a line break": ("Now.\n<br>\n<ping/>", "Now.\n<br>"),
     "after an element in a fence": ("```\n<job>\n```\n<ping/>", "```\n<job>\n```"),
     "in an answer": ("<answer>\n<ping/>\n</answer>", "<answer>\n</answer>"),
     "before a sentence": ('<invoke name="ping"></invoke>\nThat is all.', "\nThat is all."),

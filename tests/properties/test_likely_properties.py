@@ -12,7 +12,7 @@ from support.negatives import OFFERED
 from support.positives import BROKEN_SHAPES, SHAPES, Positive, positives
 from surecall.base.records import Reading
 from surecall.calls import ToolNames
-from surecall.calls.likely import find_likely_calls
+from surecall.calls.finder import find_likely_calls
 from surecall.reading import ReplyReader, read_reply
 
 NAMES = ToolNames(OFFERED)

@@ -1,7 +1,7 @@
 """Whether JSON without markers may count as calls: shape, known name, fitting arguments."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from msgspec import Struct, structs
@@ -59,6 +59,18 @@ def fits(parameters: dict[str, Any] | None, keys: Iterable[str]) -> bool:
     if schema.get("additionalProperties") or schema.get("patternProperties"):
         return True
     return set(keys) <= set(parameter_names(schema))
+
+
+def is_tool(name: Any, tools: ToolNames) -> bool:
+    """Tell whether a value names a tool."""
+    return isinstance(name, str) and tools.resolve(name) is not None
+
+
+def fits_exactly(value: Mapping[str, Any], parameters: dict[str, Any] | None) -> bool:
+    """Tell whether arguments are all declared, and all that are required are there."""
+    required = (parameters or {}).get("required")
+    wanted = set(cast("list[str]", required)) if isinstance(required, list) else set[str]()
+    return value.keys() <= set(parameter_names(parameters)) and wanted <= value.keys()
 
 
 def single_parameter(parameters: dict[str, Any] | None) -> str | None:

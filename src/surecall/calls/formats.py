@@ -6,7 +6,7 @@ So one reader serves whole texts and streams alike, and every split gives the sa
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -123,3 +123,36 @@ def add_receipts(calls: Iterable[TextCall], *receipts: Receipt) -> tuple[TextCal
     if not receipts:
         return tuple(calls)
     return tuple(replace(call, receipts=(*call.receipts, *receipts)) for call in calls)
+
+
+MAX_CANDIDATES: Final = 256
+"""Places in one text that are read as calls."""
+
+
+class Candidate(Struct, frozen=True, kw_only=True):
+    """Calls that a piece of text may stand for."""
+
+    start: int
+    end: int
+    calls: tuple[TextCall, ...]
+    format: str
+    names: frozenset[str] = frozenset()
+    """Words in it that may be the names of variables."""
+    is_marked: bool = False
+    """Whether a family read it by its markers."""
+
+
+class Budget:
+    """How much of a text may still be looked at in vain."""
+
+    def __init__(self, characters: int) -> None:
+        self._left = characters
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing more is looked at."""
+        return self._left <= 0
+
+    def spend(self, characters: int) -> None:
+        """Note what was looked at."""
+        self._left -= characters

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, cast
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, cast
 
 from surecall.base.errors import SurecallError
 from surecall.base.records import Receipt, ToolSpec
@@ -165,3 +166,73 @@ def _spellings(name: str) -> list[str]:
 
 def _plain(name: str) -> str:
     return name.replace("-", "").replace("_", "").replace(".", "").replace(" ", "").lower()
+
+
+# where a text names them
+
+MAX_NAME_DISTANCE: Final = 160
+MAX_NAMES: Final = 2_000
+"""Names of tools that are looked at in one text."""
+_MAX_HEADS: Final = 12
+_SEPARATORS: Final = r"(?:\\?[-_. ])?"
+_NAME_PARTS: Final = re.compile(r"[^\W_]++")
+
+
+class Name(NamedTuple):
+    """The name of a tool in a text, and the tool it means."""
+
+    start: int
+    end: int
+    tool: str
+
+
+@lru_cache(maxsize=64)
+def _name_pattern(names: tuple[str, ...]) -> re.Pattern[str] | None:
+    """Return a pattern that finds the names of tools in small letters, with any separators."""
+    alternatives = [
+        _SEPARATORS.join(map(re.escape, parts))
+        for name in sorted(names, key=len, reverse=True)
+        if (parts := _NAME_PARTS.findall(name.lower()))
+    ]
+    return re.compile(f"(?:{'|'.join(alternatives)})(?!\\w)") if alternatives else None
+
+
+@lru_cache(maxsize=64)
+def _heads(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a few texts of which one stands in every text with a name; `""` for many names."""
+    parts = [_NAME_PARTS.findall(name.lower()) for name in names]
+    heads = {max(words, key=len) for words in parts if words}
+    return tuple(heads) if len(heads) <= _MAX_HEADS else ("",)
+
+
+def find_names(text: str, tools: ToolNames, limit: int = MAX_NAMES) -> list[Name]:
+    """Return where names of tools begin and end, in any of their usual spellings."""
+    pattern = _name_pattern(tools.names)
+    lowered = text.lower()
+    if pattern is None or len(lowered) != len(text):  # a few letters become two
+        lowered = "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
+    found: list[Name] = []
+    if not any(head in lowered for head in _heads(tools.names)):
+        return []
+    for match in pattern.finditer(lowered) if pattern else ():
+        start, end = match.span()
+        if start and (text[start - 1].isalnum() or text[start - 1] == "_"):
+            continue
+        if name := tools.resolve_closely(text[start:end]):
+            found.append(Name(start, end, name))
+            if len(found) == limit:
+                break
+    return found
+
+
+def names_a_tool(text: str, tools: ToolNames) -> bool:
+    """Tell whether a text names one of the tools, in any of its usual spellings."""
+    return bool(find_names(text, tools, 1))
+
+
+def begin_of_name(text: str, start: int) -> int:
+    """Return where a dotted name begins whose last part is the tool's."""
+    least = max(0, start - MAX_NAME_DISTANCE)
+    while start > least and (text[start - 1].isalnum() or text[start - 1] in "_."):
+        start -= 1
+    return start

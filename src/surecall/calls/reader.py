@@ -10,6 +10,7 @@ from .endings import RESIDUE
 from .fitting import has_placeholder
 from .formats import CallFormat, Found, Thinking
 from .leftovers import find_leftover, take_leftover
+from .named_bodies import mend_tags
 from .names import PLACEHOLDERS, ToolNames
 from .openers import ANSWER_TAGS, FENCES, find_openers
 from .pieces import CallPiece, DroppedText, Piece, PieceWriter
@@ -244,7 +245,6 @@ class TextReader:
                 continue
             if found.calls and self._is_mention(form, source, at, found):
                 self._show(source.text[at : found.end])
-                self._surroundings.end_mention()
                 self._false_openers += 1
                 return found.end
             if not self._prompt_known and not self._out.has_reasoning and found.calls:
@@ -286,17 +286,25 @@ class TextReader:
             return False
         if any(has_placeholder(call.arguments) for call in found.calls):
             return True
-        is_announced = self._out.is_after_call or self._surroundings.announce_it()
-        return not is_announced or self._is_before_text(source, found.end)
+        is_alone = self._out.is_after_call or self._surroundings.stands_alone()
+        return not is_alone or self._is_before_text(source, found.end)
 
     def _is_before_text(self, source: Source, at: int) -> bool:
         """Tell whether text follows, and not only marks of calls, of reasoning or of an end."""
-        at = source.skip_space(at)
-        if source.at_end(at):
-            return False
-        self._refuse_growing(source, at)
-        match = self._pattern.search(source.text, at)
-        return match is None or match.start() > at or match.group() in _CODE_MARKS
+        while True:
+            at = source.skip_space(at)
+            if source.at_end(at):
+                return False
+            self._refuse_growing(source, at)
+            match = self._pattern.search(source.text, at)
+            if match is None or match.start() > at or match.group() in _CODE_MARKS:
+                return True
+            if not source.starts("</", at):
+                return False
+            over, _ = source.find_any((">",), at)
+            if over < 0:
+                return True
+            at = over + 1
 
     def _find_unopened_closer(self, source: Source, at: int) -> re.Match[str] | None:
         """Return the next end of reasoning that does not stand inside a call."""
@@ -361,7 +369,10 @@ class TextReader:
             self._out.end_thought()
         if found.content:
             self._show(found.content)
+        written = source.text[at : found.end]
         calls = [call for call in found.calls if call.name.strip().lower() not in PLACEHOLDERS]
+        if len(calls) == 1 and (mended := mend_tags(calls[0], written, self._tools)) is not None:
+            calls = [mended]
         if calls:
             if self._surroundings.is_in_quotation:  # its end may only have been cut off
                 calls[-1] = replace(calls[-1], may_go_on=True)
@@ -370,7 +381,6 @@ class TextReader:
             self._surroundings.end_call()
         elif form.trims and not found.content:
             self._out.drop_space()
-        written = source.text[at : found.end]
         if not (calls or found.content or found.reasoning or found.opens):
             self.dropped.add("drop_empty_markup", written)
         ends_text = source.final and found.end >= len(source.text)

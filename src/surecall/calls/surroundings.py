@@ -5,8 +5,7 @@ from collections import deque
 from typing import Final
 
 from .formats import Found
-from .likely.mentions import announces, has_words
-from .likely.phrases import AROUND_CALLS, ECHOES
+from .mentions import AROUND_CALLS, ECHOES, has_words
 from .source import Source
 
 _MAX_LINE: Final = 200
@@ -27,6 +26,8 @@ _QUOTES: Final = {
 _PAIRED: Final = ('"', "“", "„", "«", "»", "‹", "「", "『", "《")
 """Those of them that are no apostrophes, so that they tell where a quotation began."""
 _MAX_TAIL: Final = 4
+_ENDS: Final = (".", "!", "。", "！")
+_FINISHED: Final = (*_ENDS, ":", "：")
 _PUNCTUATION: Final = (",", ".", ";", ":", "!", "?", ")")
 _ITEM_MARKS: Final = ("-", "*", "+", "•", "|", "#", ">", "/", "$")
 _OPENED: Final = re.compile(r"(?:^|[\s(\[:=])([\"'“„‘«»‹]|``?)\Z|([「『《])\Z")
@@ -51,7 +52,7 @@ class Surroundings:
     as the subject of a sentence.
     """
 
-    __slots__ = ("_element", "_is_after_mention", "_line", "_lines", "_tail", "_user_spoke")
+    __slots__ = ("_element", "_line", "_lines", "_tail", "_user_spoke")
 
     def __init__(self) -> None:
         self._line = ""
@@ -59,13 +60,11 @@ class Surroundings:
         self._tail = ""
         self._element = ""
         self._user_spoke = False
-        self._is_after_mention = False
 
     def add(self, text: str, *, is_code: bool = False) -> None:
         """Take the next visible text."""
         if not text:
             return
-        self._is_after_mention = self._is_after_mention and text.isspace()
         self._tail = (self._tail + text[-_MAX_TAIL:])[-_MAX_TAIL:]
         first, *lines = text.split("\n")
         self._line = (self._line + first)[:_MAX_LINE]
@@ -120,6 +119,8 @@ class Surroundings:
             return True
         if found.grade == "bare":  # in an item of a list, a row of a table, or a comment of code
             return line[:1] in _ITEM_MARKS or line[:1].isdigit()
+        if source.char(at) == "<" and _begins_sentence(line):
+            return True
         return goes_on_as_sentence(source, found.end)
 
     def _is_in_example_on_line(self) -> bool:
@@ -129,16 +130,12 @@ class Surroundings:
             opened = None if tag[1] else tag
         return opened is not None
 
-    def announce_it(self) -> bool:
-        """Tell whether no words stand before what comes next, or some that say it is done now."""
-        if self._is_after_mention:
+    def stands_alone(self) -> bool:
+        """Tell whether no words stand before what comes next, or a finished sentence above it."""
+        if has_words(self._line):
             return False
-        lead = next((line for line in (self._line, *reversed(self._lines)) if has_words(line)), "")
-        return not lead or announces(lead)
-
-    def end_mention(self) -> None:
-        """Take note that the visible text so far ends with a call that is only spoken of."""
-        self._is_after_mention = True
+        lead = next(filter(has_words, reversed(self._lines)), "")
+        return not lead or lead.rstrip(" *_").endswith(_ENDS)
 
     def mention(self, source: Source, end: int) -> bool:
         """Tell whether the marker that ends here stands alone between quotation marks."""
@@ -182,6 +179,11 @@ class Surroundings:
             if line
             else self._lines and _ASSISTANT.fullmatch(self._lines[-1])
         )
+
+
+def _begins_sentence(line: str) -> bool:
+    """Tell whether words before a call on its line are no sentence of their own."""
+    return has_words(line) and not line.rstrip(" *_").endswith(_FINISHED)
 
 
 def goes_on_as_sentence(source: Source, at: int) -> bool:

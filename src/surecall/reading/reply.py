@@ -20,7 +20,9 @@ from surecall.calls import (
     ToolNames,
     may_hold_call,
 )
-from surecall.calls.likely import find_likely_calls, mend_call, names_a_tool
+from surecall.calls.finder import find_likely_calls
+from surecall.calls.names import names_a_tool
+from surecall.calls.written_json import mend_call
 from surecall.text import TextBuffer, mend_surrogates
 
 from .calls import OWN_ID_PREFIX, CallReader, ReadingLimits, ReplyShape, read_clean_calls

@@ -1,4 +1,4 @@
-"""A call in Python syntax as models write it by hand, read value by value.
+"""Calls in Python syntax among text, as models write them by hand: read value by value.
 
 The strict reader refuses a whole call for one value that it cannot read. This one finds where each
 argument ends first, and then asks what each of them is: a literal, JSON, arithmetic, or words
@@ -15,9 +15,15 @@ from msgspec.structs import replace
 from surecall.base.limits import MAX_VALUE_DEPTH
 from surecall.base.patterns import lazy_pattern
 from surecall.base.records import Receipt, clip
-from surecall.calls.python_calls import read_python_calls
+from surecall.schema import property_schema
 from surecall.text import repair_json
 
+from .formats import MAX_CANDIDATES, Budget, Candidate, TextCall
+from .names import Name, ToolNames, begin_of_name, parameter_names
+from .python_calls import read_python_calls
+
+_AFTER_NAME: Final = lazy_pattern(r"[`\"'*]{0,3}+[ \t]?+\(")
+_FIRST_ARGUMENT: Final = lazy_pattern(r"\s*+(?:[\"'{\[)]|-?+\d++\s*+[,)]|\w++\s*+[=:])")
 MAX_CALL_CHARS: Final = 65_536
 """How far the end of a call is looked for."""
 _MAX_LOOK_AHEAD: Final = 400
@@ -72,6 +78,64 @@ class _Arguments(NamedTuple):
 
 class _Refused(Exception):  # noqa: N818 - a signal, not an error
     """What stands here is not an argument."""
+
+
+def find_python_calls(
+    text: str, tools: ToolNames, names: list[Name], budget: Budget
+) -> Iterator[Candidate]:
+    """Yield names of tools with arguments in parentheses behind them."""
+    done = tried = 0
+    for start, end, name in names:
+        opened = _AFTER_NAME.match(text, end)
+        if start < done or opened is None:
+            continue
+        if text[opened.end() - 2] in " \t" and not _FIRST_ARGUMENT.match(text, opened.end()):
+            continue  # an aside, as in `email (or call) us`
+        begun = begin_of_name(text, start)
+        if begun < start and tools.resolve(text[begun:end]) != name:
+            continue
+        tried += 1
+        if tried > MAX_CANDIDATES or budget.is_spent:
+            return
+        call = read_loose_call(text, opened.end() - 1)
+        if call is None:
+            budget.spend(min(len(text) - opened.end(), MAX_CALL_CHARS))
+            continue
+        made = bind_arguments(name, call, tools)
+        if made is not None:
+            done = call.end
+            yield Candidate(
+                start=begun, end=call.end, calls=(made,), format="pythonic", names=call.names
+            )
+
+
+def bind_arguments(name: str, call: LooseCall, tools: ToolNames) -> TextCall | None:
+    """Return a call with its arguments by name; values without one go by the tool's signature."""
+    declared = parameter_names(tools.parameters(name))
+    if call.names and call.names <= set(declared):  # a signature, as in `search(query, limit)`
+        return None
+    arguments = dict(call.keywords)
+    receipts = call.receipts
+    for key in call.bare:
+        schema = property_schema(tools.parameters(name) or {}, key) or {}
+        wants_number = schema.get("type") in ("number", "integer")
+        number = compute_number(arguments[key]) if wants_number else None
+        if number is not None:
+            why = "the value was written as a sum"
+            before, arguments[key] = arguments[key], number
+            receipts = (*receipts, Receipt("compute_value", "text", before, number, why=why))
+    if call.positional:
+        first = call.positional[0]
+        if isinstance(first, dict) and len(call.positional) == 1 and not arguments:
+            return TextCall(name=name, arguments=first, receipts=receipts)
+        placed = dict(zip(declared, call.positional, strict=False))
+        if len(declared) < len(call.positional) or placed.keys() & arguments.keys():
+            return None
+        why = "values without a keyword, in the order of the schema"
+        before = clip(", ".join(map(repr, call.positional)))
+        moved = Receipt("name_positional_arguments", "text", before, ", ".join(placed), why=why)
+        arguments, receipts = {**placed, **arguments}, (*receipts, moved)
+    return TextCall(name=name, arguments=arguments, receipts=receipts)
 
 
 def read_loose_call(text: str, at: int) -> LooseCall | None:

@@ -11,29 +11,20 @@ from msgspec.structs import replace
 
 from surecall.base.errors import JSONTextError
 from surecall.base.records import Receipt, clip
-from surecall.calls.formats import TextCall
-from surecall.calls.names import ToolNames, parameter_names
-from surecall.calls.shapes import (
+from surecall.schema import property_schema, type_text_value
+from surecall.text import decode, repair_json, scan_value_end
+
+from .fitting import fits_exactly, is_tool
+from .formats import MAX_CANDIDATES, Candidate, TextCall
+from .names import MAX_NAME_DISTANCE, Name, ToolNames, begin_of_name, parameter_names
+from .shapes import (
     ARGUMENT_KEYS,
     ID_KEYS,
     NAME_KEYS,
     describes_parameters,
     find_calls,
 )
-from surecall.schema import property_schema, type_text_value
-from surecall.text import decode, repair_json, scan_value_end
-
-from .loose_python import read_loose_call
-from .naming import (
-    MAX_CANDIDATES,
-    MAX_NAME_DISTANCE,
-    Candidate,
-    Name,
-    begin_of_name,
-    fits_exactly,
-    is_tool,
-)
-from .written_python import bind_arguments
+from .written_python import bind_arguments, read_loose_call
 
 _NAME_KEYS: Final = (*NAME_KEYS, "call", "command", "method", "operation")
 """Keys under which a name is a tool's, if arguments that fit it are beside it."""
@@ -64,11 +55,12 @@ _DOUBLED: Final = "{{"
 _BEFORE_NAME: Final = re.compile(
     r"(?:[\[({\s]*+\{\s*+[\"']?+(?:name|tool|tool_name|function|action)[\"']?+\s*+[:=]\s*+[\"']?+"
     r"|[\[(]\s*+[\"']?+|(?:assistant\s++)?+to=|<?+(?:function|tool|invoke)[=(]"
+    r"|<[\w:-]{1,40}+\s++[\w-]{1,20}+=[\"']?+|<[\w:-]{1,40}+>\s*+|<"
     r"|<[\w|]{1,40}+>\s*+(?:name|tool|function|action)\s*+[:=]\s*+[\"']?+"
     r"|(?<![ \w])(?:call:)?+(?:default_api|functions?)[:.]|(?<![ \w])call:)\Z"
 )
 """What may stand before a name whose arguments are an object behind it."""
-_AFTER_ARGUMENTS: Final = re.compile(r"[\s)\]}]*+")
+_AFTER_ARGUMENTS: Final = re.compile(r"[\s)\]}]*+(?:[\"']?+\s*+/?+>)?+")
 _WORD: Final = re.compile(r"[^\W\d_]++")
 _ARGUMENT_WORDS: Final = frozenset(
     {
@@ -79,6 +71,8 @@ _ARGUMENT_WORDS: Final = frozenset(
     }
 )  # fmt: skip
 """Words between the name of a tool and the arguments of a call."""
+_MAX_SENTENCES: Final = 600
+_MIN_PART: Final = 4
 _CLOSING_TAGS: Final = re.compile(r"(?:\s*+(?:<[/|][\w|:-]{1,40}+>|```))++\s*+\Z")
 _CUT_STRING: Final = "close_cut_string"
 _BETWEEN_CALLS: Final = re.compile(r"[\s,;]*+")
@@ -126,7 +120,10 @@ def _name_before(text: str, at: int, tools: ToolNames, names: list[Name]) -> Nam
         if first == name.start or tools.resolve(text[first : name.end]):
             return name._replace(start=first)
         if text[name.start - 1] == "." and text.startswith("\n", name.end):
-            return name  # glued to the sentence before it, as in `I look it up.search`
+            said = text[max(0, name.start - _MAX_SENTENCES) : name.start].lower()
+            parts = _WORD.findall(name.tool.lower())
+            if any(part in said for part in parts if len(part) >= _MIN_PART):
+                return name  # glued to the sentence about it, as in `I search now.search`
     return None
 
 
