@@ -77,6 +77,7 @@ _MORE: Final = lazy_pattern(
 )
 """What begins another value, which was not read."""
 _STRAYS: Final = lazy_pattern(r"(?:\s*+(?:</[\w.:-]{1,60}+>|<parameter=[\w.-]{1,64}>))*+\s*+")
+_CLOSERS: Final = lazy_pattern(r"(?:\s*+</[\w.:-]{1,60}+>)*+")
 _ENDS_IN_TAG: Final = lazy_pattern(r"</[\w.:-]{1,60}+>\s*+\Z")
 _ENTITY: Final = lazy_pattern(r"&(?:lt|gt|quot|apos|amp|#\d{1,5});")
 
@@ -121,7 +122,8 @@ def mend_tags(call: TextCall, written: str, tools: ToolNames) -> TextCall | None
 
     Its tags must all be there, but for some that close: one that is cut is read by nobody.
     """
-    given = cast("dict[str, Any]", call.arguments if isinstance(call.arguments, dict) else {})
+    written_as: Any = call.arguments
+    given = cast("dict[str, Any]", written_as) if isinstance(written_as, dict) else {}
     swallows = call.doubt and any(map(_OWN_TAG.search, filter(_is_text, given.values())))
     is_damaged = swallows or call.state == "unreadable" or _repeats_key(call)
     if not (is_damaged and written.startswith("<") and _ENDS_IN_TAG.search(written)):
@@ -210,8 +212,8 @@ def _read_body(text: str, at: int, closer: str, parameters: dict[str, Any]) -> _
         if value is None:
             return None
         typed[key] = type_text_value(value, property_schema(parameters, key))
-    closed = _AROUND.match(text, end)
-    end = closed.end() if closed and closed.group().strip() else end
+    closed = _CLOSERS.match(text, end)
+    end = closed.end() if closed else end
     return _Body(typed, end, tuple(receipts)) if fits_exactly(typed, parameters) else None
 
 

@@ -174,7 +174,7 @@ MAX_NAME_DISTANCE: Final = 160
 MAX_NAMES: Final = 2_000
 """Names of tools that are looked at in one text."""
 _MAX_HEADS: Final = 12
-_SEPARATORS: Final = r"(?:\\?[-_. ])?"
+_BETWEEN_PARTS: Final = r"(?:\\?[-_. ])?"
 _NAME_PARTS: Final = re.compile(r"[^\W_]++")
 
 
@@ -190,7 +190,7 @@ class Name(NamedTuple):
 def _name_pattern(names: tuple[str, ...]) -> re.Pattern[str] | None:
     """Return a pattern that finds the names of tools in small letters, with any separators."""
     alternatives = [
-        _SEPARATORS.join(map(re.escape, parts))
+        _BETWEEN_PARTS.join(map(re.escape, parts))
         for name in sorted(names, key=len, reverse=True)
         if (parts := _NAME_PARTS.findall(name.lower()))
     ]
