@@ -471,3 +471,7 @@ def test_an_estimate_looks_at_bytes_and_events() -> None:
     assert count_tokens(None, sent_bytes=0, received_bytes=250 * 50, events=50) == 50
     assert count_tokens(None, sent_bytes=0, received_bytes=2300 * 5, events=5) == 2500
     assert count_tokens(None, sent_bytes=0, received_bytes=0) == 0
+    odd = Usage(0, 5, 10)
+    assert count_tokens(odd, sent_bytes=400, received_bytes=4000) == 1100
+    assert count_tokens(odd, sent_bytes=4, received_bytes=4, makes_text=False) == 10
+    assert count_tokens(Usage(2, 5, 7), sent_bytes=400, received_bytes=4000) == 7

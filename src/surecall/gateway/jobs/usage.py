@@ -80,4 +80,6 @@ def count_tokens(
         given = max(given, usage.output_tokens)
         return max(total, (usage.input_tokens or asked) + given)
     lacks_input, lacks_output = total <= usage.output_tokens, total <= usage.input_tokens
-    return total + asked * lacks_input + given * (lacks_output and (makes_text or not total))
+    charged = total + asked * lacks_input + given * (lacks_output and (makes_text or not total))
+    # There is no request without input: what else such a report says may be as wrong.
+    return charged if usage.input_tokens or not makes_text else max(charged, asked + given)
