@@ -2,8 +2,9 @@
 
     python bench/reading.py [--rounds 15] [--size 1000000] [--only PART] [--against SRC]
 
-`--against` compares whole tagged calls and answers without one with other sources of surecall, such
-as those that `git archive COMMIT src | tar -x -C DIR` puts in `DIR/src`; both take turns.
+Tools are given as a program has them, a list of objects of a wire format, and nothing is prepared.
+`--against` compares whole replies with other sources of surecall, such as those that
+`git archive COMMIT src | tar -x -C DIR` puts in `DIR/src`; both take turns.
 
 Compare the ratios; the times belong to the machine. `bench/repair.py` compares the repair of
 arguments with other libraries.
@@ -23,11 +24,10 @@ from typing import Any
 
 import msgspec
 
-from surecall.base.records import RawCall, Reading, Reply, ToolCall, ToolSpec, Usage
-from surecall.calls import ToolNames
+from surecall.base.records import RawCall, Reading, Reply, ToolCall, Usage
 from surecall.reading import read_arguments, read_reply
 from surecall.text import Repaired, repair_json
-from surecall.wire import ChatCompletions, RawReply
+from surecall.wire import RawReply
 
 DECODE = msgspec.json.Decoder().decode
 BODY = "Payment requests from Europe take over 30 seconds since the last deploy. "
@@ -182,61 +182,48 @@ def bare_reply(body: bytes) -> Reading:
     return Reading(calls=tuple(read), finish_reason=reply.finish_reason)
 
 
-def structured(rounds: int) -> None:
-    """Compare reading with decoding alone: the body, and the arguments of every call."""
-    protocol = ChatCompletions()
-    names = ToolNames(ToolSpec(**tool["function"]) for tool in TOOLS)
-    print(
-        f"{'a clean structured reply':31}{'msgspec us':>11}{'json us':>9}{'records us':>12}"
-        f"{'read us':>9}{'x msgspec':>11}{'x records':>11}{'x json':>8}{'with tools us':>15}"
-    )
-    for calls, size in ((1, 200), (1, 1000), (4, 1000), (1, 20_000)):
-        entry = {
-            "id": "call_1",
-            "type": "function",
-            "function": {"name": "save_note", "arguments": json.dumps(arguments(size))},
-        }
-        entries = [{**entry, "id": f"call_{number}"} for number in range(calls)]
-        body = json.dumps(
-            {
-                "id": "x",
-                "model": "m",
-                "choices": [
-                    {
-                        "index": 0,
-                        "message": {"role": "assistant", "content": None, "tool_calls": entries},
-                        "finish_reason": "tool_calls",
-                    }
-                ],
-                "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-            }
-        ).encode()
+def clean_body(calls: int, size: int) -> dict[str, Any]:
+    """Return the body of a reply with clean calls, as a provider sends it."""
+    function = {"name": "save_note", "arguments": json.dumps(arguments(size))}
+    entry = {"id": "call_1", "type": "function", "function": function}
+    entries = [{**entry, "id": f"call_{number}"} for number in range(calls)]
+    message = {"role": "assistant", "content": None, "tool_calls": entries}
+    return {
+        "id": "x",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+    }
 
-        def decode(load: Callable[[Any], Any], body: bytes = body) -> None:
-            value = load(body)
+
+def structured(rounds: int) -> None:
+    """Compare `read_reply(body, tools=[...])` with decoding the body and the arguments alone."""
+    columns = ("msgspec", "json", "records", "bytes", "dict", "no tools")
+    print(f"{'a clean structured reply, us':31}" + "".join(f"{name:>10}" for name in columns))
+    for calls, size in ((1, 200), (1, 1000), (4, 1000), (1, 20_000)):
+        body = clean_body(calls, size)
+        data = json.dumps(body).encode()
+
+        def decode(load: Callable[[Any], Any], data: bytes = data) -> None:
+            value = load(data)
             for call in value["choices"][0]["message"]["tool_calls"]:
                 load(call["function"]["arguments"])
-
-        def read(tools: ToolNames | None, body: bytes = body) -> None:
-            read_reply(protocol.parse_message(protocol.parse_body(body)), tools=tools)
 
         best = interleaved(
             {
                 "msgspec": partial(decode, DECODE),
                 "json": partial(decode, json.loads),
-                "records": partial(bare_reply, body),
-                "read": partial(read, None),
-                "tools": partial(read, names),
+                "records": partial(bare_reply, data),
+                "bytes": partial(read_reply, data, tools=TOOLS),
+                "dict": partial(read_reply, body, tools=TOOLS),
+                "no tools": partial(read_reply, data),
             },
             rounds,
         )
-        own = best["read"]
         label = f"{calls} x {size} bytes of arguments"
-        print(
-            f"{label:31}{best['msgspec']:>11.1f}{best['json']:>9.1f}{best['records']:>12.1f}"
-            f"{own:>9.1f}{own / best['msgspec']:>11.2f}{own / best['records']:>11.2f}"
-            f"{own / best['json']:>8.2f}{best['tools']:>15.1f}"
-        )
+        print(f"{label:31}" + "".join(f"{best[name]:>10.1f}" for name in columns))
 
 
 def texts(rounds: int) -> None:
@@ -250,12 +237,18 @@ def texts(rounds: int) -> None:
         print(f"{name:20}{short:>10.0f}{long:>12.0f}{long / short:>9.1f}   {found}")
 
 
-def compared_replies() -> dict[str, str]:
-    """Return a tagged call of 200 characters, clean and damaged, and answers without a call."""
+def compared_replies() -> dict[str, Any]:
+    """Return calls with 200 characters, in their field and in tags, and answers without a call."""
     prose = BODY * 12
     code = "```python\nfor row in rows:\n    print(row[0], {'a': 1})\n```\n"
     call = json.dumps({"name": "save_note", "arguments": arguments(200)})
+    damaged = clean_body(1, 200)
+    function = damaged["choices"][0]["message"]["tool_calls"][0]["function"]
+    function["arguments"] = function["arguments"].replace('"level": 3', "'level': 3,")
     return {
+        "body": clean_body(1, 200),
+        "body as bytes": json.dumps(clean_body(1, 200)).encode(),
+        "damaged body": damaged,
         "clean": f"Saving.\n<tool_call>\n{call}\n</tool_call>",
         "no closer": f"Saving.\n<tool_call>\n{call}\n",
         "no brace": f"Saving.\n<tool_call>\n{call[:-1]}\n</tool_call>",
@@ -264,33 +257,33 @@ def compared_replies() -> dict[str, str]:
         "short prose": "It is sunny in Oslo today, with 20 degrees.",
         "prose with code": f"{prose}\n\n{code}\n{prose}\n\n| a | b |\n|---|---|\n| 1 | 2 |\n",
         "prose with JSON": f'{prose}\n\n{{"title": "Checkout", "rows": [1, 2, 3]}}\n\n{prose}',
+        "100 KB of prose with code": f"{prose}\n\n{code}\n" * 104,
         "prose with the name": f"{prose} The tool save_note (for notes) was not needed. {prose}",
     }
 
 
-def time_tagged() -> None:
+def time_replies() -> None:
     """Print the times of the replies that are compared as JSON."""
-    names = ToolNames(ToolSpec(**tool["function"]) for tool in TOOLS)
     runs = {
-        label: partial(read_reply, text, tools=names, finish_reason="stop")
-        for label, text in compared_replies().items()
+        label: partial(read_reply, reply, tools=TOOLS, finish_reason="tool_calls")
+        for label, reply in compared_replies().items()
     }
     print(json.dumps(interleaved(runs, 5)))
 
 
 def compare(other: str, rounds: int) -> None:
-    """Compare reading whole tagged calls and answers without a call with other sources."""
+    """Compare reading whole replies with other sources."""
     best: dict[str, dict[str, float]] = {"own": {}, other: {}}
     for _ in range(rounds):
         for source, times in best.items():
             environment = {**os.environ, **({} if source == "own" else {"PYTHONPATH": other})}
-            command = [sys.executable, __file__, "--only", "tagged"]
+            command = [sys.executable, __file__, "--only", "replies"]
             printed = subprocess.run(command, env=environment, capture_output=True, check=True)
             for label, us in json.loads(printed.stdout).items():
                 times[label] = min(times.get(label, us), us)
-    print(f"{'a whole text reply':20}{'own us':>10}{'other us':>10}{'times as fast':>15}")
+    print(f"{'a whole reply':26}{'own us':>10}{'other us':>10}{'times as fast':>15}")
     for label, us in best["own"].items():
-        print(f"{label:20}{us:>10.1f}{best[other][label]:>10.1f}{best[other][label] / us:>15.2f}")
+        print(f"{label:26}{us:>10.1f}{best[other][label]:>10.1f}{best[other][label] / us:>15.2f}")
 
 
 def hostile(size: int) -> None:
@@ -327,11 +320,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--size", type=int, default=1_000_000)
-    parser.add_argument("--only", choices=("arguments", "structured", "texts", "hostile", "tagged"))
+    parser.add_argument(
+        "--only", choices=("arguments", "structured", "texts", "hostile", "replies")
+    )
     parser.add_argument("--against", metavar="SRC", help="sources to compare with")
     options = parser.parse_args()
-    if options.only == "tagged":
-        time_tagged()
+    if options.only == "replies":
+        time_replies()
         return
     print(
         f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {platform.python_implementation()} "

@@ -264,15 +264,17 @@ def _fields_of(text: bytes | str) -> dict[str, Any]:
 
 
 def _tell_plain(given: dict[str, Any], protocol: str | None) -> ReplyInput | None:
-    """Tell a body or a choice that holds no object of an SDK, as most do, by what it is as JSON."""
+    """Tell a document that holds no object of an SDK, as most do, by what it is as JSON."""
     try:
         data = encode(given)
         fields = as_fields(decode(data))
     except JSONTextError:
         return None
     found = _tell_fields(fields, protocol)
-    if found is None or found.kind == "stream" or found == _MESSAGE or tell_other_role(fields):
+    if found is None or found.kind == "stream" or tell_other_role(fields):
         return None
+    if found == _MESSAGE:
+        return ReplyInput(kind="message", value=fields) if fields == given else None
     return _as_input(found, data)
 
 
