@@ -3,7 +3,8 @@
 import importlib
 import json
 import random
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +31,16 @@ ARGUMENTS: tuple[dict[str, Any], ...] = (
     {"note": 'say "hi" now', "keep": ["/a", "/b"]},
     {},
 )
+_CASES = (
+    ("calls", "test_*.py"),
+    ("calls/likely", "test_*.py"),
+    *(("reading", f"test_{name}.py") for name in ("damaged_families", "stream", "transforms")),
+)
+"""Rooms of tests with tables of replies."""
 _FEW = 8
+_MARK = re.compile(r"[<{\[(`|]")
+_SHORT = 400
+"""Texts up to this length arrive character by character, which hits every split."""
 _EVERY = 23
 
 
@@ -80,16 +90,22 @@ def _sometimes(number: int, name: str, text: str) -> Iterator[Entry]:
 
 
 def _cases() -> Iterator[Entry]:
-    folder = Path(__file__).parents[1] / "calls"
-    for file in sorted(folder.glob("test_*.py")):
-        module = importlib.import_module(f"calls.{file.stem}")
-        for name, found in sorted(vars(module).items()):
-            if name.isupper() and isinstance(found, (tuple, list)):
-                cases: Iterable[Any] = found
-                for number, case in enumerate(cases):
-                    text = getattr(case, "text", None)
-                    if isinstance(text, str):
+    tests = Path(__file__).parents[1]
+    for room, pattern in _CASES:
+        for file in sorted((tests / room).glob(pattern)):
+            module = importlib.import_module(f"{room.replace('/', '.')}.{file.stem}")
+            for name, found in sorted(vars(module).items()):
+                if name.isupper() and isinstance(found, (tuple, list, dict)):
+                    for number, text in enumerate(_texts(found)):
                         yield Entry(f"{file.stem} {name} {number}", "lamps", text)
+
+
+def _texts(cases: Any) -> Iterator[str]:
+    """Yield the texts of replies in a table of a test."""
+    for case in cases.values() if isinstance(cases, dict) else cases:
+        text = case if isinstance(case, str) else getattr(case, "text", None)
+        if isinstance(text, str) and _MARK.search(text):
+            yield text
 
 
 def _tools(entry: Entry) -> ToolNames:
@@ -107,12 +123,12 @@ def read_whole(entry: Entry) -> dict[str, Any]:
 
 
 def read_split(entry: Entry) -> dict[str, Any]:
-    """Return what is read in a text that arrives in pieces of one to twelve characters."""
+    """Return what is read in a text that arrives by character, or in pieces of a few."""
     chance = random.Random(entry.id)
     reader = ReplyReader(_tools(entry), accept="likely")
-    at = 0
+    at, longest = 0, 1 if len(entry.reply) <= _SHORT else 12
     while at < len(entry.reply):
-        end = at + chance.randint(1, 12)
+        end = at + chance.randint(1, longest)
         reader.feed(entry.reply[at:end])
         at = end
     return _render(reader.close())
