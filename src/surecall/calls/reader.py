@@ -10,12 +10,12 @@ from .endings import RESIDUE
 from .fitting import has_placeholder
 from .formats import CallFormat, Found, Thinking
 from .leftovers import find_leftover, take_leftover
+from .mentions import Surroundings, goes_on_as_sentence
 from .named_bodies import mend_tags
 from .names import PLACEHOLDERS, ToolNames
 from .openers import ANSWER_TAGS, FENCES, find_openers
 from .pieces import CallPiece, DroppedText, Piece, PieceWriter
 from .source import NeedMore, Source, TooMuchWork
-from .surroundings import Surroundings, goes_on_as_sentence
 from .thinking import REASONING, REASONING_CLOSERS, find_open_reasoning
 
 _CODE_MARKS: Final = frozenset({*FENCES, "`"})
