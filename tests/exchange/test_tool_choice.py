@@ -175,7 +175,7 @@ def test_a_streamed_call_of_another_tool_is_refused(name: str, kind: str) -> Non
 def test_likely_calls_in_streamed_text_follow_the_policy(upstream: str) -> None:
     """They are asked for again, delivered, or left; where asking does not help, the text is."""
     name = "chat_completions"
-    events = text_call(upstream, f"call look with {json.dumps({'what': 'moon'})}")
+    events = text_call(upstream, f"To the moon:\nlook {json.dumps({'what': 'moon'})}")
 
     def relayed(policy: Policy) -> tuple[StreamRelay, bytes]:
         stream = StreamRelay(request_for(name), route_to(upstream), policy)
@@ -192,18 +192,18 @@ def test_likely_calls_in_streamed_text_follow_the_policy(upstream: str) -> None:
     stream, flowed = relayed(Policy(likely_calls="leave"))
     ending = stream.finish()
     reply = fold(name, flowed + ending.data)
-    assert (ending.outcome, reply.content) == ("clean", 'call look with {"what": "moon"}')
+    assert (ending.outcome, reply.content) == ("clean", 'To the moon:\nlook {"what": "moon"}')
     stream, flowed = relayed(Policy(steps=("repair",)))
     ending = stream.finish()
     reply = fold(name, flowed + ending.data)
-    assert (ending.outcome, reply.content) == ("clean", 'call look with {"what": "moon"}')
+    assert (ending.outcome, reply.content) == ("clean", 'To the moon:\nlook {"what": "moon"}')
     stream, flowed = relayed(Policy(max_requests=2))
     assert stream.finish().ask is not None
     for event in events:
         stream.feed(event)
     ending = stream.finish()
     reply = fold(name, flowed + ending.data)
-    assert (ending.outcome, reply.content) == ("reasked", 'call look with {"what": "moon"}')
+    assert (ending.outcome, reply.content) == ("reasked", 'To the moon:\nlook {"what": "moon"}')
 
 
 @pytest.mark.parametrize("name", FORMATS)

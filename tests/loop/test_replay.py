@@ -197,7 +197,7 @@ async def test_a_turn_that_is_not_there_is_refused(turn: int) -> None:
 
 async def test_calls_that_were_only_seen_are_compared() -> None:
     """Another call in the text than the one recorded is found; traces of before recorded none."""
-    trace = await trace_of(['I will use save(text="a")'], likely_calls="never")
+    trace = await trace_of(['I will use it.\nsave(text="a")'], likely_calls="never")
     turn = trace.turns[0]
     assert [call.arguments for call in turn.seen] == [{"text": "a"}]
     other = replace(turn, seen=(replace(turn.seen[0], arguments={"text": "b"}),))
