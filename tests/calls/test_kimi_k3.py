@@ -63,6 +63,7 @@ ACCEPTED = (
         "no_json_where_it_is_stated",
         _tools(_argument("room", "object", "hall")),
         (HALL,),
+        ("text_for_json",),
     ),
 )
 

@@ -1,11 +1,12 @@
 """Parameters as tagged text: where a value ends, and the arguments they become."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, cast
 
-from surecall.base.records import Receipt
+from surecall.base.errors import SurecallError
+from surecall.base.records import Receipt, clip
 from surecall.schema import takes_text
-from surecall.text import encode_text
+from surecall.text import decode, encode_text
 
 from .names import parameter_names
 from .source import NeedMore, Source
@@ -53,6 +54,34 @@ def build_typed(
         return wrapped, receipts
     arguments = source.typed(name, values)
     return arguments, receipts + note_broken(source, name, arguments)
+
+
+def build_declared(
+    source: Source, name: str, parameters: Sequence[Parameter]
+) -> tuple[Any, list[Receipt]]:
+    """Return arguments typed as their tags say (`string="true"`, `type="number"`), or the schema.
+
+    The schema is right where a tag says that a text is one and it is none.
+    """
+    built, receipts = build_typed(source, name, parameters)
+    if not isinstance(built, dict):
+        return built, receipts
+    arguments = cast("dict[str, Any]", built)
+    for key, text, tag in parameters:
+        is_string = tag.attributes.get("string", "").lower()
+        kind = tag.attributes.get("type") or {"true": "string", "false": "json"}.get(is_string)
+        typed = arguments[key]
+        if kind == "string" and (isinstance(typed, str) or source.schema_of(name, key) is None):
+            arguments[key] = text
+        elif kind == "string":
+            receipts.append(tag_receipt("string_by_schema", text, type(typed).__name__))
+        elif kind:
+            try:
+                arguments[key] = decode(text.strip())
+            except SurecallError:
+                note = f"{key} is marked as JSON and is none"
+                receipts.append(Receipt("text_for_json", "text", clip(text), text, why=note))
+    return arguments, receipts
 
 
 def note_broken(source: Source, name: str, arguments: dict[str, Any]) -> list[Receipt]:

@@ -2,12 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from msgspec.structs import replace
 
-from surecall.base.errors import SurecallError
-from surecall.base.records import Receipt
 from surecall.calls.blocks import found_calls, read_calls
 from surecall.calls.formats import Found, OwnFormat, TextCall, Thinking
 from surecall.calls.json_block import Marks, read_marked
@@ -22,8 +20,7 @@ from surecall.calls.tags import (
     parse_attributes,
     run_end,
 )
-from surecall.calls.text_values import Parameter, build_typed
-from surecall.text import decode
+from surecall.calls.text_values import build_declared
 
 from .elements import ATEM_CALLS
 from .named_json import SOLAR_TOKENS, read_section
@@ -126,7 +123,7 @@ def _read_kimi_k3(source: Source, at: int) -> Found | None:
     if tag.kind in ("close_section", "close_call"):
         return Found(end=end)
     begin = end if tag.kind == "open_section" else at
-    calls, end = read_calls(source, _GRAMMAR, begin, build=_build_by_type)
+    calls, end = read_calls(source, _GRAMMAR, begin, build=build_declared)
     if not calls:
         return Found(end=begin) if begin > at else None
     return found_calls(source, calls, end)
@@ -136,26 +133,6 @@ KIMI_K3: Final = OwnFormat(
     "kimi_k3", "Channels `think`, `response` and `tools`, and the calls in the last one.",
     "Kimi K3, 2026", trims=False, literals=(_OPEN, _CLOSE), reads=_read_kimi_k3,
 )  # fmt: skip
-
-
-def _build_by_type(
-    source: Source, name: str, parameters: Sequence[Parameter]
-) -> tuple[Any, list[Receipt]]:
-    """Return arguments typed by their `type` attribute."""
-    built, receipts = build_typed(source, name, parameters)
-    if not isinstance(built, dict):
-        return built, receipts
-    arguments = cast("dict[str, Any]", built)
-    for key, text, tag in parameters:
-        kind = tag.attributes.get("type", "")
-        if kind == "string":
-            arguments[key] = text
-        elif kind:
-            try:
-                arguments[key] = decode(text.strip())
-            except SurecallError:
-                continue
-    return arguments, receipts
 
 
 # Inkling

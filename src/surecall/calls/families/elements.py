@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from surecall.base.errors import SurecallError
 from surecall.base.patterns import lazy_pattern
-from surecall.base.records import Receipt, clip
+from surecall.base.records import Receipt
 from surecall.calls.blocks import found_calls, have_arguments, read_calls
 from surecall.calls.fitting import name_lone_text, note_only
 from surecall.calls.formats import CallFormat, Found, OwnFormat, TextCall
@@ -24,8 +23,7 @@ from surecall.calls.tags import (
     skip_debris,
     tag_receipt,
 )
-from surecall.calls.text_values import Builder, Padding, Parameter, build_typed
-from surecall.text import decode
+from surecall.calls.text_values import Builder, Padding, Parameter, build_declared, build_typed
 
 
 class Elements(CallFormat, frozen=True, eq=False, kw_only=True):
@@ -207,42 +205,6 @@ MINICPM5: Final = Elements(
 # DSML
 
 
-def _build_dsml(
-    source: Source, name: str, parameters: Sequence[Parameter]
-) -> tuple[Any, list[Receipt]]:
-    """Return arguments typed by their `string` attribute, and by the schema where it is wrong."""
-    built, receipts = build_typed(source, name, parameters)
-    if not isinstance(built, dict):
-        return built, receipts
-    arguments = cast("dict[str, Any]", built)
-    for key, text, tag in parameters:
-        is_string = tag.attributes.get("string", "").lower()
-        if is_string == "true":
-            _keep_string(arguments, key, text, source.schema_of(name, key), receipts)
-        elif is_string == "false":
-            try:
-                arguments[key] = decode(text.strip())
-            except SurecallError:
-                note = f"{key} is marked as JSON and is none"
-                receipts.append(Receipt("text_for_json", "text", clip(text), text, why=note))
-    return arguments, receipts
-
-
-def _keep_string(
-    arguments: dict[str, Any],
-    key: str,
-    text: str,
-    schema: dict[str, Any] | None,
-    receipts: list[Receipt],
-) -> None:
-    """Keep text that is marked as a string, unless the schema made something else of it."""
-    typed = arguments[key]
-    if schema is None or isinstance(typed, str):
-        arguments[key] = text
-        return
-    receipts.append(tag_receipt("string_by_schema", text, type(typed).__name__))
-
-
 _BARS: Final = ("｜｜", "｜", "||", "|", "‖")
 
 DSML: Final = Elements(
@@ -260,7 +222,7 @@ DSML: Final = Elements(
         ),
         prefix=r"(?:[｜|‖]{1,2}+[ ]?DSML[ ]?[｜|‖]{1,2}+[ ]?|DSML[ :]?)",
     ),
-    build=_build_dsml,
+    build=build_declared,
 )  # fmt: skip
 
 # the name behind an equals sign
