@@ -5,7 +5,7 @@ import pytest
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import read
 from surecall.base.records import ToolSpec
-from surecall.calls.families.minimax_m3 import MINIMAX_M3
+from surecall.calls.families.nested_tags import MINIMAX_M3
 
 FORMATS = (MINIMAX_M3,)
 T = "]<]minimax[>["

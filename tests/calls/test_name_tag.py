@@ -5,7 +5,7 @@ import pytest
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import TOOLS, check_splits
 from surecall.base.records import ToolSpec
-from surecall.calls.families.name_tag import NAME_TAG
+from surecall.calls.families.nested_tags import NAME_TAG
 
 FORMATS = (NAME_TAG,)
 HALL = ("dim_lamp", {"room": "hall", "level": 2})

@@ -25,9 +25,8 @@ from surecall.calls.families.elements import (
     SEED_XML,
     STEP3,
 )
-from surecall.calls.families.minimax_m3 import MINIMAX_M3
-from surecall.calls.families.name_tag import NAME_TAG
 from surecall.calls.families.named_json import FUNCTION_TAG
+from surecall.calls.families.nested_tags import MINIMAX_M3, NAME_TAG
 from surecall.calls.formats import CallFormat
 from surecall.calls.names import ToolNames
 from surecall.text import decode

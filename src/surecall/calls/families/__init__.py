@@ -34,8 +34,6 @@ from .marked_json import (
     TAGGED_JSON,
     TOKEN_JSON,
 )
-from .minimax_m3 import MINIMAX_M3
-from .name_tag import NAME_TAG
 from .named_json import (
     CHATGLM,
     DEEPSEEK,
@@ -49,6 +47,7 @@ from .named_json import (
     MISTRAL,
     MISTRAL_STRIPPED,
 )
+from .nested_tags import MINIMAX_M3, NAME_TAG
 from .pythonic import (
     CODE_TAGS,
     GORILLA,
