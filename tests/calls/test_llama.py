@@ -18,7 +18,6 @@ CASES = (
         '<|python_tag|>{"name": "ping", "parameters": {}}; '
         '{"name": "dim_lamp", "parameters": {"room": "a"}}<|eom_id|>',
         (("ping", {}), ("dim_lamp", {"room": "a"})),
-        rules=("extra_values",),
     ),
     TextCase(
         "a built-in call",

@@ -15,6 +15,13 @@ CASES = (
         rules=("drop_echo",),
     ),
     TextCase(
+        "LFM2 with another call behind the first",
+        "<|tool_call_start|>[dim_lamp(room='hall')]<|tool_call_end|>"
+        "[dim_lamp(room='loft')]<|tool_call_end|>",
+        (LAMP,),
+        "[dim_lamp(room='loft')]<|tool_call_end|>",
+    ),
+    TextCase(
         "LFM2 nested quotes",
         "<|tool_call_start|>[save_note(title='say 'hi' twice', body=\"x\")]<|tool_call_end|>",
         (("save_note", {"title": "say 'hi' twice", "body": "x"}),),

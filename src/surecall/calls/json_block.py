@@ -257,7 +257,7 @@ def _skip_echo(
     if not calls or not marks.closers or source.char(here) not in ("{", "["):
         return at, ()
     block = read_block(source, here, (opener, *marks.closers, *RESULTS))
-    if block is None or block.cut or list(map(_said, block.calls)) != list(map(_said, calls)):
+    if block is None or block.cut or list(map(said_by, block.calls)) != list(map(said_by, calls)):
         return at, ()
     end, closer = close_block(source, block.end, marks.closers)
     if closer not in marks.closers:
@@ -265,7 +265,8 @@ def _skip_echo(
     return end, (receipt("drop_echo", source.text[here:end], "", "the calls were written twice"),)
 
 
-def _said(call: TextCall) -> tuple[str, Any]:
+def said_by(call: TextCall) -> tuple[str, Any]:
+    """Return what a call says, to tell a repetition from another call."""
     return call.name, call.arguments
 
 

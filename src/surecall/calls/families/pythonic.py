@@ -8,7 +8,7 @@ from surecall.base.errors import JSONTextError
 from surecall.calls.endings import note_missing, skip_to_end
 from surecall.calls.fitting import code_call, fits
 from surecall.calls.formats import Found, Grade, OwnFormat, TextCall, add_receipts
-from surecall.calls.json_block import receipt
+from surecall.calls.json_block import read_block, receipt, said_by
 from surecall.calls.python_calls import (
     PythonCall,
     PythonCalls,
@@ -16,7 +16,6 @@ from surecall.calls.python_calls import (
     read_python_calls,
     text_calls_of,
 )
-from surecall.calls.shapes import read_json_calls
 from surecall.calls.source import NeedMore, Source
 from surecall.text import decode
 
@@ -62,7 +61,7 @@ def _read_python_tokens(source: Source, at: int) -> Found | None:
         inner = source.skip_space(end)
         end = inner + 3 if source.starts("```", inner) else end
     calls, end = _skip_closer(source, found.calls, end, block.closers)
-    after = _skip_echo(source, end, block.closers)
+    after = _skip_echo(source, end, block, found.calls)
     if after > end:
         why = "the calls were written twice"
         calls = add_receipts(calls, receipt("drop_echo", source.text[end:after], "", why))
@@ -104,7 +103,7 @@ def _read_code_tags(source: Source, at: int) -> Found | None:
     if source.char(here) in ("{", "[", "<", ""):
         return None
     answer = _read_answer(source, here)
-    body = _read_body(source, here, block) if answer is None else _Body((), answer.end)
+    body = _read_body(source, here, block) if answer is None else Found(end=answer.end)
     if body is None or (answer is None and not body.calls):
         return None
     calls, end = _skip_closer(source, body.calls, body.end, block.closers)
@@ -127,14 +126,9 @@ class _Answer(NamedTuple):
     end: int
 
 
-class _Body(NamedTuple):
-    calls: tuple[TextCall, ...]
-    end: int
-
-
-def _read_body(source: Source, at: int, block: _Block) -> _Body | None:
+def _read_body(source: Source, at: int, block: _Block) -> Found | None:
     if source.char(at) == "{" or source.starts("[{", at):
-        return _read_json(source, at)
+        return _read_json(source, at, block.closers)
     empty = _read_empty_list(source, at)
     if empty is not None:
         return empty
@@ -154,25 +148,20 @@ def _read_body(source: Source, at: int, block: _Block) -> _Body | None:
     if source.char(at) == "[" and found.state == "cut" and found.cut_name is None:
         why = "the list had no closing bracket"
         calls = add_receipts(calls, receipt("close_list", source.text[at:end], "", why))
-    return _Body(calls, end)
+    return Found(end=end, calls=calls)
 
 
-def _read_json(source: Source, at: int) -> _Body | None:
-    end = source.value_end(at)
-    whole = end is not None
-    end = len(source.text) if end is None else end
-    calls = read_json_calls(
-        source.text[at:end], ended=whole, tools=source.tools, spend=source.spend_on_marks
-    )
-    return _Body(calls, end) if calls or not whole else None
+def _read_json(source: Source, at: int, stops: tuple[str, ...]) -> Found | None:
+    found = read_block(source, at, stops)
+    return found and Found(end=found.end, calls=found.calls)
 
 
-def _read_empty_list(source: Source, at: int) -> _Body | None:
+def _read_empty_list(source: Source, at: int) -> Found | None:
     """Read the list by which a model says that it calls nothing."""
     if source.char(at) != "[":
         return None
     inside = source.skip_space(at + 1)
-    return _Body((), inside + 1) if source.char(inside) == "]" else None
+    return Found(end=inside + 1) if source.char(inside) == "]" else None
 
 
 def _skip_fence_line(source: Source, at: int) -> int:
@@ -190,19 +179,19 @@ def _skip_closer(
     return note_missing(calls, closers[0]), at
 
 
-def _skip_echo(source: Source, at: int, closers: tuple[str, ...]) -> int:
+def _skip_echo(source: Source, at: int, block: _Block, calls: tuple[TextCall, ...]) -> int:
     """Return where the text goes on behind a repetition of the calls and its own end token."""
     here = source.skip_space(at)
     if source.at_end(here):
         return at
-    if closer := source.starts_any(closers, here):
+    if closer := source.starts_any(block.closers, here):
         return here + len(closer)
     if source.char(here) not in ("[", "{") and not source.read_name(here)[0]:
         return at
-    echo = _read_body(source, here, _Block(closers))
-    if echo is None:
+    echo = _read_body(source, here, block)
+    if echo is None or list(map(said_by, echo.calls)) != list(map(said_by, calls)):
         return at
-    _, end = _skip_closer(source, (), echo.end, closers)
+    _, end = _skip_closer(source, (), echo.end, block.closers)
     return end if end > echo.end else at
 
 
@@ -222,7 +211,6 @@ def _read_answer(source: Source, at: int) -> _Answer | None:
 _TAG: Final = "<|python_tag|>"
 _ENDS: Final = ("<|eom_id|>", "<|eot_id|>", "<|eom|>", "<|eot|>", "<|end_of_text|>")
 _BUILT_IN: Final = ".call"
-_MAX_VALUES: Final = 64
 
 
 def _read_llama_python_tag(source: Source, at: int) -> Found | None:
@@ -231,8 +219,8 @@ def _read_llama_python_tag(source: Source, at: int) -> Found | None:
     if source.at_end(here):
         return Found(end=here)
     if source.char(here) in ("{", "["):
-        found = _read_objects(source, here)
-        if found is not None:
+        found = _read_json(source, here, _ENDS)
+        if found is not None and found.calls:
             return found
     found = _read_built_in(source, here)
     return found or _read_code(source, here)
@@ -243,26 +231,6 @@ LLAMA_PYTHON_TAG: Final = OwnFormat(
     "Calls after the tag: objects, `NAME.call(...)`, or code for the one tool that runs it.",
     "Llama 3.1, July 2024", trims=False, literals=(_TAG,), reads=_read_llama_python_tag,
 )  # fmt: skip
-
-
-def _read_objects(source: Source, at: int) -> Found | None:
-    """Read objects, one after the other, with or without semicolons between them."""
-    here, end = at, at
-    for _ in range(_MAX_VALUES):
-        if source.char(here) not in ("{", "["):
-            break
-        found = source.value_end(here)
-        if found is None:
-            calls = read_json_calls(
-                source.text[at:], ended=False, tools=source.tools, spend=source.spend_on_marks
-            )
-            return Found(end=len(source.text), calls=calls)
-        end = found
-        here = source.skip_space(end)
-        if source.char(here) in (";", ","):
-            here = source.skip_space(here + 1)
-    calls = read_json_calls(source.text[at:end], tools=source.tools, spend=source.spend_on_marks)
-    return Found(end=end, calls=calls) if calls else None
 
 
 def _read_built_in(source: Source, at: int) -> Found | None:
