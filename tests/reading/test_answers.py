@@ -114,6 +114,8 @@ NUMBERS = [
     Case("3.0 apples", INTEGER, 3),
     Case("the 15th", INTEGER, 15),
     Case("4/2", INTEGER, 2),
+    Case("4/5", {"type": "integer", "maximum": 5}, 4),
+    Case("4 out of 5 stars", {"type": "integer", "maximum": 5}, 4),
     Case("10,000.00", INTEGER, 10000),
     Case("R$ 1.234,00", NUMBER, 1234),
     Case("The answer is \\boxed{42}", INTEGER, 42),

@@ -43,6 +43,7 @@ from .scalars import (
     is_schema_echo,
     match_name,
     match_option,
+    number_in,
     read_amount,
     read_named_month,
 )
@@ -68,6 +69,7 @@ _MAX_RENAMED: Final = 200
 _MAX_LISTED: Final = 20
 _LISTING: Final = re.compile(r"[,;\n]")
 _JSON_SIGNS: Final = frozenset('{}[]"')
+_FIGURES: Final = re.compile(r"\d++(?:\.\d++)?+")
 _LABEL: Final = re.compile(r"\s*+[^\W\d][\w -]{0,40}+:\s")
 _ALIASES: Final = ("title", "description", "alias", "aliases", "x-alias", "x-aliases")
 
@@ -464,10 +466,14 @@ class Fitter:
         if written is not None:
             amount, unit = written
             number = self._as_number(amount, part)
+            if number is None and (share := _read_share(value, part)) is not None:
+                return self.change(to.FORMATTED_NUMBER, path, value, share)
             if number is None or not (self._in_answer or _has_unit(unit, part, path)):
                 return Fit(value, UNFIT)
             conversion = to.PERCENT if amount.is_percent else to.FORMATTED_NUMBER
             return self.change(conversion, path, value, number)
+        if (share := _read_share(value, part)) is not None:
+            return self.change(to.FORMATTED_NUMBER, path, value, share)
         if not self._in_answer or len(value) > prose.MAX_WORDS_CHARS:
             return Fit(value, UNFIT)
         named = prose.settle(_as_mentions(find_amounts(value, 200)), value, by_first=False)
@@ -818,7 +824,7 @@ class Fitter:
         if isinstance(item, dict) and view.properties.keys() & cast("dict[str, Any]", item).keys():
             return True
         free = [name for name in view.properties if name not in members]
-        self._spend(_PER_MEMBER * len(free))
+        self._spend(_PER_TEXT * len(free))
         return isinstance(key, str) and any(is_near(key, name) for name in free)
 
     def _fill(self, name: str, view: PartView, path: Path) -> Fit:
@@ -976,6 +982,15 @@ def _has_unit(unit: str, part: Any, path: Path) -> bool:
     known = {word.removesuffix("s") for item in said for word in prose.fold(str(item)).split()}
     words = prose.fold(unit).split()
     return bool(words) and all(word.removesuffix("s") in known for word in words)
+
+
+def _read_share(text: str, part: Any) -> int | float | None:
+    """Return the first of two numbers where the second is the maximum: `4/5`, `4 out of 5`."""
+    limit = cast("dict[str, Any]", part).get("maximum") if isinstance(part, dict) else None
+    found = _FIGURES.findall(text[: prose.MAX_LABEL_CHARS])
+    if limit is None or len(found) != 2 or number_in(found[1]) != limit:
+        return None
+    return number_in(found[0])
 
 
 def _list_labels(schema: Any) -> list[str]:
