@@ -150,7 +150,7 @@ class _Keys:
 class Fitter:
     """Fits values to one schema; the work of all its walks together is bounded."""
 
-    __slots__ = ("_in_answer", "_left", "_likely", "_parts", "_texts", "null_word")
+    __slots__ = ("_in_answer", "_index", "_left", "_likely", "_parts", "_texts", "null_word")
 
     def __init__(
         self, parts: SchemaParts, *, likely: bool = False, in_answer: bool = False
@@ -162,6 +162,8 @@ class Fitter:
         self._in_answer = in_answer
         self._left = _MAX_WORK
         self._texts: dict[str, DecodedText | None] = {}
+        # By the identity of views, which their parts keep.
+        self._index: dict[int, dict[str, list[str]]] = {}
 
     def fit(self, value: Any) -> Fit:
         """Return the best fit of a value.
@@ -922,10 +924,10 @@ class Fitter:
         form = prose.squash(key.partition("(")[0][: prose.MAX_LABEL_CHARS])
         if not form:
             return []
-        found = [name for name in view.properties if prose.squash(name) == form]
-        return found or [
-            name for name, schema in view.properties.items() if form in _list_labels(schema)
-        ]
+        index = self._index.get(id(view))
+        if index is None:
+            index = self._index[id(view)] = _index_names(view)
+        return index.get(form, [])
 
 
 def same_json(one: Any, other: Any) -> bool:
@@ -993,18 +995,22 @@ def _read_share(text: str, part: Any) -> int | float | None:
     return number_in(found[0])
 
 
-def _list_labels(schema: Any) -> list[str]:
-    fields = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
-    found: list[str] = []
-    for keyword in _ALIASES:
-        label: Any = fields.get(keyword)
-        listed = cast("list[Any]", label) if isinstance(label, list) else [label]
-        found += [
-            prose.squash(item)
-            for item in listed
-            if isinstance(item, str) and len(item) <= prose.MAX_LABEL_CHARS
-        ]
-    return [item for item in found if item]
+def _index_names(view: PartView) -> dict[str, list[str]]:
+    """Return the properties by the letters of their names and, behind these, of their labels."""
+    found: dict[str, list[str]] = {}
+    for name in view.properties:
+        found.setdefault(prose.squash(name), []).append(name)
+    by_name = frozenset(found)
+    for name, schema in view.properties.items():
+        fields = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
+        for keyword in _ALIASES:
+            label: Any = fields.get(keyword)
+            for item in cast("list[Any]", label) if isinstance(label, list) else [label]:
+                if isinstance(item, str) and len(item) <= prose.MAX_LABEL_CHARS:
+                    form = prose.squash(item)
+                    if form and form not in by_name and name not in found.get(form, ()):
+                        found.setdefault(form, []).append(name)
+    return found
 
 
 def only_name(view: PartView) -> str | None:

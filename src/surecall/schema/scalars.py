@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from difflib import SequenceMatcher
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, cast
 
 import msgspec
@@ -195,6 +196,7 @@ def is_schema_echo(value: Any) -> bool:
 # Names
 
 
+@lru_cache(maxsize=1024)
 def _plain_form(text: str) -> str:
     """Return what all spellings of a name share: `dueDays`, `due_days`, `Due-Days`, `due days`.
 
