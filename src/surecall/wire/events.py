@@ -60,8 +60,14 @@ _MAX_PARTIAL_CHARS: Final = 20_000
 _MAX_HEAD_BYTES: Final = 16 * 1024
 _MAX_BODY_BYTES: Final = 16 * MIB
 _LARGE_EVENT_BYTES: Final = 512 * 1024
+_MAX_MISSED: Final = 16
+"""After so many unusual events in a row, the next are not taken for usual ones."""
 _MAX_CONTAINERS: Final = 200_000
 _MAX_VALUES: Final = 2_000_000
+
+
+UNREADABLE: Final = (ValueError, RecursionError)
+"""What decoding an event of another form than expected raises."""
 
 
 class Event(NamedTuple):
@@ -243,9 +249,11 @@ class EventReader(ABC):
         self._undecided: bytes = b""
         self._is_sniffed = False
         self._body: bytearray | None = None
-        self._done = False
+        self.done = False
+        """Whether the provider said that nothing more will come."""
         self._is_closing = False
         self._skipped = 0
+        self._missed = 0
         self._repeated: tuple[Defect, ...] = ()
         self.events = 0
         """How many events with data have come."""
@@ -264,11 +272,6 @@ class EventReader(ABC):
         self.stated: Stated | None = None
         """Why there is no answer, where the endpoint says so in a form that clients know."""
         self._begin()
-
-    @property
-    def done(self) -> bool:
-        """Whether the provider said that nothing more will come."""
-        return self._done
 
     @property
     def came_whole(self) -> bool:
@@ -295,12 +298,12 @@ class EventReader(ABC):
     def feed(self, chunk: bytes) -> list[StreamDelta]:
         """Take the next bytes, cut anywhere, and return what can be shown now."""
         shown: list[StreamDelta] = []
-        if self._done:
+        if self.done:
             return shown
         for event in self.cut(chunk):
             if event.data:
                 self._take_event(event, shown)
-                if self._done:
+                if self.done:
                     break
         return shown
 
@@ -313,7 +316,7 @@ class EventReader(ABC):
         """
         if self._body is not None:
             return self.parse_body(bytes(self._body), self._headers)
-        if not self._done:
+        if not self.done:
             event = self.rest()
             if event.data:
                 self._take_event(event, [])
@@ -406,6 +409,14 @@ class EventReader(ABC):
     def _begin(self) -> None:
         """Make what the events are folded into; `_partial` is the reply."""
 
+    def _take_usual(self, data: bytes, shown: list[StreamDelta]) -> int | None:
+        """Take an event that only goes on with text or arguments, as almost all do.
+
+        Raises:
+            ValueError: The event is another one, and was not taken.
+        """
+        return None
+
     @abstractmethod
     def _take_fields(
         self, fields: dict[str, Any], event: Event, shown: list[StreamDelta]
@@ -418,7 +429,7 @@ class EventReader(ABC):
 
     def _has_ended(self) -> bool:
         """Tell whether the reply came to its own end."""
-        return self._done
+        return self.done
 
     def _decode(self, data: bytes | str) -> Any:
         """Decode an event; halves of characters are kept, to be joined with what follows."""
@@ -463,6 +474,15 @@ class EventReader(ABC):
         if data[:1] == b"[" and data.strip() == _DONE:
             return self._take_done(shown)
         self.events += 1
+        if self.events > 1 and self._missed < _MAX_MISSED:
+            try:
+                kind = self._take_usual(data, shown)
+            except UNREADABLE:
+                self._missed += 1
+            else:
+                if kind is not None:
+                    self._missed = 0
+                    return kind
         if len(data) > _LARGE_EVENT_BYTES:
             _refuse_many_values(data)
         try:

@@ -130,19 +130,22 @@ class Passing(Side):
 
     def feed(self, chunk: bytes) -> bytes:
         """Take the next bytes and return those for the client."""
-        if self._error is not None or self._reader.done:
+        reader = self._reader
+        if self._error is not None or reader.done:
             return b""
         if self.early is not None:
             self._keep_early(chunk)
         try:
-            events = self._reader.cut(chunk)
+            events = reader.cut(chunk)
         except ProviderError as error:
             self._error = error
             return b""
+        if len(events) == 1:
+            return self._take(events[0])
         passed: list[bytes] = []
         for event in events:
             passed.append(self._take(event))
-            if self.done:
+            if self._error is not None or reader.done or self.is_tagged:
                 break
         return b"".join(passed)
 

@@ -8,10 +8,12 @@ chunk may go on with text.
 
 from typing import Any, Final, Literal, TypeAlias, cast
 
+from msgspec import Struct
+
 from surecall.base.errors import Code
 from surecall.base.json_values import as_fields, as_list, text_or_none
 from surecall.base.records import Defect, Usage
-from surecall.text import mend_surrogates, mend_surrogates_in
+from surecall.text import decoder_of, mend_surrogates, mend_surrogates_in
 from surecall.wire.events import (
     CALL,
     END,
@@ -94,6 +96,11 @@ class _PartialMessage(Noted):
                 self.calls.take(value)
             else:
                 self._take_other(key, value, shown)
+
+    def add_text(self, text: str, shown: list[StreamDelta]) -> None:
+        """Add a piece of text that has no half of a character."""
+        self._keep("content", text)
+        shown.append(StreamDelta("text", text))
 
     def flush(self, shown: list[StreamDelta]) -> None:
         """Show what was held back, now that its other half cannot come any more."""
@@ -204,6 +211,49 @@ class _Detail:
         return {**self.fields, **{key: str(text) for key, text in self.texts.items()}}
 
 
+_Blank: TypeAlias = Literal[""] | None
+
+
+class _MoreArguments(Struct, gc=False, forbid_unknown_fields=True):
+    arguments: str
+    name: _Blank = None
+
+
+class _MoreCall(Struct, gc=False, forbid_unknown_fields=True):
+    index: int
+    function: _MoreArguments
+    id: _Blank = None
+    type: Literal["function"] | None = None
+
+
+class _MoreDelta(Struct, gc=False, forbid_unknown_fields=True):
+    content: str | None = None
+    tool_calls: tuple[_MoreCall] | None = None
+    role: None = None
+    refusal: None = None
+    function_call: None = None
+    reasoning: _Blank = None
+    reasoning_content: _Blank = None
+
+
+class _MoreChoice(Struct, gc=False):
+    delta: _MoreDelta
+    index: Literal[0] = 0
+    finish_reason: None = None
+    message: None = None
+    error: None = None
+
+
+class _MoreChunk(Struct, gc=False):
+    """A chunk that only goes on with the text or with one call."""
+
+    choices: tuple[_MoreChoice]
+    error: None = None
+    usage: None = None
+    object: Literal["chat.completion.chunk"] | None = None
+
+
+_decode_more: Final = decoder_of(_MoreChunk)
 _CALL_KEYS: Final = ("tool_calls", "function_call")
 _TEXT_KEYS: Final = ("content", "refusal", *REASONING_KEYS)
 
@@ -250,6 +300,26 @@ class ChatReader(EventReader):
         """The tokens, as far as they are known."""
         return self._usage
 
+    def _take_usual(self, data: bytes, shown: list[StreamDelta]) -> int | None:
+        message = self._message
+        if self.choice != 0 or self._finish is not None or self._choices > 1 or message.has_halves:
+            return None
+        delta = _decode_more(data).choices[0].delta
+        self._lists_content = False
+        if delta.tool_calls is None:
+            if not delta.content:
+                return None
+            message.add_text(delta.content, shown)
+            return PASS
+        piece = delta.tool_calls[0]
+        if (
+            delta.content
+            or self.is_legacy
+            or not message.calls.add(piece.index, piece.function.arguments)
+        ):
+            return None
+        return CALL
+
     def _take_fields(
         self, fields: dict[str, Any], event: Event, shown: list[StreamDelta]
     ) -> int | None:
@@ -263,7 +333,7 @@ class ChatReader(EventReader):
         return END if self._has_finished and kind != CALL else kind
 
     def _take_done(self, shown: list[StreamDelta]) -> int:
-        self._done = True
+        self.done = True
         self._message.flush(shown)
         return END
 
@@ -399,10 +469,10 @@ class ChatReader(EventReader):
         fields = as_fields(entry)
         index, call_id, function = fields.get("index"), fields.get("id"), fields.get("function")
         is_usual = type(index) is int and isinstance(call_id, str | None)
-        if not is_usual:
+        if type(index) is not int:
             return False
         if index not in self._named:
-            is_usual = index == len(self._named)
+            is_usual = is_usual and index == len(self._named)
             if not fields.get("type"):
                 self.untyped.append(len(self._named))
                 is_usual = False

@@ -166,6 +166,14 @@ class PartialCalls(Noted):
                 note = f"A value of type {type(entry).__name__} is in the place of a call."
                 self._note(Code.CALL_ENTRY_DROPPED, note)
 
+    def add(self, index: int, arguments: str) -> bool:
+        """Add a piece of arguments to a call that has begun; tell whether it has."""
+        call = self._by_index.get(index)
+        if call is None:
+            return False
+        call.take(None, arguments)
+        return True
+
     def render(self) -> list[dict[str, Any]]:
         """Return the calls in the order of their indexes, or of their arrival without these."""
         calls = self._calls

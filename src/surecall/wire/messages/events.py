@@ -4,14 +4,15 @@ A stream is complete when `message_stop` has come. Anything less is `STREAM_TRUN
 never invented. A message begins once, and no content follows its stop reason.
 """
 
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.base.errors import Code
 from surecall.base.json_values import as_fields, as_list, text_or_none
 from surecall.base.records import Defect, Usage
-from surecall.text import decode, decode_plain
+from surecall.text import decode, decode_plain, decoder_of
 from surecall.wire.events import (
     CALL,
     END,
@@ -37,6 +38,28 @@ _NO_REASON: Final = Defect(
 _BLOCK_ENDS: Final = frozenset(
     {"content_block_start", "content_block_stop", "message_delta", "message_stop"}
 )
+
+
+class _TextPiece(Struct, gc=False, forbid_unknown_fields=True, tag_field="type", tag="text_delta"):
+    text: str
+
+
+class _InputPiece(
+    Struct, gc=False, forbid_unknown_fields=True, tag_field="type", tag="input_json_delta"
+):
+    partial_json: str
+
+
+class _MorePiece(Struct, gc=False):
+    """An event that only goes on with the text or the arguments of a block."""
+
+    type: Literal["content_block_delta"]
+    index: int
+    delta: _TextPiece | _InputPiece
+    error: None = None
+
+
+_decode_more: Final = decoder_of(_MorePiece)
 
 
 class MessagesReader(EventReader):
@@ -75,6 +98,20 @@ class MessagesReader(EventReader):
         """The tokens, as far as they are known."""
         return parse_usage(self._usage)
 
+    def _take_usual(self, data: bytes, shown: list[StreamDelta]) -> int | None:
+        if self._has_stopped:
+            return None
+        event = _decode_more(data)
+        piece = event.delta
+        if isinstance(piece, _TextPiece):
+            if not self._blocks.add(event.index, "text", piece.text):
+                return None
+            self._halves.show("text", piece.text, shown)
+            return PASS
+        if event.index not in self._open_calls:
+            return None
+        return CALL if self._blocks.add(event.index, "input", piece.partial_json) else None
+
     def _take_fields(
         self, fields: dict[str, Any], event: Event, shown: list[StreamDelta]
     ) -> int | None:
@@ -93,7 +130,7 @@ class MessagesReader(EventReader):
         if kind in _BLOCK_ENDS:
             self._end_thought(shown)
         if kind == "message_stop":
-            self._done = True
+            self.done = True
             self._halves.flush(shown)
             lacks_end = bool(self._open_calls) or not self._has_stopped
             self.is_odd = self.is_odd or (self.has_calls and lacks_end)

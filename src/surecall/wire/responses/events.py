@@ -265,7 +265,7 @@ class ResponsesReader(EventReader):
     ) -> None:
         if response.get("status") == "failed" or response.get("error"):
             raise self._read_error({"error": response.get("error")})
-        self._done = True
+        self.done = True
         status = response.get("status") or _ENDS[kind]
         begun = {key: self._response.get(key) for key in ("id", "model")}
         self._response = {**begun, **response}
