@@ -8,9 +8,9 @@ from msgspec import Struct
 from surecall.base.records import CallState, Receipt, clip
 from surecall.text import repair_json
 
-from .endings import note_leftovers
 from .formats import Found, Grade, TextCall, add_receipts
 from .json_spans import find_extent
+from .leftovers import note_leftovers
 from .shapes import read_json_calls
 from .source import Source
 

@@ -1,4 +1,4 @@
-"""What a damaged call left beside its arguments or behind its end: it belongs to the call.
+"""What stands behind a call: what ends a turn, and what a damaged call left there.
 
 A bracket or a tag that closes too early leaves members of the arguments outside. They are put back
 where they can only be arguments, and the call is never certain.
@@ -14,9 +14,28 @@ from surecall.base.errors import JSONTextError
 from surecall.base.records import Receipt, clip
 from surecall.text import decode_noting
 
-from .formats import TextCall
+from .formats import TextCall, add_receipts
 from .names import ToolNames, parameter_names
 from .source import Source
+
+FLAT_ARGUMENTS: Final = "nest_flat_arguments"
+"""The rule by which arguments beside the name are read."""
+RESIDUE: Final = frozenset((
+    "</longcat_s>", "<SPECIAL_11>Assistant", "<SPECIAL_11>User", "<SPECIAL_12>", "</s>",
+    "<end_code>", "<end_of_sentence>", "<end_of_turn>", "<eop>", "<eos>", "<seed:eos>", "<turn|>",
+    "<|END_OF_TURN_TOKEN|>", "<|END_RESPONSE|>", "<|END_TEXT|>", "<|START_RESPONSE|>",
+    "<|START_TEXT|>", "<|begin_of_text|>", "<|call|>", "<|close|>message<|sep|>",
+    "<|content_model_end_sampling|>", "<|end_message|>", "<|end_of_msg|>", "<|end_of_text|>",
+    "<|endoftext|>", "<|end|>", "<|eom_id|>", "<|eom|>", "<|eos|>", "<|eot_id|>", "<|eot|>",
+    "<|im_end|>", "<|im_start|>assistant", "<|message_sep|>", "<|observation|>", "<|return|>",
+    "<|role_sep|>", "<|start_header_id|>assistant<|end_header_id|>", "<|start|>assistant",
+    "<|stop|>", "<|tool_response>", "<|turn>model", "<|user|>", "<｜Assistant｜>",
+    "<｜end▁of▁sentence｜>", "<｜hy_eos:opensource｜>", "<｜hy_eos｜>", "[EOS]",
+    "[END FINAL RESPONSE]", "[EOT]", "[e~[",
+))  # fmt: skip
+"""Stripped where only more of them and white space stand between them and an end of the text."""
+
+_STRAYS: Final = (";", "}", "]")
 
 _OPEN_ENDS: Final = "}])\"'"
 """What a call ends with that has no marker behind it."""
@@ -200,3 +219,66 @@ def _closes_something(written: str, line: str) -> bool:
     words = [one or other for one, other in _CLOSING_TAG.findall(line)]
     closes = any(f"<{word}" in written or f"[{word}" in written for word in words)
     return closes or _TOKEN.search(line) is not None
+
+
+def skip_residue(source: Source, at: int) -> int:
+    """Return where white space and tokens that end a turn are over."""
+    at = source.skip_space(at)
+    while literal := source.starts_any(RESIDUE, at):
+        at = source.skip_space(at + len(literal))
+    return at
+
+
+def note_missing(calls: tuple[TextCall, ...], closer: str) -> tuple[TextCall, ...]:
+    """Return whole calls with a receipt that says that their closer was missing."""
+    receipt = Receipt("add_closer", "text", "", closer, why="the closer was missing")
+    return tuple(
+        replace(call, receipts=(*call.receipts, receipt)) if call.state == "whole" else call
+        for call in calls
+    )
+
+
+def skip_to_end(source: Source, at: int, also: str = "") -> int | None:
+    """Return the end of the text when nothing that matters follows, else `None`.
+
+    Args:
+        source: The text.
+        at: Where to look from.
+        also: Characters that do not matter either.
+    """
+    at = source.skip_space(at)
+    while not source.at_end(at) and source.text[at] in also:
+        at = source.skip_space(at + 1)
+    at = skip_residue(source, at)
+    return at if source.at_end(at) else None
+
+
+def skip_leftovers(source: Source, at: int) -> int:
+    """Return where semicolons and brackets that nothing opened are over, behind JSON."""
+    here = source.skip_space(at)
+    while source.char(here) in _STRAYS:
+        at = here + 1
+        here = source.skip_space(at)
+    return at
+
+
+def note_leftovers(
+    calls: tuple[TextCall, ...], written: str, leftovers: str
+) -> tuple[TextCall, ...]:
+    """Return calls with a receipt for the brackets behind them that nothing opened, if any.
+
+    Where another one of their kind closed something before, that one may be the one too many, and
+    where nothing is nested, what should have been may be lost.
+    """
+    if not leftovers:
+        return calls
+    inner = written.rstrip("}] \t\r\n")
+    run = "".join(written[len(inner) :].split())
+    is_last = len(run) > 1 and all(bracket not in inner for bracket in "}]" if bracket in leftovers)
+    is_flat = any(one.rule == FLAT_ARGUMENTS for call in calls for one in call.receipts)
+    is_lossless = is_last and not is_flat
+    why = "nothing opened them"
+    note = Receipt(
+        "drop_extra_brackets", "text", clip(leftovers), "", lossless=is_lossless, why=why
+    )
+    return add_receipts(calls, note)

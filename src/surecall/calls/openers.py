@@ -13,8 +13,8 @@ from typing import Final
 
 from surecall.base.records import ToolSpec
 
-from .endings import RESIDUE
 from .formats import CallFormat
+from .leftovers import RESIDUE
 from .names import ToolNames
 from .thinking import REASONING, REASONING_CLOSERS
 

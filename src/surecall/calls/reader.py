@@ -6,10 +6,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from .endings import RESIDUE
 from .fitting import has_placeholder
 from .formats import CallFormat, Found, Thinking
-from .leftovers import find_leftover, take_leftover
+from .leftovers import RESIDUE, find_leftover, take_leftover
 from .mentions import Surroundings, goes_on_as_sentence
 from .named_bodies import mend_tags
 from .names import PLACEHOLDERS, ToolNames

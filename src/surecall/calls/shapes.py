@@ -9,7 +9,7 @@ from surecall.text import decode, decode_plain, repair_json, scan_value_end
 
 from .formats import TextCall
 from .json_spans import Keys, Record, scan_records
-from .leftovers import doubt_calls, return_members
+from .leftovers import FLAT_ARGUMENTS, doubt_calls, return_members
 from .names import ToolNames, parameter_names
 from .source import spend_nothing
 
@@ -77,7 +77,6 @@ PARALLEL: Final = frozenset({"multi_tool_use.parallel", "multi_tool_use", "paral
 _KEYS: Final = Keys(
     frozenset(NAME_KEYS), frozenset(ARGUMENT_KEYS), frozenset({*LIST_KEYS, *ONE_KEYS})
 )
-FLAT_ARGUMENTS: Final = "nest_flat_arguments"
 _NO_NAME: Final = frozenset('<>\n"')
 _ABSENT: Final = object()
 _BETWEEN: Final = " \t\r\n[],;"

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 from surecall.base.errors import JSONTextError
 from surecall.base.limits import MAX_VALUE_DEPTH
 from surecall.base.records import Receipt, clip
-from surecall.calls.endings import note_missing, skip_to_end
 from surecall.calls.fitting import fits
 from surecall.calls.formats import Found, Grade, OwnFormat, TextCall
 from surecall.calls.json_block import Marks, read_marked
+from surecall.calls.leftovers import note_missing, skip_to_end
 from surecall.calls.source import NeedMore, Source
 from surecall.text import decode
 

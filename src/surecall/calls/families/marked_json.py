@@ -179,6 +179,8 @@ def _read_yaml_calls(source: Source, at: int, closer: str) -> Block | None:
         call = _call_of(source, lines, is_cut=is_cut and is_last)
         if call is not None:
             calls.append(call)
+        elif not (is_cut and is_last):
+            return None
     return Block(tuple(calls), end, cut=is_cut) if calls or is_cut else None
 
 

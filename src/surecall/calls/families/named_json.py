@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from surecall.base.errors import SurecallError
 from surecall.base.records import Receipt
-from surecall.calls.endings import skip_to_end
 from surecall.calls.fitting import code_call, fits
 from surecall.calls.formats import Found, OwnFormat, TextCall, add_receipts
 from surecall.calls.json_block import (
@@ -22,7 +21,7 @@ from surecall.calls.json_block import (
     read_payload,
     receipt,
 )
-from surecall.calls.leftovers import take_leftover
+from surecall.calls.leftovers import skip_to_end, take_leftover
 from surecall.calls.names import ToolNames
 from surecall.calls.python_calls import PythonCall, read_calls_in_python
 from surecall.calls.source import Source

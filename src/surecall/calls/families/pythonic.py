@@ -5,10 +5,10 @@ from typing import Final, NamedTuple
 from msgspec import structs
 
 from surecall.base.errors import JSONTextError
-from surecall.calls.endings import note_missing, skip_to_end
 from surecall.calls.fitting import code_call, fits
 from surecall.calls.formats import Found, Grade, OwnFormat, TextCall, add_receipts
 from surecall.calls.json_block import read_block, receipt, said_by
+from surecall.calls.leftovers import note_missing, skip_to_end
 from surecall.calls.python_calls import (
     PythonCall,
     PythonCalls,

@@ -4,10 +4,10 @@ from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from surecall.calls.endings import note_leftovers, note_missing, skip_leftovers, skip_to_end
 from surecall.calls.fitting import begins_like_call, fits, gate_row, read_row
 from surecall.calls.formats import CallFormat, Found, Grade, OwnFormat, TextCall, add_receipts
 from surecall.calls.json_block import receipt
+from surecall.calls.leftovers import note_leftovers, note_missing, skip_leftovers, skip_to_end
 from surecall.calls.python_calls import read_calls_in_python, text_calls_of
 from surecall.calls.shapes import read_json_calls
 from surecall.calls.source import Source
