@@ -117,7 +117,7 @@ def test_error_as_json_goes_to_standard_output(place: str) -> None:
     result = invoke(*words)
     found = document(result)
     assert (found["type"], found["code"]) == ("error", "UNKNOWN_CODE")
-    assert found["message"].startswith("'NOPE' is not a code, rule,")
+    assert found["message"].startswith("'NOPE' is not a name of surecall.")
     assert found["hint"]
     assert result.stderr == ""
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from surecall.base.records import Reading, Receipt
-from surecall.cli.reading_page import ReadingPage, indent_json
+from surecall.cli.read import ReadingPage, indent_json
 
 from .harness import document, invoke
 from .replies_to_read import (

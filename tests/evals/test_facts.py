@@ -18,9 +18,8 @@ from surecall.base.errors import (
     ToolUseError,
 )
 from surecall.base.records import Receipt
-from surecall.evals.facts import RunFacts, collect_facts, list_error_kinds
+from surecall.evals.facts import RunFacts, SaidWords, collect_facts, list_error_kinds, strict_object
 from surecall.evals.original import categorize
-from surecall.evals.provenance import SaidWords, strict_object
 from surecall.evals.taxonomy import is_timeout
 from surecall.loop import Session, Trace
 from surecall.models.transport import ScriptedReply, ScriptedTransport, assistant, tool_call

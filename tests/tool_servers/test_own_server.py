@@ -14,7 +14,7 @@ from mcp import Client, StdioServerParameters
 
 import surecall
 from surecall.cli import cli
-from surecall.cli.mcp_server import make_server
+from surecall.cli.mcp import make_server
 from surecall.cli.output import ExitCode
 
 SOURCES = str(Path(surecall.__file__).parents[1])

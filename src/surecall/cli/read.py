@@ -1,19 +1,21 @@
 """`surecall read`: one recorded reply explained, from bytes to execution."""
 
+import textwrap
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, get_args
 
 import click
 from msgspec.structs import replace
 
-from surecall.base.errors import ProviderError
-from surecall.base.records import Reading
+from surecall.base.errors import Code, JSONTextError, ProviderError
+from surecall.base.records import Reading, Receipt
 from surecall.calls import ToolNames
 from surecall.reading import Accept, read_reply
+from surecall.text import encode_text
 
 from .flags import pass_output
 from .output import ExitCode, Output, select_fields
-from .progress import Progress
-from .reading_page import STRUCTURED, ReadingPage
+from .progress import Progress, count_of, describe_error, shorten_pair
 from .recorded import (
     Arrival,
     Outcome,
@@ -24,8 +26,260 @@ from .recorded import (
     read_input,
 )
 from .suggestions import complete_files, complete_protocols
-from .terminal import save_svg
+from .terminal import bounded, escape_json, line_of, printable, save_svg, shown_value, styled
 from .tool_files import load_offered_tools
+
+
+def indent_json(value: Any, room: int) -> list[str]:
+    """Return a JSON value as one line of at most `room` characters, or as indented lines."""
+    try:
+        whole = escape_json(encode_text(value, indent=0))
+        if len(whole) <= room:
+            return [whole]
+        return escape_json(encode_text(value, indent=2)).split("\n")
+    except JSONTextError:
+        return [line_of(repr(value))]
+
+
+STRUCTURED: Final = frozenset({"tool_calls", "function_call"})
+"""Formats that are fields of the message, not text."""
+
+_KINDS: Final = {
+    "text": "plain text",
+    "message": "an assistant message",
+    "choice": "one choice",
+    "body": "a whole reply",
+    "stream": "a stream of events",
+}
+_OF: Final = {
+    "chat_completions": "a chat completion",
+    "gemini": "generated content",
+    "messages": "a message",
+    "responses": "a response",
+}
+_LABELS: Final = {"text": "text", "stream": "events"}
+_MAX_ARRIVED_ROWS: Final = 8
+_MAX_TEXT_ROWS: Final = 4
+_MAX_ARGUMENT_ROWS: Final = 40
+_MAX_ITEMS: Final = 50
+_MIN_PAIR: Final = 32
+_RUN_HINT: Final = "read where tools are offered, unless text_formats is off"
+
+
+class ReadingPage(Progress):
+    """Shows one reply step by step on a console."""
+
+    def show_head(self) -> None:
+        """Show what the page is about."""
+        what = "  one reply, from bytes to execution; nothing is run"
+        line = styled(("surecall read", "bold"), (what, "dim"))
+        self._console.print(line, no_wrap=True, overflow="ellipsis")
+
+    def show_arrival(self, arrival: Arrival, finish_reason: str | None) -> None:
+        """Show the bytes that were given."""
+        text = arrival.data.decode("utf-8", "backslashreplace").rstrip("\r\n")
+        size = f"{len(arrival.data):,} {'byte' if len(arrival.data) == 1 else 'bytes'}"
+        lines = count_of(text.count("\n") + 1, "line")
+        finish = f"finish_reason {finish_reason}" if finish_reason else "no finish_reason"
+        kind = _KINDS[arrival.kind]
+        if arrival.kind != "text":
+            kind = f"{kind} of {_OF[arrival.protocol]}"
+        self._section(kind, "arrived", f"{size} · {lines} · {finish}")
+        self._rows("←", _LABELS.get(arrival.kind, "json"), text, _MAX_ARRIVED_ROWS)
+
+    def show_no_reply(self, error: ProviderError) -> None:
+        """Show why there is no reply in what arrived."""
+        self._section("not a reply", "reply")
+        self.say("✗", "refused", error.code, "red", detail="nothing in it would be used")
+        self._words("", error.message)
+        if error.hint:
+            self._words("", error.hint)
+
+    def show_format(self, reading: Reading, tools: Sequence[str], prompt: str | None) -> None:
+        """Show which format was seen, and the reasoning that was split off."""
+        formats = dict.fromkeys(call.format for call in reading.calls)
+        if not formats:
+            not_searched = "without --tools, only calls in markup are found"
+            self._section("none", "format", "no call was found" if tools else not_searched)
+        else:
+            structured = STRUCTURED.issuperset(formats)
+            where = "the field for tool calls" if structured else "written as text"
+            self._section(", ".join(formats), "format", where)
+            if not structured:
+                self.say("·", "in a run", "", detail=_RUN_HINT)
+        if tools:
+            self.say("·", "tools", bounded(", ".join(tools), self.room))
+        if prompt:
+            self.say("·", "prompt", bounded(prompt, self.room))
+        if reading.reasoning:
+            self._rows("·", "reasoning", reading.reasoning.strip(), _MAX_TEXT_ROWS)
+        self._receipts(reading.receipts)
+
+    def show_call(self, number: int, outcome: Outcome) -> None:
+        """Show one call: its changes, its arguments, and what a run would do with it."""
+        call = outcome.call
+        self._section(call.name or "(no name)", f"call {number}", call.id)
+        self._receipts(call.receipts)
+        if call.arguments is not None:
+            self._arguments(call.arguments)
+        else:
+            self._rows("?", "arguments", shown_value(call.raw), _MAX_TEXT_ROWS)
+        if outcome.what == "would_run":
+            self.say("✓", "would run", "complete, and the arguments fit the tool", "green")
+        elif outcome.what == "not_checked":
+            words = "complete; name and arguments are only checked with --tools"
+            self.say("·", "readable", words)
+        else:
+            self._show_refusal(outcome)
+
+    def show_content(self, text: str) -> None:
+        """Show the text a user would see."""
+        if not text.strip():
+            return
+        self._section("what a user would see", "content", count_of(len(text), "character"))
+        self._rows("·", "text", text.strip("\n"), _MAX_ARRIVED_ROWS)
+
+    def show_defects(self, reading: Reading) -> None:
+        """Show what was unusual about the shape of the reply."""
+        if not reading.defects:
+            return
+        self._section("unusual, but not refused", "defects")
+        shown = reading.defects[:_MAX_ITEMS]
+        column = max(len(defect.code) for defect in shown)
+        for defect in shown:
+            words = f"{defect.message}  {defect.place}".rstrip()
+            if column + 2 + len(words) <= self.room:
+                self.say("!", "defect", f"{defect.code:<{column}}", "yellow", detail=words)
+            else:
+                self.say("!", "defect", defect.code, "yellow", detail=defect.place)
+                self._words("", defect.message)
+        self._more(len(reading.defects) - _MAX_ITEMS, "defect")
+
+    def show_verdict(self, verdict: Verdict, *, has_tools: bool) -> None:
+        """Show the one line that counts, and where to go from here."""
+        sign = ("✗ ", "bold red")
+        if verdict.ok:
+            sign = ("✓ ", "bold green") if verdict.is_checked else ("! ", "bold yellow")
+        self._console.print()
+        self._console.print(styled(sign, (line_of(verdict.summary), "bold")))
+        ways = [(f"surecall explain {code}", "what the code means") for code in verdict.codes[:3]]
+        if not has_tools and verdict.error is None:
+            what = "check names and arguments" if verdict.calls else "find calls in text"
+            ways.append(("surecall read … --tools FILE", what))
+        if ways:
+            self._console.print()
+        for command, what in ways:
+            line = styled("  ", (f"{command:<42}", "bold"), (what, "dim"))
+            self._console.print(line, no_wrap=True, overflow="ellipsis")
+
+    def _section(self, title: str, gutter: str, detail: str = "") -> None:
+        self._console.print()
+        self.title(title, gutter, detail=detail)
+
+    def _rows(self, symbol: str, label: str, text: str, max_rows: int) -> None:
+        rows = list(_rows_of(text, self.room, max_rows + 1))
+        self.say_rows(symbol, label, rows[:max_rows] or [""])
+        if len(rows) > max_rows:
+            self.say(" ", "", "", detail="…")
+
+    def _words(self, label: str, words: str) -> None:
+        clipped = line_of(words.strip())
+        for number, row in enumerate(textwrap.wrap(clipped, self.room, max_lines=6)):
+            self.say(" ", "" if number else label, "", detail=row)
+
+    def _more(self, number: int, noun: str) -> None:
+        if number > 0:
+            self.say(" ", "", "", detail=f"and {count_of(number, f'more {noun}')}")
+
+    def _receipts(self, receipts: Sequence[Receipt]) -> None:
+        shown = receipts[:_MAX_ITEMS]
+        rules = max((len(receipt.rule) for receipt in shown), default=0)
+        places = max((len(receipt.place) for receipt in shown), default=0)
+        column = rules + (2 + places if places else 0)
+        beside = self.room - column - 2 >= _MIN_PAIR
+        indent = column + 2 if beside else 0
+        for receipt in shown:
+            style = "yellow" if receipt.lossless else "bold red"
+            label = "lossless" if receipt.lossless else "lossy"
+            pair = _pair(receipt, self.room - indent)
+            if beside:
+                head = f"{receipt.rule:<{rules}}  {receipt.place}"
+                self.say("~", label, f"{head:<{column}}", style, detail=pair)
+            else:
+                self.say("~", label, f"{receipt.rule}  {receipt.place}".rstrip(), style)
+                self.say(" ", "", "", detail=pair)
+            if receipt.why:
+                why = bounded(receipt.why, self.room - indent)
+                self.say(" ", "", "", detail=" " * indent + why)
+        self._more(len(receipts) - _MAX_ITEMS, "change")
+
+    def _arguments(self, arguments: dict[str, Any]) -> None:
+        rows = indent_json(arguments, self.room)
+        shown = (bounded(row, self.room) for row in rows[:_MAX_ARGUMENT_ROWS])
+        self.say_rows("=", "arguments", shown, "cyan")
+        self._more(len(rows) - _MAX_ARGUMENT_ROWS, "line")
+
+    def _show_refusal(self, outcome: Outcome) -> None:
+        codes = ", ".join(dict.fromkeys(outcome.codes))
+        reason = _reason(outcome)
+        fits = len(codes) + 2 + len(reason) <= self.room
+        self.say("✗", "refused", codes, "red", detail=reason if fits else "")
+        if not fits:
+            self._words("", reason)
+        errors = outcome.result.envelope.errors if outcome.result is not None else ()
+        for number, error in enumerate(errors[:_MAX_ITEMS]):
+            self._words("" if number else "to model", describe_error(error))
+            if error.hint:
+                self._words("", error.hint)
+
+
+def _rows_of(text: str, room: int, max_rows: int) -> Iterator[str]:
+    """Yield the first lines of a text, safe for a terminal and folded to the room there is."""
+    given = 0
+    for line in printable(text[: room * max_rows]).split("\n"):
+        for row in _fold(line.expandtabs(4), room):
+            if given == max_rows:
+                return
+            given += 1
+            yield row
+
+
+def _fold(line: str, room: int) -> list[str]:
+    """Break a line between words where there are any; every character is kept."""
+    rows = textwrap.wrap(
+        line, room, drop_whitespace=False, replace_whitespace=False, break_on_hyphens=False
+    )
+    return rows or [""]
+
+
+def _pair(receipt: Receipt, room: int) -> str:
+    before, after = receipt.before, receipt.after
+    if isinstance(before, str) and isinstance(after, str):
+        return shorten_pair(_visible(before), _visible(after), room)
+    # As JSON, so that "3" and 3 do not look the same.
+    return shorten_pair(_quote(before), _quote(after), room)
+
+
+def _visible(text: str) -> str:
+    return text if text.strip() else _quote(text) if text else "(nothing)"
+
+
+def _quote(value: Any) -> str:
+    try:
+        return encode_text(value)
+    except JSONTextError:
+        return repr(value)
+
+
+def _reason(outcome: Outcome) -> str:
+    if outcome.call.state == "cut":
+        return "the call was cut off, and a cut call never runs"
+    if outcome.call.state == "unreadable":
+        return "the arguments cannot be read, so it does not run"
+    if Code.TOOL_NOT_ALLOWED in outcome.codes:
+        return "no tool with this name was offered"
+    return "complete, but it does not fit the tool, so it does not run"
+
 
 _WIDTH: Final = 100
 _MAX_EXCERPT_BYTES: Final = 2000

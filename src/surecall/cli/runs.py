@@ -5,21 +5,104 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import click
+import msgspec
 
 from surecall.evals.experiments import open_run_store
 from surecall.evals.export import FORMATS, Exported, export_run, parse_formats
+from surecall.evals.history import CaseReply, TrendPoint, compare_case, find_trend
 from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.original import add_old_names
 from surecall.evals.store import FIRST_EVAL, RightCounts, RunInfo
-from surecall.evals.wording import label_simulated
+from surecall.evals.wording import describe_cost, describe_rate, describe_reasons, label_simulated
 
-from .across import case_replies, trend
 from .eval.page import show_summary, summary_data
 from .flags import count_flag, output_flags, pass_output, pass_to_commands, store_flag
 from .output import ExitCode, Output, select_fields
 from .progress import count_of
 from .suggestions import complete_folders, complete_formats, complete_runs
 from .terminal import line_of, make_table, shown_value
+
+_MAX_TEXT: Final = 300
+
+
+@click.command("trend")
+@click.argument("run", default="@latest", shell_complete=complete_runs)
+@store_flag
+@pass_output
+def trend(output: Output, run: str, store_file: str | None) -> None:
+    """Show how an experiment went in all of its runs, the oldest first.
+
+    Runs of the same trials are compared, whatever the versions of surecall and the suites.
+    """
+    points = find_trend(run, store=store_file)
+    if output.json:
+        output.data({"type": "trend", "points": [_point_data(point) for point in points]})
+        return
+    table = make_table(
+        {"model": "", "strategy": "", "started": "whole", "run": "whole"}
+        | dict.fromkeys(("strict", "p95", "cost"), "right whole")
+        | {"note": "dim"},
+        optional=("note", "cost", "p95", "started"),
+    )
+    order = list(dict.fromkeys(point.task for point in points))
+    for point in sorted(points, key=lambda point: order.index(point.task)):
+        table.add_row(
+            line_of(_name(point)) + label_simulated(point.simulated),
+            line_of(point.task.strategy),
+            f"{datetime.fromtimestamp(point.created_at, UTC):%Y-%m-%d %H:%M}",
+            point.run,
+            describe_rate(point.strict),
+            f"{point.p95_ms:.0f} ms",
+            describe_cost(point.cost_usd),
+            "regraded" if point.regraded_from else "",
+        )
+    output.page().print(table)
+
+
+def _name(point: TrendPoint | CaseReply) -> str:
+    """Return the model, and what else of its row is not as usual."""
+    usual = {"profile": "default", "fallback": "best_effort"}
+    values = ((getattr(point.task, name), value) for name, value in usual.items())
+    return " ".join((point.task.model, *(given for given, value in values if given != value)))
+
+
+def _point_data(point: TrendPoint | CaseReply) -> dict[str, object]:
+    return {**msgspec.to_builtins(point), "task": point.task._asdict()}
+
+
+@click.command("case")
+@click.argument("run", shell_complete=complete_runs)
+@click.argument("case")
+@store_flag
+@pass_output
+def case_replies(output: Output, run: str, case: str, store_file: str | None) -> None:
+    """Show what every model replied to one case of a run, side by side.
+
+    CASE is the id of a case, the scenario if it has only one, or SCENARIO/CASE.
+    """
+    replies = compare_case(case, run, store=store_file)
+    if output.json:
+        output.data({"type": "case", "replies": [_point_data(reply) for reply in replies]})
+        return
+    table = make_table(
+        {"trial": "right", "model": "", "strategy": "", "verdict": "whole"}
+        | {"calls": "", "answer": ""}
+    )
+    for reply in replies:
+        calls = [line_of(call, _MAX_TEXT) for call in reply.calls]
+        answer = line_of(reply.text, _MAX_TEXT)
+        if not reply.strict_ok:
+            answer = f"{answer}\n✗ {line_of(describe_reasons(reply.reasons), _MAX_TEXT)}".strip()
+        table.add_row(
+            f"#{reply.index}",
+            line_of(_name(reply)) + label_simulated("all" if reply.simulated else "none"),
+            line_of(reply.task.strategy),
+            "✓" if reply.strict_ok else "✗",
+            "\n".join(calls) or "-",
+            answer,
+        )
+    output.page().print(table)
+
 
 _MAX_COMMAND: Final = 200
 

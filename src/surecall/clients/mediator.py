@@ -1,16 +1,34 @@
 """What an HTTP client is answered: requests for a model are made reliable, all others pass."""
 
 import logging
+import re
 from collections.abc import AsyncIterator, Mapping
 from time import monotonic
 from typing import Any, Final
+from urllib.parse import unquote
 
 from msgspec.structs import replace
 
-from surecall.base.errors import Code, ProviderConnectionError, ProviderError, SurecallError
+from surecall.base.errors import (
+    Code,
+    ProviderConnectionError,
+    ProviderError,
+    ProviderReplyError,
+    RequestError,
+    SurecallError,
+)
 from surecall.base.json_values import as_fields
-from surecall.exchange import Delivered, EchoCache, Policy, Route, Sent, describe_outcome, mediate
-from surecall.exchange.request import ClientRequest, add_members
+from surecall.exchange import (
+    ClientRequest,
+    Delivered,
+    EchoCache,
+    Policy,
+    Route,
+    Sent,
+    describe_outcome,
+    mediate,
+)
+from surecall.exchange.request import add_members
 from surecall.exchange.streams import (
     PULSE_S,
     Ending,
@@ -20,11 +38,48 @@ from surecall.exchange.streams import (
     rescue_call,
     write_several,
 )
-from surecall.text import decode, encode
+from surecall.models.profiles import Catalog, resolve_capabilities
+from surecall.text import SSEReader, decode, encode, render_event
+from surecall.wire import WireProtocol, find_protocol
 
-from .framing import MARK, PlainEvents
 from .library import Library, is_mediated, kept_headers
-from .recognize import Recognizer
+
+MARK: Final = b"\xef\xbb\xbf"
+"""The byte order mark, which is not part of a JSON text."""
+_NAMED: Final = frozenset({"messages", "responses"})
+"""Formats whose events have names."""
+
+
+class PlainEvents:
+    """Rewrites the events of a stream; what it holds and its order stay the same.
+
+    Args:
+        protocol: The name of the wire format.
+    """
+
+    def __init__(self, protocol: str) -> None:
+        self._names = protocol in _NAMED
+        self._reader = SSEReader()
+
+    def feed(self, piece: bytes) -> bytes:
+        """Return the events that a piece completes."""
+        events = self._reader.feed(piece)
+        if not self._names:
+            return b"".join([render_event(event.data) for event in events])
+        return b"".join(
+            [
+                render_event(event.data, event=None if event.event == "message" else event.event)
+                for event in events
+            ]
+        )
+
+    def close(self) -> bytes:
+        """Return the event that the end of the stream completes, if any."""
+        try:
+            return b"".join([render_event(event.data) for event in self._reader.close()])
+        except ProviderReplyError:
+            return b""
+
 
 _log = logging.getLogger("surecall.clients")
 _MEMBER: Final = "surecall"
@@ -350,3 +405,72 @@ def _tell(done: Delivered | Ending) -> dict[str, str]:
         "x-surecall-outcome": done.outcome,
         "x-surecall-receipts": str(len(done.receipts)),
     }
+
+
+_ENDINGS: Final[Mapping[str, str]] = {
+    "/chat/completions": "chat_completions",
+    "/messages": "messages",
+    "/responses": "responses",
+}
+_GEMINI: Final = re.compile(
+    r"/(?:models|tunedModels)/([^/]+):(generateContent|streamGenerateContent)$"
+)
+_VERTEX: Final = re.compile(
+    r"/publishers/anthropic/models/(?!count-tokens:)([^/]+):(?:rawPredict|streamRawPredict)$"
+)
+"""Messages of a platform that names the model in the path."""
+_MAX_ROUTES: Final = 256
+
+
+class Recognizer:
+    """Tells requests for a model from all others.
+
+    Args:
+        capabilities: What the caller says about the models; it wins over the catalog.
+    """
+
+    def __init__(self, capabilities: Mapping[str, Any] | None = None) -> None:
+        self._capabilities = dict(capabilities or {})
+        self._protocols: dict[str, WireProtocol] = {}
+        self._routes: dict[tuple[str, str, str], Route] = {}
+
+    def may_be_for_model(self, method: str, path: str) -> bool:
+        """Tell whether a request goes where models are asked."""
+        return method == "POST" and (
+            path.endswith(tuple(_ENDINGS))
+            or _GEMINI.search(path) is not None
+            or _VERTEX.search(path) is not None
+        )
+
+    def recognize(self, host: str, path: str, body: bytes) -> tuple[ClientRequest, Route] | None:
+        """Return what a request asks of a model, and of which; `None` when it asks nothing."""
+        name = next((found for end, found in _ENDINGS.items() if path.endswith(end)), None)
+        model = stream = None
+        if found := _GEMINI.search(path):
+            name, model, stream = "gemini", unquote(found[1]), found[2] == "streamGenerateContent"
+        elif found := _VERTEX.search(path):
+            name, model = "messages", unquote(found[1])
+        if name is None:
+            return None
+        protocol = self._protocols.get(name)
+        if protocol is None:
+            protocol = self._protocols[name] = find_protocol(name)
+        try:
+            request = ClientRequest.parse(protocol, body, model=model, stream=stream)
+        except RequestError:
+            return None  # the endpoint says what is wrong with it
+        return request, self._route(protocol, host, request.model)
+
+    def _route(self, protocol: WireProtocol, host: str, model: str) -> Route:
+        key = (protocol.name, host, model)
+        route = self._routes.get(key)
+        if route is None:
+            provider = Catalog.builtin().provider_at(host)
+            # The program wrote the request for an endpoint that it knows better than anybody.
+            taken = {"request_fields": ("*",)} if provider is None else {}
+            found = resolve_capabilities(provider, model, overrides={**taken, **self._capabilities})
+            route = Route.of(protocol, model, found)
+            if len(self._routes) >= _MAX_ROUTES:
+                self._routes.pop(next(iter(self._routes)))
+            self._routes[key] = route
+        return route
