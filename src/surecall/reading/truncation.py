@@ -126,7 +126,8 @@ _CLOSED: Final = frozenset(']"')
 _CLOSING: Final = re.compile(
     r"</([^\s<>/][^<>/\n]{0,60}+)>|<\|[^<>|\n]{1,40}+\|>|\[/[A-Z_]{2,40}+\]"
 )
-_OPENING_QUOTES: Final = ('"', "'", "`", "<![CDATA[")
+_CDATA: Final = "<![CDATA["
+_OPENING_QUOTES: Final = ('"', "'", "`", _CDATA)
 _PLAIN_START: Final = re.compile(r"[ !#-&(-\[\]-_a-~]{1,30}+")
 _OPEN_SCHEMA: Final = ("$ref", "allOf", "anyOf", "oneOf", "patternProperties")
 
@@ -234,6 +235,8 @@ def holds_markup(value: Any, written: str) -> bool:
 
 def _is_quoted(text: str, written: str) -> bool:
     """Tell whether a text was written between quotes, by how it begins there."""
+    if _CDATA in text:  # it goes on into the next value
+        return False
     start = _PLAIN_START.match(text)
     plain = start[0] if start else ""
     return not plain or any(quote + plain in written for quote in _OPENING_QUOTES)
