@@ -430,22 +430,23 @@ def _arguments_of(
         schema = source.schema_of(call.name, key)
         if schema is not None and schema.get("type") == "string":
             arguments[key] = text
-    if not call.positional:
-        return arguments, call.receipts
-    first = call.positional[0]
-    if isinstance(first, dict) and len(call.positional) == 1 and not arguments:
-        return cast("dict[str, Any]", first), call.receipts
-    names = parameter_names(source.tools.parameters(call.name))
-    if not by_position or len(names) < len(call.positional):
-        return None, ()
-    placed = dict(zip(names, call.positional, strict=False))
-    if placed.keys() & arguments.keys():
-        return None, ()
-    receipt = Receipt(
-        "name_positional_arguments",
-        "text",
-        clip(", ".join(map(repr, call.positional))),
-        ", ".join(placed),
-        why="values without a keyword, in the order of the schema",
-    )
-    return {**placed, **arguments}, (*call.receipts, receipt)
+    declared = parameter_names(source.tools.parameters(call.name))
+    placed = name_values(arguments, call.positional, declared if by_position else ())
+    return (None, ()) if placed is None else (placed[0], (*call.receipts, *placed[1]))
+
+
+def name_values(
+    keywords: dict[str, Any], positional: tuple[Any, ...], declared: tuple[str, ...]
+) -> tuple[dict[str, Any], tuple[Receipt, ...]] | None:
+    """Return all values of a call by name: those without a keyword in the order of the schema."""
+    if not positional:
+        return keywords, ()
+    if isinstance(positional[0], dict) and len(positional) == 1 and not keywords:
+        return cast("dict[str, Any]", positional[0]), ()
+    placed = dict(zip(declared, positional, strict=False))
+    if len(declared) < len(positional) or placed.keys() & keywords.keys():
+        return None
+    why = "values without a keyword, in the order of the schema"
+    before = clip(", ".join(map(repr, positional)))
+    moved = Receipt("name_positional_arguments", "text", before, ", ".join(placed), why=why)
+    return {**placed, **keywords}, (moved,)

@@ -5,8 +5,7 @@ argument ends first, and then asks what each of them is: a literal, JSON, arithm
 whose quotes are missing.
 """
 
-import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
@@ -15,12 +14,11 @@ from msgspec.structs import replace
 from surecall.base.limits import MAX_VALUE_DEPTH
 from surecall.base.patterns import lazy_pattern
 from surecall.base.records import Receipt, clip
-from surecall.schema import property_schema
 from surecall.text import repair_json
 
 from .formats import MAX_CANDIDATES, Budget, Candidate, TextCall
 from .names import Name, ToolNames, begin_of_name, parameter_names
-from .python_calls import read_python_calls
+from .python_calls import name_values, read_python_calls
 
 _AFTER_NAME: Final = lazy_pattern(r"[`\"'*]{0,3}+[ \t]?+\(")
 _FIRST_ARGUMENT: Final = lazy_pattern(r"\s*+(?:[\"'{\[)]|-?+\d++\s*+[,)]|\w++\s*+[=:])")
@@ -42,17 +40,6 @@ _PLACEHOLDER: Final = lazy_pattern(
 _BARE_RULE: Final = "quote_bare_words"
 _BARE: Final = lazy_pattern(r"\s*+[^\W_][^\"'()\[\]{}=<>]*+\Z")
 _IDENTIFIER: Final = lazy_pattern(r"[^\W\d]\w*+")
-_ARITHMETIC: Final = lazy_pattern(r"[\d.\s+*/()e-]++")
-_TOKENS: Final = lazy_pattern(r"\d++(?:\.\d*+)?+(?:e[+-]?+\d++)?+|\.\d++|\*\*|//|[+*/()-]")
-_MAX_OPERANDS: Final = 16
-_MAX_EXPONENT: Final = 64
-_OPERATIONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": lambda left, right: left / right,
-    "//": lambda left, right: left // right,
-}
 
 
 class LooseCall(Struct, frozen=True, kw_only=True):
@@ -62,8 +49,6 @@ class LooseCall(Struct, frozen=True, kw_only=True):
     keywords: dict[str, Any]
     positional: tuple[Any, ...] = ()
     receipts: tuple[Receipt, ...] = ()
-    bare: frozenset[str] = frozenset()
-    """Keywords whose value had no quotes and is not a literal."""
     names: frozenset[str] = frozenset()
     """Words that may be the names of variables: nothing shows that they are values."""
 
@@ -114,28 +99,10 @@ def bind_arguments(name: str, call: LooseCall, tools: ToolNames) -> TextCall | N
     declared = parameter_names(tools.parameters(name))
     if call.names and call.names <= set(declared):  # a signature, as in `search(query, limit)`
         return None
-    arguments = dict(call.keywords)
-    receipts = call.receipts
-    for key in call.bare:
-        schema = property_schema(tools.parameters(name) or {}, key) or {}
-        wants_number = schema.get("type") in ("number", "integer")
-        number = compute_number(arguments[key]) if wants_number else None
-        if number is not None:
-            why = "the value was written as a sum"
-            before, arguments[key] = arguments[key], number
-            receipts = (*receipts, Receipt("compute_value", "text", before, number, why=why))
-    if call.positional:
-        first = call.positional[0]
-        if isinstance(first, dict) and len(call.positional) == 1 and not arguments:
-            return TextCall(name=name, arguments=first, receipts=receipts)
-        placed = dict(zip(declared, call.positional, strict=False))
-        if len(declared) < len(call.positional) or placed.keys() & arguments.keys():
-            return None
-        why = "values without a keyword, in the order of the schema"
-        before = clip(", ".join(map(repr, call.positional)))
-        moved = Receipt("name_positional_arguments", "text", before, ", ".join(placed), why=why)
-        arguments, receipts = {**placed, **arguments}, (*receipts, moved)
-    return TextCall(name=name, arguments=arguments, receipts=receipts)
+    placed = name_values(call.keywords, call.positional, declared)
+    if placed is None:
+        return None
+    return TextCall(name=name, arguments=placed[0], receipts=(*call.receipts, *placed[1]))
 
 
 def read_loose_call(text: str, at: int) -> LooseCall | None:
@@ -263,9 +230,7 @@ def _build(arguments: list[str], end: int) -> LooseCall:
     positional: list[Any] = []
     receipts: list[Receipt] = []
     names: set[str] = set()
-    bare: set[str] = set()
     for keyword, written in _join_bare_words(arguments):
-        noted = len(receipts)
         value = _read_value(written, receipts, names)
         if keyword is None:
             if keywords:
@@ -275,14 +240,11 @@ def _build(arguments: list[str], end: int) -> LooseCall:
             raise _Refused
         else:
             keywords[keyword] = value
-            if any(receipt.rule == _BARE_RULE for receipt in receipts[noted:]):
-                bare.add(keyword)
     return LooseCall(
         end=end,
         keywords=keywords,
         positional=tuple(positional),
         receipts=tuple(receipts),
-        bare=frozenset(bare),
         names=frozenset(names),
     )
 
@@ -356,61 +318,3 @@ def _read_bare_list(text: str, receipts: list[Receipt]) -> list[str] | None:
         return None
     receipts.append(_note_bare(text))
     return entries
-
-
-def compute_number(text: str) -> int | float | None:
-    """Return what a sum of numbers comes to; None when the text is not one.
-
-    A date and a telephone number look like sums: only where a number is wanted is it one.
-    """
-    if not _ARITHMETIC.fullmatch(text):
-        return None
-    return _compute(text)
-
-
-def _compute(text: str) -> int | float | None:
-    """Return what a sum of numbers comes to, from left to right and products first."""
-    tokens = _TOKENS.findall(text)
-    if len(tokens) > 2 * _MAX_OPERANDS or "".join(tokens) != "".join(text.split()):
-        return None
-    try:
-        value, rest = _sum(tokens, 0)
-    except (IndexError, ValueError, ArithmeticError):
-        return None
-    return value if rest == len(tokens) else None
-
-
-def _sum(tokens: list[str], at: int) -> tuple[Any, int]:
-    value, at = _product(tokens, at)
-    while at < len(tokens) and tokens[at] in "+-":
-        right, after = _product(tokens, at + 1)
-        value, at = _OPERATIONS[tokens[at]](value, right), after
-    return value, at
-
-
-def _product(tokens: list[str], at: int) -> tuple[Any, int]:
-    value, at = _power(tokens, at)
-    while at < len(tokens) and tokens[at] in ("*", "/", "//"):
-        right, after = _power(tokens, at + 1)
-        value, at = _OPERATIONS[tokens[at]](value, right), after
-    return value, at
-
-
-def _power(tokens: list[str], at: int) -> tuple[Any, int]:
-    if tokens[at] in "+-":
-        value, after = _power(tokens, at + 1)
-        return (-value if tokens[at] == "-" else value), after
-    if tokens[at] == "(":
-        value, at = _sum(tokens, at + 1)
-        if tokens[at] != ")":
-            raise ValueError
-        at += 1
-    else:
-        written = tokens[at]
-        value, at = (int(written) if written.isdecimal() else float(written)), at + 1
-    if at < len(tokens) and tokens[at] == "**":
-        exponent, at = _power(tokens, at + 1)
-        if abs(exponent) > _MAX_EXPONENT or abs(value) > 10**_MAX_EXPONENT:
-            raise ValueError
-        value **= exponent
-    return value, at
