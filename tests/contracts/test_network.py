@@ -36,7 +36,7 @@ async def by_run(base: str, _: Path) -> str:
         result = await surecall.run("Hi", model="m", base_url=base, api_key="sk-none")
     except SurecallError as error:
         return str(error.code)
-    return "works" if result.text == "hello" else str(result.error_code)
+    return "works" if result.text == "hello" else str(result.text)
 
 
 async def by_probe(base: str, _: Path) -> str:

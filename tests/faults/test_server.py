@@ -44,23 +44,23 @@ async def test_models_and_state_are_listed() -> None:
         pytest.param(post(BODY, "/v1/embeddings"), 404, "/v1/embeddings", id="path"),
         pytest.param(head_of("GET /v1/nothing"), 404, "nothing", id="GET"),
         pytest.param(head_of("PUT /v1/models", JSON), 404, "PUT", id="PUT"),
-        pytest.param(b"nonsense\r\n\r\n", 400, "request line", id="no HTTP"),
+        pytest.param(b"nonsense\r\n\r\n", 400, "method", id="no HTTP"),
         pytest.param(
-            head_of("POST /v1/messages", JSON, "content-length: x"), 400, "length", id="x"
+            head_of("POST /v1/messages", JSON, "content-length: x"), 400, "Content-Length", id="x"
         ),
         pytest.param(
-            head_of("POST /v1/messages", JSON, "content-length: +1"), 400, "length", id="+1"
+            head_of("POST /v1/messages", JSON, "content-length: +1"), 400, "Content-Length", id="+1"
         ),
         pytest.param(
             head_of("POST /v1/messages", JSON, "content-length: 1", "content-length: 2"),
             400,
-            "length",
+            "Content-Length",
             id="two lengths",
         ),
         pytest.param(
             head_of("POST /v1/messages", JSON, "content-length: 9", "transfer-encoding: chunked"),
             400,
-            "framing",
+            "Content-Length",
             id="length and chunks",
         ),
         pytest.param(
@@ -81,14 +81,8 @@ async def test_models_and_state_are_listed() -> None:
             "33554432 bytes",
             id="too large",
         ),
-        pytest.param(
-            head_of("POST /v1/messages", JSON, "transfer-encoding: chunked") + b"2000001\r\na",
-            413,
-            "33554432 bytes",
-            id="chunk too large",
-        ),
         pytest.param(head_of("GET /v1/models", f"x: {'y' * 40_000}"), 431, "bytes", id="head"),
-        pytest.param(head_of("GET /v1/models", *["x: y"] * 101), 431, "100 headers", id="headers"),
+        pytest.param(head_of("GET /v1/models", *["x: y"] * 257), 431, "256 headers", id="headers"),
         pytest.param(head_of("GET http://127.0.0.1/v1/models"), 400, "path", id="absolute"),
         pytest.param(head_of("GET /v1/models", "x : y"), 400, "header", id="blank in a name"),
         pytest.param(head_of("GET /v1/models", " folded: y"), 400, "header", id="folded"),

@@ -1,28 +1,18 @@
 """`surecall models fetch`, `local` and `serve`: models that run on this machine."""
 
 import asyncio
+import socket
 import time
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import click
 import msgspec
-from msgspec.structs import replace
 
 from surecall.base.errors import Code, JSONTextError, ProviderError
 from surecall.base.json_values import as_fields
 from surecall.base.records import Weights, WireRequest
-from surecall.faults.answers import Answer, json_answer
-from surecall.faults.http import (
-    Head,
-    RequestRefused,
-    ServerLimits,
-    discard_rest,
-    perform_answer,
-    receive_body,
-    receive_head,
-)
 from surecall.loop.resolve import make_embedded
 from surecall.models.config import load_config
 from surecall.models.profiles import EMBEDDED_PREFIX, embedded_name, find_weights, known_weights
@@ -34,8 +24,14 @@ from surecall.models.transport import (
     fetch_weights,
     survey_weights,
 )
-from surecall.serving.admission import check_admission, list_hosts
-from surecall.text import decode
+from surecall.serving import (
+    HttpConnection,
+    HttpServer,
+    ServerLimits,
+    check_admission,
+    list_hosts,
+)
+from surecall.text import decode, encode
 
 from .flags import invalid_option, pass_output, reason_of
 from .output import ExitCode, Output, select_fields
@@ -167,9 +163,6 @@ def local(output: Output) -> None:
 
 _HOST: Final = "127.0.0.1"
 _LIMITS: Final = ServerLimits()
-_STREAM_HEAD: Final = (
-    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-)
 
 
 @click.command(short_help="Serve a model of this machine over HTTP.")
@@ -218,23 +211,23 @@ async def serve_model(
         SetupError: The model cannot be loaded.
     """
     await transport.open()
-    endpoint = _Endpoint(transport, model)
+    server = HttpServer(_Endpoint(transport, model).serve, _LIMITS)
     try:
         try:
-            server = await asyncio.start_server(
-                endpoint.serve, _HOST, port, limit=_LIMITS.max_header_bytes
-            )
+            sock = socket.create_server((_HOST, port))
         except OSError as error:
             raise invalid_option(
                 f"Port {port} cannot be used: {reason_of(error)}.",
                 "Choose another with --port; 0 picks a free one.",
             ) from error
-        on_ready(f"http://{_HOST}:{server.sockets[0].getsockname()[1]}")
+        sock.settimeout(0)
+        await server.listen(sock)
+        on_ready(f"http://{_HOST}:{sock.getsockname()[1]}")
         try:
             await asyncio.Event().wait()
         finally:
-            server.close()
-            await endpoint.close()
+            server.cut()
+            await asyncio.gather(*server.tasks, return_exceptions=True)
     finally:
         await transport.aclose()
 
@@ -245,107 +238,92 @@ class _Endpoint:
     def __init__(self, transport: EmbeddedTransport, model: str) -> None:
         self._transport = transport
         self._model = model
-        self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def close(self) -> None:
-        """Cut what is under way."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve the requests of one connection."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        is_first = True
+    async def serve(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        """Serve one request; a client that goes away ends the generation it asked for."""
+        link: HttpConnection = scope["surecall.link"]
+        task = cast("asyncio.Task[Any]", asyncio.current_task())
+        headers = [
+            (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]
+        ]
+        port = link.address[1] if link.address is not None else 0
+        refusal = check_admission(scope["method"], headers, list_hosts(port))
+        if refusal is not None:
+            await _refuse(send, refusal.status, refusal.code, refusal.message)
+            return
+        body = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            body += message["body"]
+            if len(body) > _LIMITS.max_body_bytes:
+                words = f"A request may have {_LIMITS.max_body_bytes} bytes."
+                await _refuse(send, 413, Code.REQUEST_TOO_LARGE, words)
+                return
+            if not message["more_body"]:
+                break
+        link.on_lost = task.cancel
         try:
-            while await self._answer_one(reader, writer, is_first=is_first):
-                is_first = False
-        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            writer.transport.abort()  # the client has left, or the server stops
+            await self._answer(f"{scope['method']} {scope['path']}", bytes(body), send, link)
+        except asyncio.CancelledError:
+            if not link.is_lost:
+                raise
+            task.uncancel()
         finally:
-            self._tasks.discard(task)
-            writer.close()
+            link.on_lost = None
 
-    async def _answer_one(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_first: bool
-    ) -> bool:
-        try:
-            head = await receive_head(reader, _LIMITS, is_first=is_first)
-            if head is None:
-                return False
-            hosts = list_hosts(writer.get_extra_info("sockname")[1])
-            refusal = check_admission(head.method, head.headers, hosts)
-            if refusal is not None:
-                raise RequestRefused(refusal)
-            body = await receive_body(reader, writer, head, _LIMITS)
-        except RequestRefused as refused:
-            why = refused.refusal
-            answer = replace(_refuse(why.status, why.code, why.message), ending="close")
-            await perform_answer(answer, reader, writer)
-            await discard_rest(reader, writer)
-            return False
-        work = asyncio.ensure_future(self._answer(head, body, writer))
-        leaving = asyncio.ensure_future(reader.read(1))
-        try:
-            await asyncio.wait((work, leaving), return_when=asyncio.FIRST_COMPLETED)
-            if not work.done() and leaving.result() == b"":
-                return False  # a client that goes away ends the generation it asked for
-            answer = await work
-            if answer is not None:
-                await perform_answer(answer, reader, writer)
-            is_idle = not leaving.done()
-        finally:
-            for task in (work, leaving):
-                task.cancel()
-            await asyncio.gather(work, leaving, return_exceptions=True)
-        return is_idle and not head.is_last
-
-    async def _answer(self, head: Head, body: bytes, writer: asyncio.StreamWriter) -> Answer | None:
-        """Return an answer, or nothing when it was streamed."""
-        if (head.method, head.path) == ("GET", "/v1/models"):
+    async def _answer(self, asked: str, body: bytes, send: Any, link: HttpConnection) -> None:
+        if asked == "GET /v1/models":
             row = {"id": self._model, "object": "model", "created": 0, "owned_by": "surecall"}
-            return json_answer({"object": "list", "data": [row]})
-        if (head.method, head.path) != ("POST", "/v1/chat/completions"):
-            message = f"There is nothing at {head.method} {head.path}."
-            return _refuse(404, Code.NOT_FOUND, message)
+            await _respond(send, 200, encode({"object": "list", "data": [row]}))
+            return
+        if asked != "POST /v1/chat/completions":
+            await _refuse(send, 404, Code.NOT_FOUND, f"There is nothing at {asked}.")
+            return
         try:
             value: Any = decode(body)
         except JSONTextError as error:
-            return _refuse(400, error.code, error.message)
+            await _refuse(send, 400, error.code, error.message)
+            return
         if not isinstance(value, dict):
-            return _refuse(400, Code.INVALID_REQUEST, "The body must be a JSON object.")
+            await _refuse(send, 400, Code.INVALID_REQUEST, "The body must be a JSON object.")
+            return
         fields = as_fields(value)
         streams = fields.get("stream") is True
         wire = WireRequest(path="/chat/completions", body=fields, stream=streams)
         try:
             if not streams:
-                reply = await self._transport.send(wire)
-                headers = {"content-type": "application/json"}
-                return Answer(headers=headers, pieces=(reply.body,))
+                await _respond(send, 200, (await self._transport.send(wire)).body)
+                return
             async with self._transport.stream(wire) as stream:
-                await _stream(stream, writer)
-                return None
+                await _stream(stream, send, link)
         except ProviderError as error:
             message = error.provider_message or error.message
-            return _refuse(error.status or 502, error.code, message)
+            await _refuse(send, error.status or 502, error.code, message)
 
 
-async def _stream(stream: HttpStream, writer: asyncio.StreamWriter) -> None:
-    writer.write(_STREAM_HEAD)
+async def _stream(stream: HttpStream, send: Any, link: HttpConnection) -> None:
+    kind = (b"content-type", b"text/event-stream")
+    await send({"type": "http.response.start", "status": 200, "headers": [kind]})
     try:
         async for piece in stream:
-            writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-            await writer.drain()
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
     except ProviderError:
         # The head is out: only a cut connection still says that the answer is not whole.
-        writer.transport.abort()
+        link.transport.abort()
     else:
-        writer.write(b"0\r\n\r\n")
-        await writer.drain()
+        await send({"type": "http.response.body"})
 
 
-def _refuse(status: int, code: str, message: str) -> Answer:
+async def _respond(send: Any, status: int, body: bytes) -> None:
+    length = (b"content-length", b"%d" % len(body))
+    headers = [(b"content-type", b"application/json"), length]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _refuse(send: Any, status: int, code: str, message: str) -> None:
     kind = "invalid_request_error" if status < 500 else "server_error"
-    return json_answer({"error": {"message": message, "type": kind, "code": str(code)}}, status)
+    error = {"message": message, "type": kind, "code": str(code)}
+    await _respond(send, status, encode({"error": error}))

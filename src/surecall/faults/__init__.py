@@ -1,10 +1,11 @@
 """A provider that misbehaves on purpose, the same way for the same seed."""
 
+from surecall.serving import ServerLimits
+
 from .answers import Answer
 from .behaviours import Behaviour, Lapse, find_behaviour, load_behaviour, zoo
 from .catalog import CLEAN, FAULTS, GROUPS, Fault, FaultGroup, find_fault, find_faults
 from .conversation import Action, CallTools, Oracle, PlannedCall, Say
-from .http import ServerLimits
 from .oracles import DirectiveOracle, ObligingOracle, StepsOracle, load_script
 from .plan import CLEAN_PLAN, FaultPlan
 from .provider import BUILTIN_ORACLES, FaultyProvider

@@ -6,31 +6,89 @@ gives the same bytes.
 """
 
 import asyncio
+import socket
 from collections.abc import Iterable
 from typing import Any, Final, Self, cast
 
-from msgspec.structs import replace
+from msgspec import Struct
 
 from surecall.base.errors import Code, JSONTextError
 from surecall.base.records import WireRequest
-from surecall.serving.admission import LOOPBACK_NAMES, Refusal, check_admission, list_hosts
+from surecall.serving import (
+    LOOPBACK_NAMES,
+    Exchange,
+    HttpConnection,
+    HttpServer,
+    Refusal,
+    ServerLimits,
+    check_admission,
+    list_hosts,
+)
 from surecall.text import decode
 from surecall.wire import ChatCompletions, WireProtocol, find_protocol
 
 from .answers import Answer, json_answer, refusal_answer
 from .behaviours import ZOO_PREFIX, zoo
 from .catalog import CLEAN, FAULTS
-from .http import (
-    Head,
-    RequestRefused,
-    ServerLimits,
-    discard_rest,
-    perform_answer,
-    receive_body,
-    receive_head,
-)
+from .delivery import deliver_answer
 from .provider import FAULT_PREFIX, FaultyProvider, find_endpoint
 
+
+class Head(Struct, frozen=True):
+    """A request without its body."""
+
+    method: str
+    path: str
+    query: str
+    headers: tuple[tuple[str, str], ...]
+    """In the order in which they arrived, names in lower case."""
+
+    @classmethod
+    def of(cls, scope: dict[str, Any]) -> "Head":
+        """Return the head of a request, as the server has it."""
+        headers = tuple(
+            (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]
+        )
+        query = scope["query_string"].decode("latin-1")
+        return cls(scope["method"], scope["raw_path"].decode("latin-1"), query, headers)
+
+    def values(self, name: str) -> list[str]:
+        """Return all values of a header, in lower case."""
+        return [value.lower() for key, value in self.headers if key == name]
+
+
+class RequestRefused(Exception):  # noqa: N818 - a signal, answered with its status
+    """A request that is not served."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+
+
+class _Connection(HttpConnection):
+    """A connection that refuses in the format of the path, and answers who has sent everything."""
+
+    waits_for_answers = True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take a client, unless there are too many."""
+        super().connection_made(transport)
+        if len(self.keeper.connections) > self.limits.max_connections:
+            self.refuse(503, "There are too many connections.")
+
+    def render_refusal(self, status: int, message: str) -> tuple[bytes, bytes]:
+        """Return the type and the body of a refusal."""
+        code = _CODES.get(status, Code.INVALID_REQUEST)
+        path = self.target.partition(b"?")[0].decode("latin-1")
+        answer = refusal_answer(_choose_format(path), Refusal(status, code, message))
+        return b"application/json", answer.body
+
+
+_CODES: Final = {
+    408: Code.REQUEST_TIMEOUT,
+    431: Code.REQUEST_TOO_LARGE,
+    503: Code.OVERLOADED,
+}
 _DEFAULT_LIMITS: Final = ServerLimits()
 _DEFAULT_FORMAT: Final[WireProtocol] = ChatCompletions()
 
@@ -66,8 +124,7 @@ class FaultServer:
         self._port = port
         self._allow_hosts = frozenset(name.lower() for name in allow_hosts)
         self._limits = limits
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._http: HttpServer | None = None
 
     @property
     def port(self) -> int:
@@ -81,61 +138,40 @@ class FaultServer:
         return f"http://{host}:{self._port}/v1"
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(
-            self._serve, self._host, self._port, limit=self._limits.max_header_bytes
-        )
-        self._port = self._server.sockets[0].getsockname()[1]
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        sock = socket.create_server((self._host, self._port), family=family, backlog=2048)
+        sock.settimeout(0)
+        self._port = sock.getsockname()[1]
+        self._http = HttpServer(self._serve, self._limits, _Connection)
+        await self._http.listen(sock)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        assert self._server is not None
-        self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        # From Python 3.12 on, `wait_closed` would wait for clients that do not read.
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        assert self._http is not None
+        self._http.cut()
+        await asyncio.gather(*self._http.tasks, return_exceptions=True)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = cast("asyncio.Task[Any]", asyncio.current_task())
-        is_full = len(self._tasks) >= self._limits.max_connections
-        self._tasks.add(task)
+    async def _serve(self, scope: dict[str, Any], receive: Any, _send: Any) -> None:
+        """Serve one request; a function of ASGI, but that it writes its answers itself."""
+        link: HttpConnection = scope["surecall.link"]
+        exchange = cast("Exchange", link.current)
+        head = Head.of(scope)
+        protocol = _choose_format(head.path)
+        address, port = link.address or ("", 0)
+        hosts = list_hosts(port, (*LOOPBACK_NAMES, self._host, address)) | self._allow_hosts
+        refusal = check_admission(head.method, head.headers, hosts)
         try:
-            if is_full:
-                await _refuse(_DEFAULT_FORMAT, _FULL, reader, writer)
-            elif await self._answer_one(reader, writer, is_first=True):
-                while await self._answer_one(reader, writer):
-                    pass
-        except (OSError, asyncio.IncompleteReadError):
-            writer.transport.abort()  # the client has left, or does not keep up
-        except asyncio.CancelledError:
-            # The server stops. Raised again, asyncio would report it as an error; and to close
-            # would be to wait for a client that does not read.
-            writer.transport.abort()
-        finally:
-            self._tasks.discard(task)
-            writer.close()
-
-    async def _answer_one(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_first: bool = False
-    ) -> bool:
-        """Serve one request; return whether the connection can be used again."""
-        protocol = _DEFAULT_FORMAT
-        try:
-            head = await receive_head(reader, self._limits, is_first=is_first)
-            if head is None:
-                return False
-            protocol = _choose_format(head.path)
-            address, port = writer.get_extra_info("sockname")[:2]
-            hosts = list_hosts(port, (*LOOPBACK_NAMES, self._host, address)) | self._allow_hosts
-            refusal = check_admission(head.method, head.headers, hosts)
-            if refusal is not None:
-                raise RequestRefused(refusal)
-            body = await receive_body(reader, writer, head, self._limits)
-        except RequestRefused as refused:
-            await _refuse(protocol, refused.refusal, reader, writer)
-            return False
-        answer = self._answer(head, body)
-        return await perform_answer(answer, reader, writer) and not head.is_last
+            try:
+                if refusal is not None:
+                    raise RequestRefused(refusal)
+                body = await _read_body(receive, head, self._limits.max_body_bytes)
+                answer = self._answer(head, body)
+            except RequestRefused as refused:
+                exchange.keep_alive = False
+                answer = refusal_answer(protocol, refused.refusal)
+            await deliver_answer(answer, link, exchange)
+        except (ConnectionResetError, TimeoutError):
+            link.transport.abort()  # the client has left, or does not keep up
 
     def _answer(self, head: Head, body: bytes) -> Answer:
         if head.method == "GET":
@@ -176,7 +212,6 @@ class FaultServer:
         }
 
 
-_FULL: Final = Refusal(503, Code.OVERLOADED, "There are too many connections.")
 _EVENTS_ONLY: Final = Refusal(
     400, Code.INVALID_REQUEST, "Streams are served as events only: add ?alt=sse."
 )
@@ -189,21 +224,27 @@ def model_names() -> list[str]:
     return [*faults, *(f"{ZOO_PREFIX}{behaviour.name}" for behaviour in zoo())]
 
 
-async def _refuse(
-    protocol: WireProtocol,
-    refusal: Refusal,
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-) -> None:
-    answer = replace(refusal_answer(protocol, refusal), ending="close")
-    await perform_answer(answer, reader, writer)
-    await discard_rest(reader, writer)
+async def _read_body(receive: Any, head: Head, max_bytes: int) -> bytes:
+    too_large = Refusal(413, Code.REQUEST_TOO_LARGE, f"A request may have {max_bytes} bytes.")
+    lengths = [value for value in head.values("content-length") if value.isdigit()]
+    if any(len(value) > 18 or int(value) > max_bytes for value in lengths):
+        raise RequestRefused(too_large)
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ConnectionResetError("the client has left")
+        body += message["body"]
+        if len(body) > max_bytes:
+            raise RequestRefused(too_large)
+        if not message["more_body"]:
+            return bytes(body)
 
 
 def _answer_not_found(head: Head) -> Answer:
-    """Answer 404 in the shape of the format that the path belongs to; then close."""
+    """Answer 404 in the shape of the format that the path belongs to."""
     refusal = Refusal(404, Code.NOT_FOUND, f"There is nothing at {head.method} {head.path}.")
-    return replace(refusal_answer(_choose_format(head.path), refusal), ending="close")
+    return refusal_answer(_choose_format(head.path), refusal)
 
 
 def _choose_format(path: str) -> WireProtocol:

@@ -10,7 +10,7 @@ under deadlines and writes answers, `server` keeps the connections from start to
 
 from .admission import LOOPBACK_NAMES, Refusal, check_admission, list_hosts
 from .connection import Exchange, HttpConnection, RawHeaders, ServingLimits, render_head
-from .server import HttpServer
+from .server import HttpServer, ServerLimits
 
 __all__ = [
     "LOOPBACK_NAMES",
@@ -19,6 +19,7 @@ __all__ = [
     "HttpServer",
     "RawHeaders",
     "Refusal",
+    "ServerLimits",
     "ServingLimits",
     "check_admission",
     "list_hosts",

@@ -27,6 +27,8 @@ _LOOKS: Final = 10
 _MAX_UNREAD_BYTES: Final = 64 * 1024
 """How much of a body is taken off the wire before somebody reads it."""
 _MAX_HEADERS: Final = 256
+_LINGER_S: Final = 1.0
+"""How long a refused client may read the answer: bytes that nobody reads would reset it."""
 _CHUNKED: Final = (b"transfer-encoding", b"chunked")
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _WITHOUT_BODY: Final = frozenset({204, 304})
@@ -157,6 +159,8 @@ class Exchange:
             self._expects_continue = False
             link.transport.write(_CONTINUE)
         while not (self.response_complete or link.is_gone):
+            if link.has_ended and not self.is_whole:
+                break
             if self.body or (self.is_whole and not self._is_delivered):
                 body, self.body = bytes(self.body), bytearray()
                 self._is_delivered = self.is_whole
@@ -237,13 +241,17 @@ class HttpConnection(asyncio.Protocol):
     transport: asyncio.Transport
     address: "tuple[str, int] | None"
     """Where the client connected to."""
-    on_lost: Callable[[], None] | None = None
+    on_lost: Callable[[], object] | None = None
     """Called when the client has left, by whoever serves it at the moment."""
-    on_writable: Callable[[], None] | None = None
+    on_writable: Callable[[], object] | None = None
     """Called when the client reads again."""
     is_slow = False
     """Whether the client does not take what was written."""
     is_lost = False
+    waits_for_answers = False
+    """Whether a client that sends no more is still answered; else it has left."""
+    has_ended = False
+    """Whether the client sends no more."""
 
     _timer: asyncio.TimerHandle | None = None
     _idle_timer: asyncio.TimerHandle | None = None
@@ -257,14 +265,20 @@ class HttpConnection(asyncio.Protocol):
     _is_held = False
     _is_last = False
     """Whether no more requests are read."""
+    _is_refused = False
+    _is_offering = False
+    """Whether the request offers another protocol."""
     _length = b""
     _expects_continue = False
+    _is_odd = False
+    """Whether the framing of the body is not one of those that everybody reads alike."""
     _whole: dict[str, Any] | None = None
     """The scope of a request that may come in one read."""
     _url = b""
     _taking: Exchange | None = None
     """The request that comes in at the moment."""
     _drained: asyncio.Future[None] | None = None
+    _departed: asyncio.Future[None] | None = None
 
     def __init__(self, keeper: Keeper) -> None:
         self.keeper = keeper
@@ -272,6 +286,7 @@ class HttpConnection(asyncio.Protocol):
         self.loop = asyncio.get_running_loop()
         self.headers: list[tuple[bytes, bytes]] = []
         self._parser: Any = HttpRequestParser(self)
+        self._offered: list[tuple[bytes, bytes]] = []
         self._pieces: list[bytes] = []
         self._waiting: deque[Exchange] = deque()
         self._current: Exchange | None = None
@@ -295,20 +310,31 @@ class HttpConnection(asyncio.Protocol):
             self._received += len(data)
         try:
             self._parser.feed_data(data)
-        except HttpParserUpgrade:
-            # No other protocol is spoken: the request is served as it is, and is the last one.
-            if self._current is None or self._in_request:
-                self.refuse(400, "The connection is not switched to another protocol.")
-                return
-            self._is_last = True
-            for exchange in (self._current, *self._waiting):
-                exchange.keep_alive = False
+        except HttpParserUpgrade as upgrade:
+            self._read_again(data[int(upgrade.args[0]) :])
             return
-        except HttpParserError:
-            self.refuse(400, "The request is not valid HTTP.")
+        except HttpParserError as error:
+            self.refuse(400, f"The request is not valid HTTP: {error}.")
             return
-        if self._in_request:
+        if self._in_request and not self._is_refused:
             self._watch_rest()
+
+    def _read_again(self, rest: bytes) -> None:
+        """Read a request that offers another protocol as what it also is: one of this protocol."""
+        method, is_offer = self._parser.get_method(), not self._offered
+        self._offered = [pair for pair in self.headers if pair[0] == b"upgrade"]
+        if method == b"CONNECT" or not is_offer or not self._offered:
+            self.refuse(400, "The connection is not switched to another protocol.")
+            return
+        lines = [b"%b: %b\r\n" % pair for pair in self.headers if pair[0] != b"upgrade"]
+        if self._length:
+            lines.append(b"content-length: %b\r\n" % self._length)
+        version = self._parser.get_http_version().encode()
+        head = b"%b %b HTTP/%b\r\n%b\r\n" % (method, self._url, version, b"".join(lines))
+        self._parser = HttpRequestParser(self)
+        self._is_offering = False
+        self._received = 0
+        self.data_received(head + rest)
 
     def _watch_rest(self) -> None:
         """Watch over what is missing of a request."""
@@ -316,18 +342,29 @@ class HttpConnection(asyncio.Protocol):
             self._hand_on()
         if not self._has_head:
             if self._received > self.limits.max_header_bytes:
-                self.refuse(431, "The headers of the request are too large.")
+                size = self.limits.max_header_bytes
+                self.refuse(431, f"The headers have more than {size} bytes.")
             elif self._timer is None:
                 self._watch_head()
         elif self._timer is None:
             self._watch_body()
 
-    def eof_received(self) -> None:
-        """Take the end of what the client sends: it has left, and its connection closes."""
+    def eof_received(self) -> bool:
+        """Take the end of what the client sends; return whether it is still answered."""
+        self.has_ended = True
+        self._note_departure()
+        if not self.waits_for_answers or self._current is None or self._is_refused:
+            return False
+        self._is_last = True
+        for exchange in (self._current, *self._waiting):
+            exchange.keep_alive = False
+            exchange.wake()
+        return True
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Tell whoever serves the client that it has left."""
         self.is_lost = True
+        self._note_departure()
         self.keeper.connections.discard(self)
         self._stop_watching()
         if self._idle_timer is not None:
@@ -361,7 +398,7 @@ class HttpConnection(asyncio.Protocol):
         """Note that a request begins."""
         self._url = self._length = b""
         self.headers = []
-        self._expects_continue = False
+        self._expects_continue = self._is_odd = False
         self._in_request = True
         self._taking = None
 
@@ -379,19 +416,36 @@ class HttpConnection(asyncio.Protocol):
             return
         if name == b"expect" and value.lower() == b"100-continue":
             self._expects_continue = True
+        elif name == b"transfer-encoding" and value.lower() != b"chunked":
+            self._is_odd = True
         self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Note that a head is complete."""
+        if self._parser.should_upgrade():  # its body is read by `_read_again`
+            self._is_offering = True
+            return
+        if self._offered:
+            self.headers += self._offered
+            self._offered = []
         self._has_head = True
         self._stop_watching()
-        self._whole = self._make_scope()
         self._pieces = []
+        max_bytes = self.limits.max_header_bytes
+        if self._received > max_bytes and self._measure_head() > max_bytes:
+            self.refuse(431, f"The headers have more than {max_bytes} bytes.")
+            return
+        if self._is_odd:
+            self.refuse(400, "The framing of the body is not supported.")
+            return
+        self._whole = self._make_scope()
         if self._expects_continue:
             self._hand_on()
 
     def on_body(self, body: bytes) -> None:
         """Take a part of the body."""
+        if self._is_refused:
+            return
         self._received += len(body)
         taking = self._taking
         if taking is None:
@@ -404,12 +458,16 @@ class HttpConnection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """Note that a request is complete."""
+        if self._is_offering:
+            return
         self._has_head = self._in_request = False
         self._received = 0
         if self._timer is not None:
             self._stop_watching()
         taking, self._taking = self._taking, None
         scope, self._whole = self._whole, None
+        if self._is_refused:
+            return
         if taking is not None:
             taking.is_whole = True
             taking.wake()
@@ -419,6 +477,9 @@ class HttpConnection(asyncio.Protocol):
             exchange = Exchange(self, scope, keep_alive=self._keeps_alive(), body=body)
             exchange.is_whole = True
             self._begin(exchange)
+
+    def _measure_head(self) -> int:
+        return len(self._url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     def _make_scope(self) -> dict[str, Any]:
         raw, _, query = self._url.partition(b"?")
@@ -481,7 +542,10 @@ class HttpConnection(asyncio.Protocol):
             return
         if not exchange.keep_alive or (self._taking is exchange and self._expects_continue):
             self._is_last = True
-            self.transport.close()
+            if self._taking is exchange:
+                self._linger()
+            else:
+                self.transport.close()
             return
         if self._waiting:
             self._current = self._waiting.popleft()
@@ -512,6 +576,16 @@ class HttpConnection(asyncio.Protocol):
                 self._drained = self.loop.create_future()
             await asyncio.shield(self._drained)
 
+    async def wait_departure(self) -> None:
+        """Wait until the client sends no more, or is gone."""
+        self._departed = self.loop.create_future()
+        if not (self.has_ended or self.is_gone):
+            await self._departed
+
+    def _note_departure(self) -> None:
+        if self._departed is not None and not self._departed.done():
+            self._departed.set_result(None)
+
     def shutdown(self) -> None:
         """End after the answer that is under way, or now."""
         if self._current is None:
@@ -521,6 +595,11 @@ class HttpConnection(asyncio.Protocol):
             self._current.keep_alive = False
 
     @property
+    def target(self) -> bytes:
+        """What the last request asked for, as far as it is there."""
+        return self._url
+
+    @property
     def current(self) -> Exchange | None:
         """The request that is being answered."""
         return self._current
@@ -528,7 +607,7 @@ class HttpConnection(asyncio.Protocol):
     @property
     def is_gone(self) -> bool:
         """Whether nothing reaches the client any more."""
-        return self.is_lost or self.transport.is_closing()
+        return self.is_lost or self._is_refused or self.transport.is_closing()
 
     # deadlines
 
@@ -593,7 +672,19 @@ class HttpConnection(asyncio.Protocol):
             head = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
             head.append((b"connection", b"close"))
             self.transport.write(render_head(status, head) + body)
-        self.transport.close()
+        if current is not None:
+            current.wake()
+        self._linger()
+
+    def _linger(self) -> None:
+        """Close once the client has read what was written: what it still sends is thrown away."""
+        self._is_refused = True
+        self._stop_watching()
+        if self.has_ended or not self.transport.can_write_eof():
+            self.transport.close()
+        else:
+            self.transport.write_eof()
+            self._timer = self.loop.call_later(_LINGER_S, self.transport.close)
 
     def render_refusal(self, status: int, message: str) -> tuple[bytes, bytes]:
         """Return the type and the body of the answer to what cannot be served."""

@@ -5,7 +5,29 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import Struct
+
+from surecall.base.limits import MAX_BODY_BYTES
+
 from .connection import Application, HttpConnection, ServingLimits
+
+
+class ServerLimits(Struct, frozen=True, kw_only=True):
+    """How long a client may take to send a request, and how large it may be."""
+
+    header_s: float = 10.0
+    """Until all headers have arrived, from the connection or the first byte of a later request."""
+    body_s: float = 60.0
+    """Until the whole body has arrived."""
+    min_body_bytes_per_s: int = 1024
+    """How fast the body has to come, on average over any `header_s`."""
+    idle_s: float = 75.0
+    """How long a connection is kept between two requests."""
+    max_header_bytes: int = 32 * 1024
+    max_body_bytes: int = MAX_BODY_BYTES
+    max_connections: int = 512
+    max_unsent_bytes: int = 64 * 1024
+    """How much is held for a client that reads slowly."""
 
 
 class HttpServer:
