@@ -23,7 +23,7 @@ from surecall.base.errors import (
 from surecall.base.records import WireReply, WireRequest
 from surecall.models.client.bodies import open_decoder
 from surecall.models.transport import RetryPolicy, WireLimits, parse_retry_after
-from surecall.models.transport.base import Closing
+from surecall.models.transport.interface import Closing
 from surecall.models.transport.retry import run_attempts
 from surecall.wire.errors import check_body
 

@@ -13,7 +13,7 @@ from surecall.calls import ToolNames
 from surecall.models.config import Config, load_config
 from surecall.models.profiles import Catalog
 from surecall.models.transport import Transport
-from surecall.models.transport.base import Closing
+from surecall.models.transport.interface import Closing
 from surecall.reading.transforms import TransformRegistry
 from surecall.tools import (
     ApprovalStore,

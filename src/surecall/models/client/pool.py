@@ -10,9 +10,8 @@ from typing import Final
 
 from surecall.base.errors import Code, ProviderConnectionError, ProviderError, invalid_config
 
-from .addresses import connect_socket
 from .answers import Answer
-from .connections import Connection
+from .connections import Connection, connect_socket
 from .failures import blame_proxy, deadline_passed, insecure, map_failure, proxy_auth, proxy_refused
 from .limits import ClientLimits, Deadlines
 from .network import Network, Proxy

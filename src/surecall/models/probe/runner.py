@@ -13,13 +13,11 @@ from surecall.base.records import ErrorDetail
 from surecall.models.transport import Transport
 from surecall.wire import WireProtocol
 
-from .ask_fit import ask_fit
-from .ask_replies import REPLY_QUESTIONS
-from .ask_tools import CALL_QUESTIONS
 from .asker import TOKENS_PER_REQUEST, Asker, BudgetSpentError, Listing, Question
 from .facts import FactKey, FactStore
 from .findings import Finding, ProbeReport, unclear
 from .listing import ask_context_window
+from .questions import CALL_QUESTIONS, REPLY_QUESTIONS, ask_fit
 
 QUESTIONS: Final = (*CALL_QUESTIONS, *REPLY_QUESTIONS, ask_context_window)
 """In the order in which they are asked; where two decide the same, the later one wins."""

@@ -1,6 +1,14 @@
 """Facts about models and providers, dated and sourced, and the presets that rest on them."""
 
-from .catalog import Catalog
+from .catalog import (
+    EMBEDDED_PREFIX,
+    Catalog,
+    embedded_name,
+    find_weights,
+    is_weights_path,
+    known_weights,
+    parse_weights,
+)
 from .entries import (
     LIST_FIELDS,
     OBJECT_FIELDS,
@@ -30,14 +38,6 @@ from .resolve import (
     presets_for,
     resolve_capabilities,
     select_profiles,
-)
-from .weights import (
-    EMBEDDED_PREFIX,
-    embedded_name,
-    find_weights,
-    is_weights_path,
-    known_weights,
-    parse_weights,
 )
 
 __all__ = [

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from surecall.base.errors import Code, ConfigError, did_you_mean, invalid_config
 from surecall.base.json_values import as_list
+from surecall.base.records import Weights
 
 from .entries import (
     Fact,
@@ -24,7 +25,6 @@ from .entries import (
     canonical_name,
 )
 from .filters import matches_glob
-from .weights import embedded_name
 
 _BUILTIN_FILES: Final = ("providers.toml", "models.toml", "sampling.toml", "presets.toml")
 
@@ -221,3 +221,49 @@ def _refuse_repeated(kind: str, groups: Sequence[Sequence[str]]) -> None:
     for name, count in names.items():
         if count > 1:
             raise invalid_config(f"two {kind}s are called {name!r}; a name means one.")
+
+
+EMBEDDED_PREFIX: Final = "embedded:"
+"""What the name of a model begins with that runs in this process."""
+
+
+def embedded_name(model: str | None) -> str | None:
+    """Return what follows `embedded:`, or `None` for a model of a provider."""
+    text = (model or "").strip()
+    if not text.lower().startswith(EMBEDDED_PREFIX):
+        return None
+    return text[len(EMBEDDED_PREFIX) :].strip()
+
+
+@cache
+def known_weights() -> tuple[Weights, ...]:
+    """Return the weights that come with the catalog; read once, then kept."""
+    folder = resources.files(__package__ or "surecall.models.profiles").joinpath("catalog")
+    return parse_weights(tomllib.loads(folder.joinpath("weights.toml").read_text("utf-8")))
+
+
+def parse_weights(document: dict[str, Any]) -> tuple[Weights, ...]:
+    """Return the entries of a document with a table `weights`."""
+    try:
+        return msgspec.convert(document.get("weights", []), tuple[Weights, ...])
+    except msgspec.ValidationError as error:
+        raise invalid_config(f"the catalog of weights is not valid: {error}.") from error
+
+
+def is_weights_path(name: str) -> bool:
+    """Tell whether an embedded model is named by its file, not by its name in the catalog."""
+    return name.lower().endswith(".gguf") or "/" in name
+
+
+def find_weights(name: str) -> Weights:
+    """Return the weights of a model by its name, with or without `embedded:` before it."""
+    wanted = (embedded_name(name) or name).strip().lower()
+    for weights in known_weights():
+        if weights.name == wanted:
+            return weights
+    hint = did_you_mean(wanted, (weights.name for weights in known_weights()))
+    raise ConfigError(
+        Code.UNKNOWN_MODEL,
+        f"there are no weights called {name!r}.",
+        hint=f"{hint} Write your own file as embedded:PATH.gguf.",
+    )

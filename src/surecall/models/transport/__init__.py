@@ -3,15 +3,30 @@
 from surecall.models.client.limits import Deadlines, WireLimits
 from surecall.models.client.urls import join_url, split_base_url
 
-from .base import Transport, WireStream
-from .embedded import EMBEDDED_DEADLINES, EmbeddedTransport, load_embedded
-from .engine import DEFAULT_CONTEXT_TOKENS, Engine, close_engines
-from .fetch import FetchStep, PartSource, PipSource, fetch_weights
+from .embedded import (
+    DEFAULT_CONTEXT_TOKENS,
+    EMBEDDED_DEADLINES,
+    EmbeddedTransport,
+    Engine,
+    close_engines,
+    load_embedded,
+)
 from .folding import ask_transport, fold_stream
 from .http import ErrorParser, HttpStream, HttpTransport, check_headers
+from .interface import Transport, WireStream
 from .retry import RetryPolicy, parse_retry_after
 from .scripted import ScriptedReply, ScriptedTransport, assistant, tool_call
-from .weights import LocalWeights, WeightsState, locate_weights, survey_weights, weights_folder
+from .weights import (
+    FetchStep,
+    LocalWeights,
+    PartSource,
+    PipSource,
+    WeightsState,
+    fetch_weights,
+    locate_weights,
+    survey_weights,
+    weights_folder,
+)
 
 __all__ = [
     "DEFAULT_CONTEXT_TOKENS",

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from surecall.base.background import read_aside, run_apart
 from surecall.wire import RawReply, StreamDelta, StreamFolder
 
-from .base import Transport, WireStream
 from .http import HttpTransport
+from .interface import Transport, WireStream
 
 _T = TypeVar("_T")
 

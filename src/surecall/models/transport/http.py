@@ -27,7 +27,7 @@ from surecall.text import encode
 from surecall.wire import ChatCompletions, WireProtocol
 from surecall.wire.errors import check_body, kept_headers
 
-from .base import Closing
+from .interface import Closing
 from .retry import RetryPolicy, parse_retry_after, run_attempts
 
 if TYPE_CHECKING:

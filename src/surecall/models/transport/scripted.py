@@ -18,7 +18,7 @@ from surecall.base.records import WireReply, WireRequest
 from surecall.text import encode, encode_text, render_event
 from surecall.wire.errors import check_body, parse_error
 
-from .base import Closing
+from .interface import Closing
 from .retry import parse_retry_after
 
 _BODY_KEYS: Final = ("choices", "error", "object")

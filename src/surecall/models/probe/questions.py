@@ -1,14 +1,16 @@
-"""Questions about calls: whether tools reach the model, and in which form calls come back."""
+"""Questions to a provider: which calls, replies and judgements of fit it is capable of."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from msgspec.structs import replace
 
-from surecall.base.errors import Code, ProviderError
+from surecall.base.errors import Code, JSONTextError, ProviderError
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import Message, RawCall, ToolCall, ToolSpec
 from surecall.reading import read_arguments
+from surecall.schema import SchemaChecker
+from surecall.text import decode
 
 from .asker import (
     CALL_NAMED,
@@ -16,6 +18,7 @@ from .asker import (
     CALL_UNNAMED,
     ECHO,
     NOTE,
+    ONE_CODE,
     PICK,
     PING,
     PLAIN,
@@ -26,6 +29,7 @@ from .asker import (
     user,
 )
 from .findings import Finding, no, quote, unclear, yes
+from .fit import find_threshold, measure_separation
 
 _LEFT_OUT: Final = "the model's template leaves tools out"
 _NO_CALL: Final = "Answer with the single word: hello. Do not call any tool."
@@ -421,3 +425,304 @@ CALL_QUESTIONS: Final = (
     ask_empty_arguments,
     ask_strict_tools,
 )
+
+
+# Asks for JSON, as some providers demand, but in a form that JSON mode does not allow.
+_OBJECT: Final = (
+    "First write the sentence 'Here it is.', and below it, inside a ```json fence, "
+    'a JSON object that has the key "word" with the value "ping".'
+)
+_SCHEMA: Final = 'Name a fruit as JSON, as in {"fruit": "..."}. Use no other key.'
+_GRAMMAR: Final = "Greet me in one short sentence."
+_GRAMMAR_TEXT: Final = "surecall-q7"
+
+_STABILITY_TEXTS: Final = tuple(
+    f"Write a JSON object and nothing else, without a code fence: {wish}"
+    for wish in (
+        'the keys "name" and "age" for Ada, who is 36.',
+        'the key "colours" with a list of three colours.',
+        'the key "quote" with the text: She said "yes" and left.',
+        'the keys "a" to "e", each with an object that has the keys "x" and "y" with a number.',
+        'the key "lines" with a text of two lines.',
+    )
+)
+_MIN_SAMPLES: Final = 3
+_MEDIUM_SHARE: Final = 0.6
+
+
+@question("Does response_format json_object hold?", "json_object", max_requests=1)
+async def ask_json_object(asker: Asker) -> Finding:
+    """Demand a JSON object while the question asks for words around it."""
+    answer = await asker.try_ask(user(_OBJECT), response_format={"type": "json_object"})
+    if isinstance(answer, Refused):
+        return no(f"json_object is refused with {answer.said}", json_object=False)
+    if answer.unusable:
+        return unclear(f"a JSON object was demanded, but {answer.unusable}")
+    if isinstance(_parse(answer.content), dict):
+        return yes("asked for words around it, a bare object came", json_object=True)
+    return no(f"json_object is accepted and ignored: {answer.said}", json_object=False)
+
+
+@question(
+    "Does response_format json_schema hold against a question that breaks it?",
+    "json_schema",
+    max_requests=1,
+)
+async def ask_json_schema(asker: Asker) -> Finding:
+    """Demand a schema that the question asks to break."""
+    wanted = {
+        "type": "json_schema",
+        "json_schema": {"name": "surecall_probe", "schema": ONE_CODE, "strict": True},
+    }
+    answer = await asker.try_ask(user(_SCHEMA), response_format=wanted)
+    if isinstance(answer, Refused):
+        return no(f"json_schema is refused with {answer.said}", json_schema=False)
+    if answer.unusable:
+        return unclear(f"a schema was demanded, but {answer.unusable}")
+    if SchemaChecker(ONE_CODE).is_valid(_parse(answer.content)):
+        return yes("asked for another shape, the schema's came", json_schema=True)
+    return no(f"json_schema is accepted and ignored: {answer.said}", json_schema=False)
+
+
+@question("Does a llama.cpp grammar hold?", "grammar", max_requests=1)
+async def ask_grammar(asker: Asker) -> Finding:
+    """Send a llama.cpp grammar that allows one text only."""
+    if asker.protocol.name != "chat_completions":
+        return no(f"the wire format {asker.protocol.name} has no place for one", grammar=False)
+    grammar = f'root ::= "{_GRAMMAR_TEXT}"'
+    answer = await asker.try_ask(user(_GRAMMAR), params={"grammar": grammar})
+    if isinstance(answer, Refused):
+        return no(f"a grammar is refused with {answer.said}", grammar=False)
+    if answer.content == _GRAMMAR_TEXT:
+        return yes("asked for a greeting, the grammar's only text came", grammar=True)
+    if answer.unusable:
+        return unclear(f"a grammar was sent, but {answer.unusable}")
+    return no(f"a grammar is accepted and ignored: {answer.said}", grammar=False)
+
+
+@question(
+    "Is JSON that is written as plain text whole every time?",
+    "json_stability",
+    max_requests=len(_STABILITY_TEXTS),
+)
+async def ask_json_stability(asker: Asker) -> Finding:
+    """Ask for JSON as plain text a few times and count what came out whole."""
+    samples: list[Answered] = []
+    for text in _STABILITY_TEXTS:
+        answer = await asker.ask(user(text))
+        if not answer.unusable:
+            samples.append(answer)
+    if len(samples) < _MIN_SAMPLES:
+        return unclear(f"only {len(samples)} of {len(_STABILITY_TEXTS)} replies were complete")
+    whole = sum(isinstance(_parse(_strip_fence(answer.content)), dict) for answer in samples)
+    evidence = f"{whole} of {len(samples)} objects written as plain text were whole"
+    if whole == len(samples):
+        return yes(evidence, json_stability="high")
+    share = whole / len(samples)
+    return no(evidence, json_stability="medium" if share >= _MEDIUM_SHARE else "low")
+
+
+def _parse(text: str) -> Any:
+    try:
+        return decode(text)
+    except JSONTextError:
+        return None
+
+
+def _strip_fence(text: str) -> str:
+    """Return what is inside a fence that is around the whole text."""
+    if not (text.startswith("```") and text.endswith("```")):
+        return text
+    return text.removesuffix("```").partition("\n")[2].strip()
+
+
+_WORD: Final = "teal"
+_BEFORE: Final = (Message("user", PLAIN), Message("assistant", "ready"))
+_MIDTURN: Final = Message("system", f"From now on, answer only with the single word: {_WORD}")
+_AFTER: Final = Message("user", "Say one word.")
+
+
+@question(
+    "May a system message be in the middle of a conversation?",
+    "allows_midturn_system",
+    max_requests=2,
+)
+async def ask_midturn_system(asker: Asker) -> Finding:
+    """Send a system message in the middle of a conversation."""
+    answer = await asker.try_ask((*_BEFORE, _MIDTURN, _AFTER))
+    if isinstance(answer, Refused):
+        return no(f"it is refused with {answer.said}", allows_midturn_system=False)
+    if answer.unusable:
+        return unclear(f"it is accepted, but {answer.unusable}")
+    if _WORD in answer.content.lower():
+        return yes("it is accepted and followed", allows_midturn_system=True)
+    without = await asker.ask((*_BEFORE, _AFTER))
+    count = answer.prompt_tokens
+    if count and count == without.prompt_tokens:
+        return no(
+            f"it is dropped silently: {count} tokens in the prompt with it and without",
+            allows_midturn_system=False,
+        )
+    return unclear(f"it is accepted but not followed: {answer.said}")
+
+
+@question(
+    "Must the reasoning of a turn with calls be sent back?", "needs_reasoning_echo", max_requests=3
+)
+async def ask_reasoning_echo(asker: Asker) -> Finding:
+    """Send a turn with a call back without its reasoning, then with it."""
+    first = await asker.try_ask(user(CALL_NAMED), tools=(ECHO,))
+    if isinstance(first, Refused) or not first.reply.calls:
+        return unclear("no structured call came, so there is no such turn")
+    plain = await asker.try_ask(second_turn(first), tools=(ECHO,))
+    if isinstance(plain, Answered):
+        sent = "some" if first.reply.reasoning else "none"
+        evidence = f"the turn is taken without reasoning; the model had sent {sent}"
+        return no(evidence, needs_reasoning_echo=False)
+    extra = first.reply.extra or {"reasoning_content": ""}  # some demand the field, blank or not
+    again = await asker.try_ask(second_turn(first, extra), tools=(ECHO,))
+    if isinstance(again, Refused):
+        return unclear(f"the turn is refused with its reasoning too, with {again.said}")
+    return yes(f"without it the turn is refused with {plain.said}", needs_reasoning_echo=True)
+
+
+REPLY_QUESTIONS: Final = (
+    ask_json_object,
+    ask_json_schema,
+    ask_grammar,
+    ask_midturn_system,
+    ask_reasoning_echo,
+    ask_json_stability,
+)
+
+
+_MIN_FALSE_CALLS: Final = 0.2
+"""A model that makes fewer needless calls is better left alone."""
+_MIN_SEPARATION: Final = 0.85
+"""Below this the answers of a model say too little to refuse a call for them."""
+
+
+class _FitCase(NamedTuple):
+    """A function, a request that it fits, and one that it does not."""
+
+    tool: ToolSpec
+    fitting: str
+    other: str
+
+
+def _case(name: str, description: str, arguments: str, fitting: str, other: str) -> _FitCase:
+    properties: dict[str, Any] = {word: {"type": "string"} for word in arguments.split()}
+    parameters = {"type": "object", "properties": properties, "required": list(properties)}
+    tool = ToolSpec(name=name, description=description, parameters=parameters, effect="read")
+    return _FitCase(tool, fitting, other)
+
+
+_CASES: Final = (
+    _case(
+        "get_weather",
+        "Get the current weather of a city.",
+        "city",
+        "Do I need an umbrella in Oslo right now?",
+        "Who painted the ceiling of the Sistine Chapel?",
+    ),
+    _case(
+        "convert_currency",
+        "Convert an amount of money from one currency to another.",
+        "amount source target",
+        "How many euros do I get for 250 Swiss francs?",
+        "What is the boiling point of ethanol?",
+    ),
+    _case(
+        "calculate_triangle_area",
+        "Calculate the area of a triangle from its base and height.",
+        "base height",
+        "A triangle is 8 cm wide at its base and 5 cm high. How large is it?",
+        "How many moons does Jupiter have?",
+    ),
+    _case(
+        "search_flights",
+        "Search for flights between two airports on a date.",
+        "origin destination date",
+        "Find me a plane from Lisbon to Madrid on 3 May.",
+        "Translate the word bread into Finnish.",
+    ),
+    _case(
+        "create_reminder",
+        "Create a reminder with a text and a time.",
+        "text time",
+        "Remind me at noon to water the plants.",
+        "Which team won the football world cup in 1998?",
+    ),
+    _case(
+        "get_stock_price",
+        "Get the latest price of a stock by its ticker symbol.",
+        "ticker",
+        "What is a share of AAPL worth at the moment?",
+        "Give me a recipe for pancakes without eggs.",
+    ),
+    _case(
+        "find_restaurants",
+        "Find restaurants of a cuisine near a place.",
+        "cuisine place",
+        "Where can I eat Thai food near the main station in Bern?",
+        "What is the derivative of x squared?",
+    ),
+    _case(
+        "get_population",
+        "Get the population of a country in a year.",
+        "country year",
+        "How many people lived in Kenya in 2010?",
+        "Play some quiet music in the kitchen.",
+    ),
+    _case(
+        "track_parcel",
+        "Track a parcel by its tracking number.",
+        "number",
+        "Where is my parcel with the number RX4471?",
+        "How do I remove a red wine stain?",
+    ),
+    _case(
+        "book_table",
+        "Book a table at a restaurant.",
+        "restaurant guests time",
+        "A table for four at Casa Luna tomorrow at eight, please.",
+        "What is the capital of Mongolia?",
+    ),
+)
+_REQUESTS: Final = 3 * len(_CASES)
+
+
+@question(
+    "Does asking whether a function fits keep the model from needless calls?",
+    "fit_threshold",
+    "false_call_rate",
+    "fit_separation",
+    max_requests=_REQUESTS,
+)
+async def ask_fit(asker: Asker) -> Finding:
+    """Offer each function for a request it does not fit, and ask about its fit in both cases."""
+    false_calls = 0
+    fitting: list[float] = []
+    other: list[float] = []
+    for case in _CASES:
+        answer = await asker.ask(user(case.other), tools=(case.tool,))
+        false_calls += bool(answer.calls(case.tool))
+        for request, scores in ((case.fitting, fitting), (case.other, other)):
+            asked = await asker.ask_fit(request, case.tool)
+            if asked.score is not None:
+                scores.append(asked.score)
+            elif asked.says_yes is not None:
+                scores.append(1.0 if asked.says_yes else -1.0)
+    rate = false_calls / len(_CASES)
+    if min(len(fitting), len(other)) < len(_CASES) // 2:
+        return unclear("too few of its answers were yes or no")
+    separation = round(measure_separation(fitting, other), 3)
+    threshold = round(find_threshold(fitting, other), 3)
+    evidence = (
+        f"{false_calls} of {len(_CASES)} functions were called for requests they do not fit; "
+        f"a fitting function scores above another one in {separation:.0%} of all pairs"
+    )
+    known: dict[str, Any] = {"false_call_rate": rate, "fit_separation": separation}
+    if rate >= _MIN_FALSE_CALLS and separation >= _MIN_SEPARATION:
+        return yes(f"{evidence}; the threshold is {threshold}", **known, fit_threshold=threshold)
+    return no(evidence, **known, fit_threshold=None)
