@@ -102,7 +102,7 @@ NUMBERS = [
     Case("+7", INTEGER, 7),
     Case("-3 degrees", INTEGER, -3),
     Case("The answer is 42.", INTEGER, 42),
-    Case("We add 3 and 4, so the answer is 7.", INTEGER, 7),
+    Case("We add 3 and 4, so the answer is: 7.", INTEGER, 7),
     Case("First 10, then 20. In the end **30** remain.", INTEGER, 30),
     Case("2 + 2 = 4", INTEGER, 4),
     Case('{"count": 9}', INTEGER, 9),

@@ -44,12 +44,7 @@ _EMPHASIS: Final = lazy_pattern(
     r"\*\*[^*\n]{1,200}+\*\*|__[^_\n]{1,200}+__|`[^`\n]{1,200}+`|\\boxed\{[^{}\n]{1,200}+\}"
     r"|==[^=\n]{1,200}+=="
 )
-_CUE: Final = lazy_pattern(
-    r"(?:\b(?:answer|result|conclusion|verdict|decision|category|label|class|classification|choice"
-    r"|output|value|total|therefore|thus|hence|final|choose|pick|select|go with|equals)\b"
-    r"[\s\w]{0,16}?(?:\bis\b|\bbe\b|\bas\b)?\s?:?|=|\u2192|->|=>)[\s*_`\"'(:$\u20ac\u00a3]{0,8}$",
-    re.IGNORECASE,
-)
+_CUE: Final = lazy_pattern(r"(?:[:=\u2192]|->)[\s*_`\"'(:$\u20ac\u00a3]{0,8}$")
 _NEGATION: Final = lazy_pattern(
     r"(?:\b(?:not|never|neither|nor|without|than|instead of|rather than)|n['\u2019]t)"
     r"(?: (?:be|a|an|the|really|quite))?[\s*_`\"']{1,4}$",
@@ -87,9 +82,7 @@ def _list_standing_out(
         yield [first] if is_first else []
     spans = [found.span() for found in _EMPHASIS.finditer(text)]
     yield [item for item in mentions if any(a <= item.start < b for a, b in spans)]
-    cued = [item for item in mentions if _CUE.search(_before(text, item.start))]
-    yield cued
-    yield cued[-1:] if cued and "final" in _before(text, cued[-1].start).lower() else []
+    yield [item for item in mentions if _CUE.search(_before(text, item.start))]
     if text.strip():
         last = text.rstrip().rfind("\n") + 1
         alone = [item for item in mentions if item.start >= last]
