@@ -16,7 +16,7 @@ from typing import Any
 
 from surecall.base.records import Message, ModelRequest, RawCall, Reply, ToolSpec, Usage
 from surecall.exchange import ClientRequest, Policy, Route, Sent, mediate
-from surecall.exchange.clean import read_clean
+from surecall.exchange.checks import read_clean
 from surecall.reading import read_reply
 from surecall.wire import find_protocol
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from surecall.base.records import RawCall, Reply, Usage
 from surecall.exchange import Policy, Route, Sent, relay
-from surecall.exchange.clean import read_clean
+from surecall.exchange.checks import read_clean
 from surecall.reading import read_reply
 from surecall.wire import find_protocol
 

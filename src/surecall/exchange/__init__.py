@@ -4,10 +4,10 @@ The reply is read, repaired and checked; what cannot be used is asked for again 
 and refused with reasons when that does not help. Nothing here knows a server or a database.
 """
 
+from .documents import own_error
 from .history import EchoCache, repair_body, repair_history
 from .judge import EXCHANGE_RULES
 from .mediate import mediate, relay
-from .own_words import own_error
 from .policy import (
     STEPS,
     Delivered,

@@ -6,9 +6,11 @@ from typing import Final
 from surecall.calls import FORMATS, ToolNames, finds_opener
 from surecall.reading import ReadingLimits
 from surecall.text import decode_plain
+from surecall.wire.bodies import Clean
 from surecall.wire.substitutes import UNREADABLE_KEY
 
 from .choice import FREE
+from .history import has_own_id
 from .request import ClientRequest
 from .thoughts import begins_thought
 
@@ -94,6 +96,10 @@ class Checks:
             or (self._takes_strays and checker.is_valid(value))
         )
 
+    def has_own_id(self, call_id: str, name: str) -> bool:
+        """Tell whether a call has an id that calls of other conversations do not have."""
+        return has_own_id(call_id, name)
+
     def takes_words(self, text: str | None) -> bool:
         """Tell whether text beside calls surely does not begin with reasoning in tags."""
         return not (text and self._looks_in_text and begins_thought(text))
@@ -105,3 +111,28 @@ class Checks:
         if self._choice is not None and self._choice.wanted == "call":
             return False
         return not (self._looks_in_text and may_hold_call(text, self._names))
+
+
+def read_clean(
+    request: ClientRequest,
+    body: bytes,
+    limits: ReadingLimits = ReadingLimits(),  # noqa: B008 - frozen
+    *,
+    text_formats: bool = True,
+    takes_strays: bool = False,
+) -> Clean | None:
+    """Return what a whole reply in the client's format has, or `None` if it is not surely clean.
+
+    Args:
+        request: What the client asked.
+        body: The reply.
+        limits: How large arguments may be.
+        text_formats: Whether text is looked through for calls.
+        takes_strays: Whether arguments may have keys that their schema is silent about, and that
+            may mean others.
+    """
+    checks = Checks(request, limits, text_formats and request.offers_tools, takes_strays)
+    try:
+        return request.protocol.read_clean(body, checks)
+    except (ValueError, RecursionError):  # of msgspec and of text that is not UTF-8
+        return None

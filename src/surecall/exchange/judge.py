@@ -37,24 +37,21 @@ from surecall.reading.rules import FUNCTION_CALL_TO_CALLS
 from surecall.text import decode, encode
 from surecall.tools.feedback import explain_arguments_unread, explain_not_allowed
 from surecall.wire import RawReply
+from surecall.wire.bodies import FINISH_RULE, TYPE_RULE
 from surecall.wire.chat_completions import ChatCompletions
 from surecall.wire.replies import make_finite
 from surecall.wire.substitutes import restore_names
 
-from .clean import read_clean
+from .checks import read_clean
 from .documents import (
-    FINISH_RULE,
-    TYPE_RULE,
     fit_call_ids,
+    make_plan,
     note_stop,
-    patch_reply,
+    own_error,
     reply_with,
     says_calls,
-    settle_text,
-    with_function_call,
 )
 from .history import HISTORY_RULES, ends_with_results, find_call_ids, give_own_ids
-from .own_words import is_waiting, own_error, read_usage, says_why
 from .policy import ParseError, Policy, Route, Sent
 from .prepare import Asked
 from .readings import (
@@ -71,7 +68,6 @@ from .readings import (
 )
 from .refusals import TELL_RULE, Settled, settle
 from .request import ClientRequest
-from .thought_places import move_thought
 from .thoughts import MOVE_RULE, Split, ThoughtSplitter, begins_thought
 from .verdict import CHOICE_RULE, Choices, Verdict
 from .wording import demand_call, explain_doubt, explain_not_run
@@ -167,15 +163,22 @@ class Judge:
             key = _CHOICES.get(self._request.protocol.name, "")
             if document is not None and len(as_list(document.get(key))) > 1:
                 return self._judge_choices(document, sent, asked)
-            if document is not None and is_waiting(self._request, document):
+            if document is not None and self._is_waiting(document):
                 return Verdict(body=sent.body, model=text_or_none(document.get("model")))
         try:
             raw = self._route.protocol.parse_body(sent.body, sent.headers)
         except ProviderError as error:
-            if document is None or not says_why(self._request.protocol.name, document, error):
+            if document is None or not self._request.protocol.says_why(document, error):
                 raise
-            return Verdict(error=error, error_body=sent.body, usage=read_usage(document))
+            return Verdict(
+                error=error, error_body=sent.body, usage=self._request.protocol.read_usage(document)
+            )
         return self._judge_raw(raw, asked, sent.body, document)
+
+    def _is_waiting(self, document: dict[str, Any]) -> bool:
+        """Tell whether a reply only names one that goes on in the background."""
+        protocol = self._request.protocol
+        return protocol.is_waiting(document) and protocol.goes_on(self._request.body)
 
     # Several choices
 
@@ -266,7 +269,7 @@ class Judge:
         reply = replace(reply, content=split.text or None, reasoning="\n".join(reasons) or None)
         body = b""
         if document is not None:
-            document = move_thought(document, self._request.protocol.name, split)
+            document = self._request.protocol.move_thought(document, *split)
             body = encode(document)
         reading = reading or self.read(reply, asked)
         verdict = self._judge_reply(reply, reading, asked, body, document, has_others=has_others)
@@ -295,7 +298,10 @@ class Judge:
         if is_answer and says_calls(reply) and reading.content.strip():
             return self._write(verdict, body, document, Settled())
         written, is_new = body, document is None
-        if document is not None and (settled := settle_text(document, reading)) is not None:
+        if (
+            document is not None
+            and (settled := self._request.protocol.settle_text(document, reading)) is not None
+        ):
             written, is_new = encode(settled), True
         elif document is None:
             is_plain = bool(reading.calls) or asked.mode == "native"
@@ -399,8 +405,8 @@ class Judge:
                 receipts += (note_stop(reply.finish_reason),)
             written = self._render(reply_with(reply, reading, settled))
         else:
-            name, tools = self._request.protocol.name, self._request.tools
-            patched = patch_reply(document, name, reading, tools, settled)
+            plan = make_plan(reading, self._request.tools, settled)
+            patched = self._request.protocol.patch_reply(document, plan)
             if patched.document == document:
                 return replace(verdict, body=body or encode(document))
             receipts += patched.receipts
@@ -413,7 +419,7 @@ class Judge:
         """Write a reply in the form in which the client looks for calls."""
         request = self._request
         document = request.protocol.render_reply(reply, request.settings)
-        return encode(with_function_call(document) if request.is_legacy else document)
+        return encode(request.protocol.put_older_call(document) if request.is_legacy else document)
 
     def _verify(self, body: bytes, calls: int) -> None:
         """Check what was put together as if it had just arrived: nothing else may leave."""

@@ -18,8 +18,9 @@ from surecall.base.limits import MAX_INLINE_CHARACTERS
 from surecall.base.records import Defect, Receipt
 from surecall.text import encode
 from surecall.wire import translate_reply
+from surecall.wire.bodies import Clean
 
-from .clean import Clean, read_clean
+from .checks import read_clean
 from .history import EchoCache
 from .judge import Judge
 from .policy import (

@@ -10,9 +10,9 @@ from surecall.base.records import ErrorDetail, Reading, Receipt, Reply
 from surecall.base.redaction import excerpt
 from surecall.text import decode
 from surecall.wire import RawReply
+from surecall.wire.bodies import is_from_text
 from surecall.wire.chat_completions.replies import is_function
 
-from .documents import is_from_text
 from .policy import ParseError
 from .prepare import Asked
 from .request import CompiledTools

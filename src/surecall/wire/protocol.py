@@ -12,8 +12,9 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from surecall.base.errors import ProviderError, SurecallError
-from surecall.base.records import ModelRequest, Reply, WireRequest
+from surecall.base.records import ModelRequest, Reading, Reply, Usage, WireRequest
 
+from .bodies import Checks, Clean, Patched, Plan
 from .errors import parse_error
 from .events import EventReader
 from .records import RawReply, StreamWriter, WireError
@@ -68,6 +69,42 @@ class WireProtocol(Protocol):
         """Begin to write among the events of a reply that a reader of this format reads."""
         ...
 
+    def read_clean(self, body: bytes, checks: Checks) -> Clean | None:
+        """Return what a whole reply has, or `None` if it is not surely clean."""
+        ...
+
+    def patch_reply(self, document: dict[str, Any], plan: Plan) -> Patched:
+        """Put the calls that were read into the endpoint's own document, which has one choice."""
+        ...
+
+    def move_thought(self, document: dict[str, Any], thought: str, text: str) -> dict[str, Any]:
+        """Return a reply with the reasoning that was split off its text in its own place."""
+        ...
+
+    def settle_text(self, document: dict[str, Any], reading: Reading) -> dict[str, Any] | None:
+        """Return a reply whose content is text, where it came in parts; else nothing."""
+        ...
+
+    def put_older_call(self, document: dict[str, Any]) -> dict[str, Any]:
+        """Return a reply whose call is in an older field, where the format has one."""
+        ...
+
+    def says_why(self, document: dict[str, Any], error: ProviderError) -> bool:
+        """Tell whether a reply is one of the format, and says itself why it holds no answer."""
+        ...
+
+    def is_waiting(self, document: dict[str, Any]) -> bool:
+        """Tell whether a reply only names one in the background, which has no output yet."""
+        ...
+
+    def goes_on(self, body: bytes) -> bool:
+        """Tell whether a request asks for a reply that goes on without the client."""
+        ...
+
+    def read_usage(self, document: dict[str, Any]) -> Usage | None:
+        """Return the tokens of a reply that holds no answer."""
+        ...
+
     def parse_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """Understand an error answer; nothing is raised."""
         ...
@@ -119,6 +156,37 @@ class WireFormat:
 
     parse_error = staticmethod(parse_error)
 
-    def render_auth(self, key: str) -> dict[str, str]:
+    @staticmethod
+    def settle_text(document: dict[str, Any], reading: Reading) -> dict[str, Any] | None:
+        """Return nothing: content is text."""
+        return None
+
+    @staticmethod
+    def put_older_call(document: dict[str, Any]) -> dict[str, Any]:
+        """Return the same reply: there is no older field."""
+        return document
+
+    @staticmethod
+    def says_why(document: dict[str, Any], error: ProviderError) -> bool:
+        """Tell that a reply without an answer is none of the format."""
+        return False
+
+    @staticmethod
+    def is_waiting(document: dict[str, Any]) -> bool:
+        """Tell that a reply is there when it is sent."""
+        return False
+
+    @staticmethod
+    def goes_on(body: bytes) -> bool:
+        """Tell that a reply ends with its client."""
+        return False
+
+    @staticmethod
+    def read_usage(document: dict[str, Any]) -> Usage | None:
+        """Return nothing: a reply that holds no answer is an error."""
+        return None
+
+    @staticmethod
+    def render_auth(key: str) -> dict[str, str]:
         """Render the header that most providers read a key from."""
         return {"Authorization": f"Bearer {key}"}

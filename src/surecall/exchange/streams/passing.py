@@ -8,16 +8,15 @@ from typing import Final
 from surecall.base.errors import Code, ProviderError, ProviderReplyError, SurecallError
 from surecall.base.limits import MIB
 from surecall.base.records import RawCall, Reading, Receipt, Reply, ToolCall, Usage
-from surecall.exchange.documents import note_type
 from surecall.exchange.history import has_own_id, is_signed
 from surecall.exchange.judge import Judge
-from surecall.exchange.own_words import is_in_background
 from surecall.exchange.policy import Policy
 from surecall.exchange.prepare import Asked
 from surecall.exchange.readings import leave_others, with_receipts
 from surecall.exchange.request import ClientRequest
 from surecall.reading.truncation import came_to_its_end
 from surecall.wire import Stated
+from surecall.wire.bodies import note_type
 from surecall.wire.events import CALL, END, FRAME, PASS, PING, Event, cut_events
 
 from .sides import Found, Side
@@ -327,7 +326,7 @@ class Passing(Side):
         if self._error is not None:
             raise self._error
         if not reader.has_ended:
-            if is_in_background(self._request) and reader.reply_id is not None:
+            if self._request.protocol.goes_on(self._request.body) and reader.reply_id is not None:
                 return Found()  # clients ask for the rest by its id
             problem = reader.incomplete()
             problem.retryable = problem.retryable and not reader.events  # the client has some of it

@@ -6,6 +6,7 @@ from typing import Any
 
 from surecall.wire.protocol import WireFormat
 
+from .bodies import move_thought, patch_reply, put_older_call, read_clean, settle_text
 from .events import ChatReader
 from .replies import parse_body, parse_message
 from .requests import render_message, render_request, render_tool
@@ -34,6 +35,11 @@ class ChatCompletions(WireFormat):
     render_request = staticmethod(render_request)
     parse_body = staticmethod(parse_body)
     parse_message = staticmethod(parse_message)
+    move_thought = staticmethod(move_thought)
+    patch_reply = staticmethod(patch_reply)
+    read_clean = staticmethod(read_clean)
+    put_older_call = staticmethod(put_older_call)
+    settle_text = staticmethod(settle_text)
     open_stream = ChatReader
     open_rewriter = ChatRewriter
 

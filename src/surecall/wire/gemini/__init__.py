@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from surecall.wire.protocol import WireFormat
+
+from .bodies import move_thought, patch_reply, read_clean, read_usage, says_why
 from .events import GeminiReader
 from .replies import parse_body, parse_error, parse_message
 from .requests import render_auth, render_request, render_tool, schema_losses
@@ -14,19 +17,22 @@ from .writer import GeminiStreamWriter, render_error, render_reply
 __all__ = ["Gemini", "render_tool", "schema_losses"]
 
 
-class Gemini:
+class Gemini(WireFormat):
     """Google's `:generateContent` format; holds no state."""
 
     name: str = "gemini"
     default_prefix: str = "/v1beta"
-    fixed_headers: Mapping[str, str] = MappingProxyType({})
-    takes_transforms: bool = False
     stream_fields: Mapping[str, Any] = MappingProxyType({})
 
     render_auth = staticmethod(render_auth)
     render_request = staticmethod(render_request)
     parse_body = staticmethod(parse_body)
     parse_message = staticmethod(parse_message)
+    move_thought = staticmethod(move_thought)
+    patch_reply = staticmethod(patch_reply)
+    read_clean = staticmethod(read_clean)
+    read_usage = staticmethod(read_usage)
+    says_why = staticmethod(says_why)
     open_stream = GeminiReader
     open_rewriter = GeminiRewriter
     parse_error = staticmethod(parse_error)

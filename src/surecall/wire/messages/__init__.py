@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from surecall.wire.protocol import WireFormat
 
+from .bodies import move_thought, patch_reply, read_clean
 from .events import MessagesReader
 from .replies import parse_body, parse_message
 from .requests import HEADERS, render_request, render_tool
@@ -22,6 +23,9 @@ class Messages(WireFormat):
     render_request = staticmethod(render_request)
     parse_body = staticmethod(parse_body)
     parse_message = staticmethod(parse_message)
+    move_thought = staticmethod(move_thought)
+    patch_reply = staticmethod(patch_reply)
+    read_clean = staticmethod(read_clean)
     open_stream = MessagesReader
     open_rewriter = MessagesRewriter
 

@@ -2,6 +2,7 @@
 
 from surecall.wire.protocol import WireFormat
 
+from .bodies import goes_on, is_waiting, move_thought, patch_reply, read_clean, read_usage, says_why
 from .events import ResponsesReader
 from .replies import parse_body, parse_message
 from .requests import render_request
@@ -19,6 +20,13 @@ class Responses(WireFormat):
     render_request = staticmethod(render_request)
     parse_body = staticmethod(parse_body)
     parse_message = staticmethod(parse_message)
+    move_thought = staticmethod(move_thought)
+    patch_reply = staticmethod(patch_reply)
+    read_clean = staticmethod(read_clean)
+    goes_on = staticmethod(goes_on)
+    is_waiting = staticmethod(is_waiting)
+    read_usage = staticmethod(read_usage)
+    says_why = staticmethod(says_why)
     open_stream = ResponsesReader
     open_rewriter = ResponsesRewriter
 
