@@ -9,7 +9,7 @@ from surecall.base.records import Receipt
 from surecall.calls.blocks import found_calls, have_arguments, read_calls
 from surecall.calls.fitting import name_lone_text, note_only
 from surecall.calls.formats import CallFormat, Found, OwnFormat, TextCall
-from surecall.calls.json_block import Marks, close_block, read_marked
+from surecall.calls.json_block import Marks, close_block, read_marked, read_object
 from surecall.calls.source import NeedMore, Source
 from surecall.calls.tags import (
     ElementGrammar,
@@ -545,12 +545,10 @@ def _read_longcat(source: Source, at: int) -> Found | None:
 
 def _written(source: Source, at: int, name: str) -> Found:
     """Read the object between the parentheses of a call."""
-    value_end = source.value_end(at)
-    if value_end is None:
-        call = TextCall(name=name, arguments=source.text[at:], state="cut")
-        return Found(end=len(source.text), calls=(call,))
-    call = TextCall(name=name, arguments=source.text[at:value_end])
-    end = source.skip_space(value_end)
+    call, end = read_object(source, name, at)
+    if call.state == "cut":
+        return Found(end=end, calls=(call,))
+    end = source.skip_space(end)
     if source.char(end) == ")":
         end += 1
     return found_calls(source, (call,), close_block(source, end, (_LONGCAT_END,))[0])

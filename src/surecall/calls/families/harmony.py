@@ -8,6 +8,7 @@ from surecall.base.patterns import lazy_pattern
 from surecall.base.records import Receipt, clip
 from surecall.calls.fitting import code_call
 from surecall.calls.formats import Found, Grade, OwnFormat, TextCall, Thinking
+from surecall.calls.json_block import read_object
 from surecall.calls.shapes import read_json_calls
 from surecall.calls.source import Source
 
@@ -292,11 +293,10 @@ def _read_stripped_call(source: Source, at: int, head: str = _CALL) -> Found | N
         name,
         why="the tokens of the header were missing",
     )
-    stop = source.value_end(here)
-    if stop is None:
-        call = TextCall(name=name, arguments=source.text[here:], state="cut", receipts=(receipt,))
-        return Found(end=len(source.text), calls=(call,), grade="damaged")
-    call = TextCall(name=name, arguments=source.text[here:stop], receipts=(receipt,))
+    call, stop = read_object(source, name, here)
+    call = replace(call, receipts=(receipt,))
+    if call.state == "cut":
+        return Found(end=stop, calls=(call,), grade="damaged")
     after = source.skip_space(stop)
     if not source.at_end(after) and source.starts(_ANSWER, after):
         stop = after + len(_ANSWER)

@@ -730,7 +730,4 @@ def _read_arguments(source: Source, name: str, at: int) -> tuple[TextCall, int]:
     if source.char(here) != "{":
         end = source.line_end(here)
         return TextCall(name=name, arguments=source.text[here:end]), end
-    end = source.value_end(here)
-    if end is None:
-        return TextCall(name=name, arguments=source.text[here:], state="cut"), len(source.text)
-    return TextCall(name=name, arguments=source.text[here:end]), end
+    return read_object(source, name, here)
