@@ -402,3 +402,22 @@ async def test_a_call_beside_those_in_the_field_is_noted() -> None:
     assert [call.arguments for call in noted.trace.turns[0].seen] == [{"what": "b"}]
     plain = await run_script([same, FINAL])
     assert plain.trace.turns[0].seen == ()
+
+
+async def test_a_forbidden_argument_holds_up_only_tools_with_effects() -> None:
+    """A tool that reads runs without it; for one that writes the model is asked, by the schema."""
+    first = assistant(
+        None,
+        tool_call("look", {"what": "a", "foo": 1}),
+        tool_call("save", {"text": "b", "foo": 1}, "call_2"),
+    )
+    again = assistant(None, tool_call("save", {"text": "b"}, "call_3"))
+    result = await run_script([first, again, "Done."])
+    looked, waited, ran = result.results
+    assert (looked.envelope.ok, waited.envelope.ok, ran.envelope.ok) == (True, False, True)
+    assert saved == ["b"]
+    (error,) = waited.envelope.errors
+    assert error.code == "CALL_NOT_CERTAIN"
+    assert error.message.startswith('/ has an unknown property "foo"; allowed here: "text".')
+    (receipt,) = result.calls[0].receipts
+    assert (receipt.rule, receipt.place, receipt.lossless) == ("drop_extra_key", "/foo", False)
