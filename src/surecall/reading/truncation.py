@@ -220,7 +220,7 @@ def holds_markup(value: Any, written: str) -> bool:
     while waiting:
         item: Any = waiting.pop()
         if isinstance(item, str):
-            held += [item] if _CLOSING.search(item) else []
+            held += [item] if ("<" in item or "[/" in item) and _CLOSING.search(item) else []
         elif isinstance(item, dict):
             waiting += cast("dict[str, Any]", item).values()
         elif isinstance(item, list):

@@ -24,6 +24,10 @@ _PREFIXES: Final = (
     *("nvapi", "pk", "pplx", "pypi", "r8", "rk", "sk", "tgp", "xai", "xoxa", "xoxb", "xoxp"),
 )
 _JOINED: Final = re.compile(rf"(?:{'|'.join((*_PREFIXES, 'pat'))})[-_]")
+_SHORTEST: Final = 8
+"""The value of a key has at least so many characters, and none between words."""
+_WORD_END: Final = re.compile(r"[A-Za-z0-9._~+/=%-]++\Z")
+_WORD_START: Final = re.compile(r"[A-Za-z0-9._~+/=%-]++")
 _LONG: Final = re.compile(r"[-_][A-Za-z0-9_-]{12}")
 _CASED_SIGNS: Final = ("AIza", "AKIA", "ASIA", "dapi", "eyJ", "ya29.")
 _LABEL_WORDS: Final = ("bearer", "key", "token", "sig")
@@ -232,7 +236,14 @@ def redact_start(text: str, limit: int) -> str:
 
     A secret that the limit would cut in two is taken out: half of it is still a secret.
     """
-    edge = max(_SHAPE_START_CHARS, known_secrets().longest)
+    known = known_secrets()
+    if not known.forms:
+        # Only what is cut in two has to be found here, and the shortest key is longer than a word.
+        before = _WORD_END.search(text, max(0, limit - _SHORTEST), limit)
+        behind = _WORD_START.match(text, limit, limit + _SHORTEST)
+        if not before or not behind or len(before[0]) + len(behind[0]) < _SHORTEST:
+            return text[:limit]
+    edge = max(_SHAPE_START_CHARS, known.longest)
     near = text[: limit + edge]
     if redact(near) == near:
         return text[:limit]
