@@ -346,7 +346,8 @@ class _Gate:
                 if key in _TEXT_KEYS and isinstance(value, str):
                     self._content.append(value)
                 continue
-            if key not in _BESIDE or (key == "type" and value not in _TYPES):
+            is_type = isinstance(value, str) and value in _TYPES
+            if key not in _BESIDE or (key == "type" and not is_type):
                 raise _Refused
             if key in THOUGHT_KEYS and isinstance(value, str):
                 self._reasoning.append(value)
