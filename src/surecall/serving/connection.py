@@ -188,22 +188,21 @@ class Exchange:
         self._send_part(message.get("body", b""), is_last=not message.get("more_body", False))
 
     def _start(self, status: int, headers: RawHeaders) -> None:
-        self.response_started = True
-        self._expects_continue = False
         length = next((value for name, value in headers if name == b"content-length"), None)
         if any(name == b"connection" and b"close" in value.lower() for name, value in headers):
             self.keep_alive = False
         elif not self.keep_alive:
             headers = (*headers, (b"connection", b"close"))
-        if length is not None:
-            self._left_bytes = int(length) if self._has_body(status) else 0
-            # Its body follows at once, and goes out with it.
-            self._pending = render_head(status, headers)
+        is_chunked = length is None and self._has_body(status)
+        head = render_head(status, (*headers, _CHUNKED) if is_chunked else headers)
+        self.response_started = True
+        self.is_chunked = is_chunked
+        self._expects_continue = False
+        if length is None:
+            self._link.transport.write(head)
             return
-        if self._has_body(status):
-            self.is_chunked = True
-            headers = (*headers, _CHUNKED)
-        self._link.transport.write(render_head(status, headers))
+        self._left_bytes = int(length) if self._has_body(status) else 0
+        self._pending = head  # its body follows at once, and goes out with it
 
     def _has_body(self, status: int) -> bool:
         return self.scope["method"] != "HEAD" and status not in _WITHOUT_BODY

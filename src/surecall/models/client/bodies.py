@@ -4,7 +4,6 @@ Only `identity`, `gzip` and `deflate` are read: other codings can burst in a sin
 """
 
 import zlib
-from collections.abc import AsyncIterable
 from typing import Final
 
 from surecall.base.errors import Code, ProviderReplyError
@@ -153,20 +152,6 @@ def limit_encodings(accepted: str) -> str:
     items = [item.strip() for item in accepted.split(",")]
     known = [item for item in items if item.partition(";")[0].strip().lower() in _DEFLATED]
     return ", ".join(known) or "identity"
-
-
-async def decode_body(
-    pieces: AsyncIterable[bytes], encoding: str, limits: WireLimits, *, max_bytes: int, code: Code
-) -> bytes:
-    """Return a whole body, decoded within the limits."""
-    decoder = open_decoder(encoding, limits, max_bytes=max_bytes, code=code)
-    found: list[bytes] = []
-    async for data in pieces:
-        decoder.feed(data)
-        while piece := decoder.step():
-            found.append(piece)
-    decoder.close()
-    return found[0] if len(found) == 1 else b"".join(found)
 
 
 def too_large(code: Code, max_bytes: int) -> ProviderReplyError:
