@@ -273,7 +273,7 @@ class _BlockReader:
             self._note(found.rule, found.end, max(found.resume, found.end), tag.label)
         is_certain = found.certain and not self._swallows_key(found, seen)
         self._is_certain = self._is_certain and is_certain
-        if leaves_traces(text, self._grammar.words):
+        if leaves_traces(text, self._grammar.words) or _ends_cdata(text):
             self._doubt = _SWALLOWED
         text = self._text_of(tag, strip_padding(text, self._padding))
         self._parameters.append(Parameter(tag.label, text, tag))
@@ -412,6 +412,11 @@ class _BlockReader:
     def _note(self, rule: str, start: int, end: int, after: str) -> None:
         found = self._source.text[start:end]
         self._receipts.append(tag_receipt(rule, found, after, lossless=rule not in _LOSSY))
+
+
+def _ends_cdata(text: str) -> bool:
+    """Tell whether the end of a value is a section of CDATA, before which something else stands."""
+    return _CDATA[0] in text and text.rstrip().endswith(_CDATA[1])
 
 
 def _is_word(text: str) -> bool:
