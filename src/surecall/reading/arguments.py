@@ -20,6 +20,7 @@ from surecall.text import (
     number_spellings,
     repair_json,
 )
+from surecall.text.codec import NotJSONError
 from surecall.wire.substitutes import UNREADABLE_KEY
 
 from .rules import BLANK_TO_EMPTY_OBJECT
@@ -244,7 +245,9 @@ def _decoded(text: str, reader: _Reader) -> Any:
     if size > reader.max_bytes:
         raise _Refusal(refuse_large(size, reader.max_bytes, _decoded_or_none(text, size)))
     try:
-        value, repeated = decode_noting(text)
+        value, repeated = decode_noting(text, explains=False)
+    except NotJSONError:
+        return _repaired(text, None, reader)
     except JSONTextError as error:
         return _repaired(text, error, reader)
     if repeated:
@@ -252,9 +255,9 @@ def _decoded(text: str, reader: _Reader) -> Any:
     return value
 
 
-def _repaired(text: str, error: JSONTextError, reader: _Reader) -> Any:
+def _repaired(text: str, error: JSONTextError | None, reader: _Reader) -> Any:
     """Return what text that is not JSON stands for, if nothing has to be invented."""
-    if error.code == Code.JSON_TOO_DEEP:
+    if error is not None and error.code == Code.JSON_TOO_DEEP:
         raise _Refusal(refuse_deep())
     repaired = repair_json(text, ended=reader.ended, max_steps=MAX_ARGUMENT_STEPS)
     if repaired.state == "cut":
@@ -264,12 +267,21 @@ def _repaired(text: str, error: JSONTextError, reader: _Reader) -> Any:
     # The same value again, as some streams send it, says nothing else.
     has_more = any(one.rule == "extra_values" and not one.lossless for one in repaired.receipts)
     if repaired.state == "unreadable" or has_more:
-        raise _Refusal(refuse_bad_json(error))
+        raise _Refusal(refuse_bad_json(error or _explained(text)))
     if repaired.certainty == "likely":
         reader.doubt = reader.doubt or repaired.doubt
         reader.lacks_only_members &= may_lack_members_only(text, repaired.receipts)
     reader.receipts.extend(repaired.receipts)
     return repaired.value
+
+
+def _explained(text: str) -> JSONTextError:
+    """Say why text is not JSON, which costs more than to see it."""
+    try:
+        decode(text)
+    except JSONTextError as error:
+        return error
+    raise AssertionError(text)
 
 
 # Values
