@@ -1,60 +1,108 @@
-"""What the first tier of JSON repair makes of broken documents, and what the second.
+"""What JSON repair makes of broken documents at its certain level and at its likely one.
 
-    python bench/broken_json.py [--count 20000] [--seed 1] [--list 10]
+    python bench/broken_json.py [--count 2000] [--seed 1] [--slips model] [--list 10]
 
-Documents get one to three slips, are cut, joined, commented or written in another notation; see
-`tests/support/broken_json.py`. A value is wrong when it differs from the document. It is counted
-apart when it is only likely, and when fewer slips lead from it to the text than from the document:
-nobody can tell then. The command exits with 1 when a certain value is wrong in any other way.
+`--slips model` breaks documents as language models do, in their proportion, and shows json_repair
+beside surecall where it is installed; see `tests/support/model_slips.py`. `--slips random` makes
+one to three slips anywhere, cuts, joins and rewrites; see `tests/support/broken_json.py`. There, a
+value is counted apart when fewer slips lead from it to the text than from the document: nobody can
+tell then. The command exits with 1 when a certain value is wrong in any other way.
 """
 
 import argparse
+import importlib
+import importlib.metadata
 import platform
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from support.broken_json import BrokenJSON, break_documents, is_nearer
-from surecall.text import encode_text, repair_json
+from support.model_slips import make_slips
+from surecall.text import canonical_bytes, repair_json
+
+Reader = Callable[[BrokenJSON], str]
+
+
+def make_cases(slips: str, seed: int, count: int) -> Iterator[BrokenJSON]:
+    """Yield broken documents of one of the two kinds."""
+    if slips == "random":
+        yield from break_documents(seed, count)
+        return
+    for slip in make_slips(seed, count):
+        yield BrokenJSON(slip.kind, (slip.value,), slip.text)
+
+
+def is_right(case: BrokenJSON, value: Any, rest: tuple[Any, ...] = ()) -> bool:
+    """Tell whether values are the documents that were broken, in a list or one by one."""
+    wanted = [canonical_bytes(one) for one in case.values]
+    as_list = isinstance(value, list) and [canonical_bytes(one) for one in value] == wanted
+    return as_list or [canonical_bytes(one) for one in (value, *rest)] == wanted
 
 
 def judge(case: BrokenJSON, *, guess: bool) -> str:
     """Return what became of one broken document."""
-    found = repair_json(case.text, guess=guess)
+    found = repair_json(case.text, guess=guess, cut="close" if guess else "refuse")
+    if is_right(case, found.value, found.rest):
+        return "right"
     if found.state != "whole":
-        return "refused"
-    values = [encode_text(value) for value in (found.value, *found.rest)]
-    wanted = [encode_text(value) for value in case.values]
-    if values == wanted or (found.value == list(case.values) and guess):
+        return "refused or not whole"
+    # Several objects are meant as a list: the certain level takes the first, and lists the others.
+    if found.rest and is_right(case, [found.value, *found.rest]):
         return "right"
     if found.certainty != "certain":
         return "wrong, likely"
     return "nearer to another" if is_nearer(case, found.value) else "WRONG"
 
 
+def make_readers() -> dict[str, Reader]:
+    """Return who reads: surecall at both levels, and json_repair if it is there."""
+    readers: dict[str, Reader] = {
+        "certain": lambda case: judge(case, guess=False),
+        "likely": lambda case: judge(case, guess=True),
+    }
+    try:
+        other: Any = importlib.import_module("json_repair")
+    except ImportError:
+        return readers
+    name = f"json_repair {importlib.metadata.version('json_repair')}"
+    readers[name] = lambda case: "right" if is_right(case, other.loads(case.text)) else "wrong"
+    return readers
+
+
 def main() -> int:
-    """Judge all cases in both tiers and print the counts."""
+    """Judge all cases and print the counts."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--count", type=int, default=20_000)
+    parser.add_argument("--count", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--slips", choices=["model", "random"], default="model")
     parser.add_argument("--list", type=int, default=10)
     options = parser.parse_args()
-    tiers: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
+    readers = make_readers()
+    counts: dict[str, Counter[str]] = {name: Counter() for name in readers}
+    kinds: Counter[tuple[str, str]] = Counter()
     wrong: list[BrokenJSON] = []
-    for case in break_documents(options.seed, options.count):
-        for guess, counts in tiers.items():
-            verdict = judge(case, guess=guess)
-            counts[verdict] += 1
-            if verdict == "WRONG" and not guess:
+    for case in make_cases(options.slips, options.seed, options.count):
+        kinds[case.kind, ""] += 1
+        for name, reader in readers.items():
+            verdict = reader(case)
+            counts[name][verdict] += 1
+            kinds[case.kind, name] += verdict == "right"
+            if verdict == "WRONG" and name == "certain":
                 wrong.append(case)
     today = datetime.now(UTC).date()
-    print(f"{today}, CPython {platform.python_version()}, seed {options.seed}")
-    for guess, counts in tiers.items():
-        shown = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
-        print(f"{'likely ' if guess else 'certain'} tier of {options.count}: {shown}")
+    print(f"{today}, CPython {platform.python_version()}, {options.slips}, seed {options.seed}")
+    for kind in dict.fromkeys(kind for kind, _ in kinds):
+        row = ", ".join(f"{name} {kinds[kind, name]}" for name in readers)
+        print(f"  {kind}: {kinds[kind, '']}; right: {row}")
+    for name, found in counts.items():
+        shown = ", ".join(f"{verdict} {count}" for verdict, count in sorted(found.items()))
+        print(f"{name}, of {options.count}: {shown}")
     for case in wrong[: options.list]:
         print(f"  {case.kind}: {case.text!r}")
     return bool(wrong)

@@ -382,7 +382,8 @@ def _numbers(chance: random.Random) -> _Made:
     odd, meant = chance.choice(
         [
             ("1,200", 1200), ("12,345,678", 12345678), ("-2,000.00", -2000.0), ("+5", 5),
-            (".5", 0.5), ("5.", 5), ("007", 7), ("1_000", 1000), ("0x1F", 31), ("1,234.50", 1234.5),
+            (".5", 0.5), ("5.", 5.0), ("007", 7), ("1_000", 1000), ("0x1F", 31),
+            ("1,234.50", 1234.5),
         ]
     )  # fmt: skip
     value = {"title": chance.choice(_TEXTS), "amount": meant, "unit": chance.choice(_WORDS)}

@@ -1,4 +1,4 @@
-"""The likely tier of JSON repair: the best reading of text that the certain tier refuses."""
+"""The likely level of JSON repair: the best reading of text that the certain level refuses."""
 
 import time
 from typing import Any
@@ -174,7 +174,7 @@ def test_a_reading_that_throws_a_part_away_is_not_whole(text: str) -> None:
 
 @pytest.mark.parametrize(("text", "value"), CERTAIN, ids=repr)
 def test_what_can_be_read_in_one_way_is_certain_and_the_same(text: str, value: Any) -> None:
-    """The first tier decides wherever it can."""
+    """The certain level decides wherever it can."""
     found = repair_json(text, guess=True)
     assert found == repair_json(text)
     assert (found.value, found.certainty, found.doubt, found.alternatives) == (
@@ -200,7 +200,7 @@ def test_the_readings_that_were_beaten_are_alternatives(text: str, beaten: Any) 
 
 
 def test_without_a_guess_text_with_two_meanings_is_refused() -> None:
-    """The first tier goes on refusing."""
+    """The certain level goes on refusing."""
     assert repair_json('{"a": 1, "b"}').state == "unreadable"
     assert repair_json('{"a": 1, "a": 2}').value is None
 

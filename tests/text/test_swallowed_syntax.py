@@ -1,4 +1,4 @@
-"""Lost, doubled and swapped quotes: the first tier reads what was written, or refuses."""
+"""Lost, doubled and swapped quotes: the certain level reads what was written, or refuses."""
 
 import random
 
