@@ -113,7 +113,9 @@ def repair_json(
     )
     likely = search.one()
     if likely.certainty != "likely":
-        return likely if likely.errors[0].code not in _GUESSED or likely.state == "cut" else found
+        is_limit = likely.errors[0].code not in _GUESSED
+        is_cut = likely.state == "cut" and found.value is None
+        return likely if is_limit or is_cut else found
     if rule:
         likely = replace(likely, changes=Changes(text, [(0, len(text), inner, rule, True)]))
     if found.value is not None and found.value != likely.value:

@@ -116,18 +116,6 @@ AFTER_FIRST_QUOTE: Final = {
     "top": _AFTER_TOP,
 }
 """What may follow the first quote that may close a string, by where the string is."""
-AFTER_LATER_QUOTE: Final = {
-    "key": _AFTER_KEY,
-    "object": re.compile(
-        rf"{ANY_WS}(?:[}}\])]|\Z|{_KEY_QUOTED}{ANY_WS}:|`{{3}}|~~~"
-        rf"|,{ANY_WS}(?:[}}\])]|\Z|{_COMMENT}|{_KEY_NEXT}))"
-    ),
-    "array": re.compile(
-        rf"{ANY_WS}(?:[}}\])]|\Z|`{{3}}|~~~|,{ANY_WS}(?:{_VALUE_NEXT}|[}}\])]|\Z))"
-    ),
-    "top": _AFTER_TOP,
-}
-"""The same for every quote after it."""
 
 KEY_AHEAD: Final = re.compile(_KEY_AT_ONCE)
 VALUE_AHEAD: Final = re.compile(
@@ -159,7 +147,7 @@ QUOTED_KEY: Final = re.compile(rf"{_LIKELY_QUOTED}{ANY_WS}{_LIKELY_COLON}")
 QUOTED_ITEM: Final = re.compile(rf"{_LIKELY_QUOTED}{ANY_WS}[,\]]")
 ITEM_KEY: Final = re.compile(rf"(?:{_LIKELY_QUOTED}|{_BARE_KEY}(?=: ?[\"\[{{\d])){ANY_WS}:")
 """A key where an item should be."""
-LIKELY_FIRST: Final = {
+FIRST: Final = {
     "key": re.compile(
         rf"{ANY_WS}(?:{_LIKELY_COLON}|->|[,}}\]]|\Z|{_OPEN}|[{{\[]|-?+[0-9]|{_LITERALS})"
     ),
@@ -177,7 +165,7 @@ LIKELY_FIRST: Final = {
     "top": re.compile(rf"{ANY_WS}(?:{_STOP}|[,;:)])|[ \t]*+[\n\r]"),
 }
 """What most likely follows the first quote that may close a string."""
-LIKELY_LATER: Final = {
+LATER: Final = {
     "key": re.compile(rf"{ANY_WS}(?:{_LIKELY_COLON}|->)"),
     "object": re.compile(
         rf"{_LINE_KEY}|{ANY_WS}(?:{_STOP}|{_LIKELY_QUOTED}{ANY_WS}{_LIKELY_COLON}"

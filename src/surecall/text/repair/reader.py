@@ -11,7 +11,8 @@ from typing import Final
 
 from . import patterns
 from .cursor import Cursor, Frame
-from .outcome import MAX_RECEIPTS_PER_RULE, CutShortError, RefusedError
+from .escapes import write_content
+from .outcome import MAX_RECEIPTS_PER_RULE, CutShortError
 from .scalars import (
     DIGITS,
     STRING_PREFIXES,
@@ -371,7 +372,7 @@ def _read_likely_key(cursor: Cursor, pos: int, mark: str) -> bool | None:
         _read_brace_for_key(cursor, pos)
         return None
     if mark == "\\" and (match := _ESCAPED_QUOTES.match(text, pos)):
-        cursor.note(*match.span(), f'"{match[1]}"', "replace_quotes")
+        cursor.note(*match.span(), _write(cursor, match[1]), "replace_quotes")
         cursor.pos = match.end()
         return True
     match = _LIKELY_KEY.match(text, pos)
@@ -381,13 +382,17 @@ def _read_likely_key(cursor: Cursor, pos: int, mark: str) -> bool | None:
         return None
     cursor.pos = end = match.end()
     if quote := _QUOTE_COLON.match(text, end):
-        cursor.note(pos, end + 1, f'"{match[0]}"', "add_missing_opening_quote")
+        cursor.note(pos, end + 1, _write(cursor, match[0]), "add_missing_opening_quote")
         cursor.pos = quote.end() - 1
         return True
     if _LIKELY_COLON.match(text, end):
-        cursor.note(pos, end, f'"{match[0]}"', "quote_key")
+        cursor.note(pos, end, _write(cursor, match[0]), "quote_key")
         return False
     return _read_lone_word(cursor, pos, match[0])
+
+
+def _write(cursor: Cursor, text: str) -> str:
+    return write_content(text, cursor.steps, is_raw=False, is_cut=True)[0]
 
 
 def _read_lone_word(cursor: Cursor, pos: int, word: str) -> bool | None:
@@ -402,7 +407,7 @@ def _read_lone_word(cursor: Cursor, pos: int, word: str) -> bool | None:
         cursor.note(pos, cursor.pos, " ", "drop_stray_text", lossless=False)
         return None
     if mark in "\"'{[" or mark in DIGITS:
-        cursor.note(pos, pos + len(word), f'"{word}"', "quote_key")
+        cursor.note(pos, pos + len(word), _write(cursor, word), "quote_key")
         return True
     cursor.pos = pos
     read_phrase(cursor, pos, pos + len(word))
@@ -540,7 +545,7 @@ def _read_likely_value(cursor: Cursor, pos: int, mark: str) -> bool:
         cursor.note(pos, pos, "null", "fill_missing_value", lossless=False)
         cursor.end_entry(pos)
     elif mark == "\\" and (match := _ESCAPED_QUOTES.match(text, pos)):
-        cursor.note(*match.span(), f'"{match[1]}"', "replace_quotes")
+        cursor.note(*match.span(), _write(cursor, match[1]), "replace_quotes")
         cursor.end_entry(match.end())
     elif match := _CALL.match(text, pos):
         cursor.note(pos, match.end() - 1, "", "unwrap_call_value", lossless=False)
@@ -550,7 +555,3 @@ def _read_likely_value(cursor: Cursor, pos: int, mark: str) -> bool:
     else:
         return False
     return True
-
-
-__all__ = ["read", "resume"]
-_ = RefusedError

@@ -5,7 +5,6 @@ string that may have two ends; the likely level takes the likelier one.
 """
 
 import re
-from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from surecall.base.errors import JSONTextError
@@ -14,7 +13,7 @@ from surecall.text.codec import decode
 from . import patterns
 from .cursor import Cursor
 from .escapes import write_content
-from .outcome import CutShortError, RefusedError, Steps
+from .outcome import CutShortError, RefusedError
 
 Role: TypeAlias = Literal["key", "object", "array", "top"]
 """Where a string is; that decides what may follow it."""
@@ -64,7 +63,7 @@ _SIMPLE: Final = {
     "'": re.compile(r"'[ !#-&(-\[\]-\U0010ffff]*+'"),
     "“": re.compile(r'“[^“”"\\\x00-\x1f]*+”'),
 }
-_AMBIGUOUS_NEIGHBOUR: Final = {
+_NEIGHBOUR: Final = {
     "object": re.compile(r"[ \t]*+(?:\"[^\"\\\n]*+\"|'[^'\\\n]*+')\s*+[,}\]]"),
     "array": re.compile(r"\s*+'[^'\\\n]*+'\s*+[,\]]"),
 }
@@ -82,15 +81,12 @@ _INNER: Final = {
     '"': re.compile(r"\\.|(\")", re.DOTALL),
     "'": re.compile(r"\\.|((?<!\w)'|'(?!\w))", re.DOTALL),
 }
-_KEY_WITHOUT_END: Final = re.compile(r"[\"'“]([\w$][\w$.\-]*+)(?=\s*+:)")
-_KEY_AFTER_COMMA: Final = re.compile(r"\"[\w$][\w$ .\-]*+\"\s*+:")
 _VALUE_AFTER_KEY: Final = re.compile(
     r"\s*+(?:\"(?:[^\"\\]++|\\.)*+\"\s*+[,}]|'(?:[^'\\]++|\\.)*+'\s*+[,}]|[{\[]|-?[0-9]"
     r"|(?:[tT]rue|[fF]alse|null|None)\b)",
     re.DOTALL,
 )
 _COMMA_AND_LINE: Final = re.compile(r",[ \t]*+[\n\r]")
-_ITEMS_INSIDE: Final = re.compile(r"[^\",]*+(?:,\s*+\"\w[^\",]*+)++")
 _DOUBLED: Final = re.compile(r"\"[^\"\\]*+\"?+|[^\"\\]*+\"")
 _JOINT: Final = re.compile(r"\s*+\+\s*+(?=[\"'`])")
 _JOINT_TO_NOTHING: Final = re.compile(r"\s*+\+\s*+(?=[},\]]|\Z)")
@@ -100,6 +96,7 @@ _JOINT_BY_LINE: Final = re.compile(
 )
 _PREFIX: Final = re.compile(r"[bBrRuU]{0,2}+")
 _LOOK_BACK: Final = 64
+_NO_CLEAR_END: Final = "it is not clear where this string ends"
 _COUNTED_PER_STEP: Final = 8
 _IS_CLOSED: Final = re.compile(r"[}\])](?=\s*+\Z)")
 
@@ -148,24 +145,19 @@ def _read_one(cursor: Cursor, start: int, role: Role, prefix: str) -> StringRead
     if not prefix and (plain := _read_plain(cursor, start, role)) is not None:
         return plain
     rules = ["drop_string_prefix"] if prefix else []
-    end = None
-    if quote in "\"'`" and text.startswith(quote * 3, start):
-        end = _find_triple_end(cursor, start, role)
-    if end is None and cursor.guesses:
-        end = find_likely_end(cursor, start, role)
-        if end.rule == "close_cut_string":
-            kind = "member" if role == "key" else "string"
-            raise CutShortError(kind, start, "inside a string", prefix=prefix)
-    elif end is None:
-        end = _find_certain_end(text, start, role, cursor.steps, prefix)
+    end = _find_end(cursor, start, role, prefix)
+    if end.rule == "close_cut_string":
+        kind = "member" if role == "key" else "string"
+        raise CutShortError(kind, start, "inside a string", prefix=prefix)
     if end.rule:
         rules.append(end.rule)
     if quote != '"':
         rules.append("replace_quotes")
     is_raw = end.is_raw or "r" in prefix.lower()
     content = text[end.start or start + 1 : end.content]
-    is_wrapped = end.start > 0
-    has_inner = quote == '"' and not is_wrapped and '"' in content
+    if not cursor.guesses:
+        _refuse_doubtful(cursor, content, start, role, is_open=end.after == end.content)
+    has_inner = quote == '"' and not end.start and '"' in content
     if has_inner and (is_raw or _count_inner(content, '"')):
         rules.append("escape_inner_quotes")
     written, found = write_content(
@@ -200,145 +192,48 @@ def _read_plain(cursor: Cursor, start: int, role: Role) -> StringRead | None:
     return StringRead(match.end(), f'"{match[0][1:-1]}"', ("replace_quotes",))
 
 
-def _find_triple_end(cursor: Cursor, start: int, role: Role) -> End | None:
-    text = cursor.text
-    quotes = text[start] * 3
-    if quotes == "```":
-        cursor.doubt("a code fence where text should be", start)
-        return None
-    end = text.find(quotes, start + 3)
-    if end < 0 or not (cursor.guesses or _is_end(text, end + 3, role)):
-        return None
-    return End(end, end + 3, "replace_quotes", start + 3)
-
-
 def _is_end(text: str, end: int, role: Role) -> bool:
     if patterns.AFTER_FIRST_QUOTE[role].match(text, end):
-        return not (role == "array" and _AMBIGUOUS_NEIGHBOUR["array"].match(text, end))
+        return not (role == "array" and _NEIGHBOUR["array"].match(text, end))
     if role == "object":
         return _JOINT_BY_LINE.match(text, end) is not None
     return role == "key" and _VALUE_AFTER_KEY.match(text, end) is not None
 
 
-def _find_certain_end(text: str, start: int, role: Role, steps: Steps, prefix: str) -> End:
-    """Return the only end that a string can have; refuse one with two."""
-    quote = text[start]
-    if quote == '"' and role != "key" and text.find('"', start + 1) < 0:
-        raise CutShortError("string", start, "inside a string", prefix=prefix)
-    end = (
-        _find_key_close(text, start, steps)
-        if role == "key"
-        else _find_close(text, start, role, steps, prefix)
-    )
-    content = text[start + 1 : end.content]
-    steps.take((content.count("\\") + content.count(quote)) // _COUNTED_PER_STEP, start)
+def _refuse_doubtful(
+    cursor: Cursor, content: str, start: int, role: Role, *, is_open: bool
+) -> None:
+    """Refuse text that may be more than one string: it holds quotes and brackets as JSON would."""
+    quote = cursor.text[start]
+    cursor.steps.take((content.count("\\") + content.count(quote)) // _COUNTED_PER_STEP, start)
+    reason = ""
     if quote == "`" and "${" in content:
-        raise RefusedError("a template with a placeholder is not a fixed value", start)
-    if quote in _STRUCTURE and role != "top":
-        _refuse_structure(content, start, quote, role, is_open=end.after == end.content)
-    return end
-
-
-def _find_close(text: str, start: int, role: Role, steps: Steps, prefix: str) -> End:
-    quote = text[start]
-    after = patterns.AFTER_LATER_QUOTE[role]
-    raw = _TO_RAW_QUOTE.get(quote) if "r" in prefix.lower() else None
-    opened = 0
-    is_first = True
-    counted = start + 1
-    for end in _find_quote_ends(raw or _TO_QUOTE[quote], text, start + 1):
-        steps.take(1, end)
-        if is_first:
-            if role in _AMBIGUOUS_NEIGHBOUR and _AMBIGUOUS_NEIGHBOUR[role].match(text, end):
-                raise RefusedError("two strings side by side: joined, or a comma left out?", end)
-            is_end = _is_end(text, end, role)
-        else:
-            is_end = after.match(text, end) is not None
-        if text.startswith(")", end):
-            opened += text.count("(", counted, end) - text.count(")", counted, end)
-            counted = end
-            is_end = is_end and opened <= 0
-        if is_end:
-            return End(end - 1, end, "" if is_first else "escape_inner_quotes")
-        if quote == '"' and role == "object" and _KEY_AFTER_COMMA.match(text, end - 1):
-            comma = _comma_before(text, start, end - 1)
-            if comma is not None:
-                return End(comma, comma, "add_missing_closing_quote")
-        is_first = False
-    if not is_first and _IS_CLOSED.search(text, len(text) - _LOOK_BACK):
-        raise RefusedError("it is not clear where this string ends", start)
-    raise CutShortError("string", start, "inside a string", prefix=prefix)
-
-
-def _find_key_close(text: str, start: int, steps: Steps) -> End:
-    """Find the end of a key; a key with inner quotes has no colon, comma or line break in it."""
-    quote = text[start]
-    has_end = False
-    for end in _find_quote_ends(_TO_QUOTE[quote], text, start + 1):
-        steps.take(1, start)
-        rule = "escape_inner_quotes" if has_end else ""
-        has_end = True
-        between = text[start + 1 : end - 1]
-        if patterns.AFTER_LATER_QUOTE["key"].match(text, end):
-            if not _KEY_WITHOUT_END.match(text, start) or not set(between) & set(",\n"):
-                return End(end - 1, end, rule)
-            break
-        if patterns.GAP_ANY.fullmatch(text, end):
-            raise CutShortError("member", start, "after a key")
-        if len(between) > 200 or set(between) & set(":,\n{}[]"):
-            break
-        if _VALUE_AFTER_KEY.match(text, end):
-            return End(end - 1, end, rule)
-    else:
-        is_open = not (has_end and _IS_CLOSED.search(text, len(text) - _LOOK_BACK))
-        if is_open and not _KEY_WITHOUT_END.match(text, start):
-            raise CutShortError("member", start, "inside a key")
-    match = _KEY_WITHOUT_END.match(text, start)
-    if match is None:
-        raise RefusedError("a key is not followed by ':'", start)
-    return End(match.end(), match.end(), "add_missing_closing_quote")
-
-
-def _find_quote_ends(to_quote: re.Pattern[str], text: str, at: int) -> Iterator[int]:
-    """Yield the ends of the quotes that may close a string, none of them escaped."""
-    while match := to_quote.match(text, at):
-        at = match.end()
-        yield at
-
-
-def _refuse_structure(content: str, start: int, quote: str, role: Role, *, is_open: bool) -> None:
-    """Refuse text that holds quotes and brackets as JSON would: it is more than one string."""
-    if quote == '"' and not is_open and _DOUBLED.fullmatch(content):
-        raise RefusedError("quotes written twice: do they belong to the text?", start)
-    if role == "array" and quote == '"' and _ITEMS_INSIDE.fullmatch(content):
-        raise RefusedError("it is not clear where this string ends", start)
-    if role == "array" and _COMMA_AND_LINE.search(content):
-        raise RefusedError("a comma and a line break in a string: one item, or two?", start)
-    is_unpaired = role == "array" and quote in content and _count_inner(content, quote) % 2
-    if is_unpaired or _STRUCTURE[quote].search(content) or (is_open and _BRACKET.search(content)):
-        raise RefusedError("it is not clear where this string ends", start)
+        reason = "a template with a placeholder is not a fixed value"
+    elif quote not in _STRUCTURE or role in ("top", "key"):
+        return
+    elif quote == '"' and not is_open and _DOUBLED.fullmatch(content):
+        reason = "quotes written twice: do they belong to the text?"
+    elif role == "array" and _COMMA_AND_LINE.search(content):
+        reason = "a comma and a line break in a string: one item, or two?"
+    elif (
+        _STRUCTURE[quote].search(content)
+        or (is_open and (role == "array" or _BRACKET.search(content)))
+        or (role == "array" and quote in content and _count_inner(content, quote) % 2)
+    ):
+        reason = _NO_CLEAR_END
+    if reason:
+        raise RefusedError(reason, start)
 
 
 def _count_inner(content: str, quote: str) -> int:
     return sum(1 for match in _INNER[quote].finditer(content) if match[1])
 
 
-def _comma_before(text: str, start: int, position: int) -> int | None:
-    before = text[max(start + 1, position - _LOOK_BACK) : position].rstrip()
-    if not before.endswith(","):
-        return None
-    return text.rindex(",", start, position)
-
-
-# The likely level
-
-
 _COLON_NEXT: Final = re.compile(rf"{patterns.ANY_WS}:")
-_LIKELY_KEY_WITHOUT_END: Final = re.compile(r"[\"'“]([^\s\"'“”:,{}\[\]]++)(?=\s*+:)")
+_KEY_WITHOUT_END: Final = re.compile(r"[\"'“]([^\s\"'“”:,{}\[\]()`;=!?]++)([()`;=!?]?)(?=\s*+:)")
 _KEY_WITH_OTHER_QUOTE: Final = re.compile(
     r"\"[\w$ .\-]*+(?=(?:['“”]|\\\")\s*+:)|'[\w$ .\-]*+(?=[\"’]\s*+:)"
 )
-_OTHER_QUOTE: Final = re.compile(r"[^\"\n]*+\"")
 _OTHER_END: Final = {'"': "”“'", "'": '"’', "“": '"'}
 _DOUBLED_QUOTE: Final = {
     quote: re.compile(rf"{quote}{quote}(?=[^\s{quote},:}}\]+])") for quote in "\"'"
@@ -361,53 +256,73 @@ _CHARACTERS_PER_STEP: Final = 256
 _ENDS_LIKE_MEMBER: Final = frozenset(",{\n[")
 
 
-def find_likely_end(cursor: Cursor, start: int, role: Role) -> End:
+def _find_end(cursor: Cursor, start: int, role: Role, prefix: str) -> End:
     """Find the likeliest end of the string whose quote is at `start`."""
     text = cursor.text
-    steps = cursor.steps
     mark = text[start]
-    if role == "key" and (other := _KEY_WITH_OTHER_QUOTE.match(text, start)):
-        width = 2 if text[other.end()] == "\\" else 1
-        return End(other.end(), other.end() + width, "replace_quotes")
-    if mark in _DOUBLED_QUOTE and _DOUBLED_QUOTE[mark].match(text, start):
-        match = _DOUBLED_END[mark].match(text, start + 2)
-        if match:
-            return End(match.end(1), match.end(), "replace_quotes", start + 2)
-    to_quote = _TO_QUOTE[mark]
+    if wrapped := _find_wrapped_end(cursor, start, role):
+        return wrapped
+    to_quote = _TO_RAW_QUOTE[mark] if "r" in prefix.lower() else _TO_QUOTE[mark]
     quotes: list[int] = []
     at = start + 1
     while match := to_quote.match(text, at):
-        steps.take(1, at)
+        cursor.steps.take(1, at)
         at = match.end()
         quotes.append(at - 1)
         if len(quotes) == 1:
             end = _end_first(cursor, start, at, role)
             if end is not None:
                 return end
-        elif patterns.LIKELY_LATER[role].match(text, at):
-            return _end_later(text, start, role, quotes)
+        elif patterns.LATER[role].match(text, at):
+            return _end_later(cursor, start, role, quotes)
         elif role != "key" and _COLON_NEXT.match(text, at):
             end = _end_before_key(cursor, start, quotes[-2])
             if end is not None:
                 return end
         if role == "key" and (len(quotes) > 8 or at - start > _MAX_KEY):
             break
-    steps.take((at - start) // _CHARACTERS_PER_STEP, start)
+    cursor.steps.take((at - start) // _CHARACTERS_PER_STEP, start)
     return _end_without_quote(cursor, start, role, quotes)
+
+
+def _find_wrapped_end(cursor: Cursor, start: int, role: Role) -> End | None:
+    """Find the end of a string in several quotes, or of a key with another quote at its end."""
+    text = cursor.text
+    mark = text[start]
+    if mark in "\"'`" and text.startswith(mark * 3, start):
+        if mark == "`":
+            cursor.doubt("a code fence where text should be", start)
+        end = text.find(mark * 3, start + 3)
+        if end >= 0 and mark != "`" and (cursor.guesses or _is_end(text, end + 3, role)):
+            return End(end, end + 3, "replace_quotes", start + 3)
+    if role == "key" and (other := _KEY_WITH_OTHER_QUOTE.match(text, start)):
+        cursor.doubt("a key that begins and ends with different quotes", start)
+        width = 2 if text[other.end()] == "\\" else 1
+        return End(other.end(), other.end() + width, "replace_quotes")
+    if mark in _DOUBLED_QUOTE and _DOUBLED_QUOTE[mark].match(text, start):
+        match = _DOUBLED_END[mark].match(text, start + 2)
+        if match:
+            cursor.doubt("quotes written twice: do they belong to the text?", start)
+            return End(match.end(1), match.end(), "replace_quotes", start + 2)
+    return None
 
 
 def _end_first(cursor: Cursor, start: int, at: int, role: Role) -> End | None:
     """Return the end of a string at or behind its first quote, if that may end it."""
     text = cursor.text
     is_doubled = _is_doubled(text, start, at, role)
+    if is_doubled:
+        cursor.doubt("quotes written twice: do they belong to the text?", start)
     if role == "key":
         if is_doubled:
             return End(at - 1, at + 1, "drop_stray_quote")
-        return _check_key(text, start, at) if patterns.LIKELY_FIRST["key"].match(text, at) else None
+        return _check_key(cursor, start, at) if patterns.FIRST["key"].match(text, at) else None
+    if role in _NEIGHBOUR and _NEIGHBOUR[role].match(text, at):
+        cursor.doubt("two strings side by side: joined, or a comma left out?", at)
     nested = _find_nested_end(cursor, start, at - 1, role)
     if nested is not None:
         return nested
-    if patterns.LIKELY_FIRST[role].match(text, at):
+    if patterns.FIRST[role].match(text, at):
         return End(at - 1, at)
     return End(at - 1, at + 1, "drop_stray_quote") if is_doubled else None
 
@@ -416,7 +331,7 @@ def _is_doubled(text: str, start: int, at: int, role: Role) -> bool:
     """Tell whether the quote before a place was written twice; behind a digit it may be inches."""
     if at - start < 3 or text[at : at + 1] != text[start] or text[at - 2].isdigit():
         return False
-    after = patterns.LIKELY_LATER if role == "key" else patterns.LIKELY_FIRST
+    after = patterns.LATER if role == "key" else patterns.FIRST
     return after[role].match(text, at + 1) is not None
 
 
@@ -437,7 +352,7 @@ def _find_nested_end(cursor: Cursor, start: int, quote: int, role: Role) -> End 
             next_bracket = _BRACKETS.search(text, at)
             if end < 0 or (next_bracket and next_bracket.start() < end):
                 return None
-            if patterns.LIKELY_FIRST[role].match(text, end + 1):
+            if patterns.FIRST[role].match(text, end + 1):
                 return End(
                     end, end + 1, "escape_inner_quotes", is_raw=_is_json(text[start + 1 : end])
                 )
@@ -455,23 +370,37 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _check_key(text: str, start: int, at: int) -> End:
+def _check_key(cursor: Cursor, start: int, at: int) -> End:
     """End a key at its quote, unless that is the quote of the next string: `"a: "x"`."""
-    missing = _LIKELY_KEY_WITHOUT_END.match(text, start)
-    if missing and not patterns.QUOTED_KEY.match(text, start):
-        return End(missing.end(), missing.end(), "add_missing_closing_quote")
-    return End(at - 1, at)
+    missing = _end_key_without_quote(cursor, start)
+    is_quoted = missing is None or patterns.QUOTED_KEY.match(cursor.text, start)
+    return End(at - 1, at) if is_quoted or missing is None else missing
 
 
-def _end_later(text: str, start: int, role: Role, quotes: list[int]) -> End:
-    if role == "key" and (missing := _LIKELY_KEY_WITHOUT_END.match(text, start)):
-        return End(missing.end(), missing.end(), "add_missing_closing_quote")
+def _end_key_without_quote(cursor: Cursor, start: int) -> End | None:
+    match = _KEY_WITHOUT_END.match(cursor.text, start)
+    if match is None:
+        return None
+    end = match.end()
+    if not match[2]:
+        return End(end, end, "add_missing_closing_quote")
+    if not cursor.guesses:
+        return None
+    # Another mark is in the place of the quote: `"name): 1`.
+    return End(match.end(1), end, "add_missing_closing_quote")
+
+
+def _end_later(cursor: Cursor, start: int, role: Role, quotes: list[int]) -> End:
+    text = cursor.text
+    if role == "key" and (missing := _end_key_without_quote(cursor, start)):
+        return missing
     content = text[start + 1 : quotes[0]]
     bare = content.rstrip()
     if role == "array":
         is_line = len(quotes) == 2 and "\n" in content[len(bare) :]
         inner = [text[max(start, one - 8) : one] for one in quotes[:-1]]
         if is_line or all(map(_COMMA_BEFORE.search, inner)):
+            cursor.doubt(_NO_CLEAR_END, start)
             end = start + 1 + len(bare.removesuffix(",").rstrip())
             return End(end, end, "add_missing_closing_quote")
     elif len(quotes) % 2 == 0 and role == "object":
@@ -502,15 +431,17 @@ def _end_without_quote(cursor: Cursor, start: int, role: Role, quotes: list[int]
     """Return the end of a string none of whose quotes can be the one that ends it."""
     text = cursor.text
     closers = "".join([one.written for one in reversed(cursor.stack) if not one.is_implied])
-    if role == "key":
-        missing = _LIKELY_KEY_WITHOUT_END.match(text, start)
-        if missing:
-            return End(missing.end(), missing.end(), "add_missing_closing_quote")
+    if role == "key" and (missing := _end_key_without_quote(cursor, start)):
+        return missing
+    if not cursor.guesses:
+        if not quotes or not _IS_CLOSED.search(text, len(text) - _LOOK_BACK):
+            return End(len(text), len(text), "close_cut_string")
+        raise RefusedError(_NO_CLEAR_END, start)
     if len(quotes) % 2:
         return End(quotes[0], quotes[0] + 1)
     for mark in _OTHER_END.get(text[start], ""):
         end = text.find(mark, start + 1, start + _MAX_TAIL)
-        if end > 0 and patterns.LIKELY_LATER[role].match(text, end + 1):
+        if end > 0 and patterns.LATER[role].match(text, end + 1):
             return End(end, end + 1, "replace_quotes")
     if role == "object":
         missing = _NEXT_MEMBER.search(text, start, start + _MAX_TAIL)
