@@ -1,6 +1,8 @@
 """The place in a text under repair: what was read, which brackets are open, what must change."""
 
 import re
+from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Any, Final
 
 from surecall.base.errors import Code, JSONTextError
@@ -11,6 +13,7 @@ from .outcome import Certainty, CutShortError, Edit, NonFinitePolicy, RefusedErr
 from .patterns import BLANKS, ENTRY_AHEAD, GAP, LIKELY_KEY, LINE_COMMENT, QUOTED_ITEM, VALUE_AHEAD
 
 _EMPTY_STRINGS: Final = ('""', "''")
+_LOOK_BACK: Final = 64
 _AHEAD: Final = 4096
 """How far brackets are counted to see which one is missing."""
 _CHARACTERS_PER_STEP: Final = 256
@@ -27,33 +30,30 @@ _MAX_ROW: Final = 2048
 class Frame:
     """A bracket that is open."""
 
-    __slots__ = (
-        "closer",
-        "edit",
-        "extra",
-        "has_comma",
-        "is_implied",
-        "is_object",
-        "loose",
-        "size",
-        "start",
-    )
+    # Defaults of the class, as for the cursor.
+    extra = 0
+    """Braces that were opened with it and mean nothing."""
+    size = 0
+    """How many entries were read one by one."""
+    has_comma = False
+    edit = 0
+    """Which edit wrote its bracket."""
+    is_implied = False
+    """No bracket of it is in the text."""
+    loose: Sequence[tuple[int, int]] = ()
+    """What is in the place of a key and has no value."""
 
-    def __init__(self, closer: str, start: int, *, is_implied: bool = False) -> None:
+    def __init__(self, closer: str, start: int) -> None:
         self.closer = closer
         self.start = start
         self.is_object = closer == "}"
-        self.is_implied = is_implied
-        """No bracket of it is in the text."""
-        self.extra = 0
-        """Braces that were opened with it and mean nothing."""
-        self.size = 0
-        """How many entries were read one by one."""
-        self.has_comma = False
-        self.edit = 0
-        """Which edit wrote its bracket."""
-        self.loose: list[tuple[int, int]] = []
-        """What is in the place of a key and has no value."""
+
+    def add_loose(self, start: int, end: int) -> None:
+        """Note what is in the place of a key and has no value."""
+        if isinstance(self.loose, list):
+            self.loose.append((start, end))
+        else:
+            self.loose = [(start, end)]
 
     @property
     def written(self) -> str:
@@ -358,9 +358,15 @@ class Cursor:
             self.note(frame.start, frame.start + 1, "[", "set_to_array")
             frame.is_object = False
             return
+        starts = [start for start, _ in frame.loose]
+        kept: list[Edit] = []
+        for edit in self.edits:
+            index = bisect_right(starts, edit[0]) - 1
+            if index < 0 or edit[0] >= frame.loose[index][1]:
+                kept.append(edit)
+        self.edits = kept
         for start, end in frame.loose:
-            self.edits = [edit for edit in self.edits if not start <= edit[0] < end]
-            comma = self.text.rfind(",", frame.start, start)
+            comma = self.text.rfind(",", max(frame.start, start - _LOOK_BACK), start)
             if comma < 0 or self.text[comma + 1 : start].strip():
                 after = _COMMA.match(self.text, end)
                 comma, end = start, after.end() if after else end

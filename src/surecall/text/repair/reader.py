@@ -51,7 +51,8 @@ def read(cursor: Cursor, start: int, implied: str = "") -> int:
     """
     cursor.pos = start
     if implied:
-        cursor.push(Frame(implied, start, is_implied=True))
+        cursor.push(Frame(implied, start))
+        cursor.stack[-1].is_implied = True
         cursor.note(start, start, "{" if implied == "}" else "[", "add_outer_brackets")
         cursor.is_committed = True
     else:
@@ -320,7 +321,8 @@ def _place_key(cursor: Cursor, pos: int) -> None:
     else:
         comma = "," if is_after else ""
         cursor.note(pos, pos, f"{comma}{{", "fix_mismatched_closer", lossless=False)
-        cursor.push(Frame("}", pos, is_implied=True))
+        cursor.push(Frame("}", pos))
+        cursor.stack[-1].is_implied = True
     cursor.is_after = False
     cursor.comma = -1
     cursor.pos = pos
@@ -411,7 +413,7 @@ def _read_lone_word(cursor: Cursor, pos: int, word: str) -> bool | None:
         return True
     cursor.pos = pos
     read_phrase(cursor, pos, pos + len(word))
-    cursor.stack[-1].loose.append((pos, cursor.pos))
+    cursor.stack[-1].add_loose(pos, cursor.pos)
     return None
 
 
@@ -492,7 +494,7 @@ def _read_lone_string(cursor: Cursor, key_end: int, pos: int) -> bool:
         cursor.note(key_end, key_end, "]", "fix_mismatched_closer", lossless=False)
         cursor.value_at = 0
     else:
-        frame.loose.append((start, key_end))
+        frame.add_loose(start, key_end)
     cursor.end_entry(key_end)
     return False
 

@@ -316,6 +316,8 @@ def _end_first(cursor: Cursor, start: int, at: int, role: Role) -> End | None:
     if role == "key":
         if is_doubled:
             return End(at - 1, at + 1, "drop_stray_quote")
+        if patterns.BLANKS_TO_END.match(text, at):
+            return End(at - 1, at)
         return _check_key(cursor, start, at) if patterns.FIRST["key"].match(text, at) else None
     if role in _NEIGHBOUR and _NEIGHBOUR[role].match(text, at):
         cursor.doubt("two strings side by side: joined, or a comma left out?", at)
