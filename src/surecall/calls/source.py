@@ -27,7 +27,7 @@ _SCANNED_CHARACTERS = 1 << 16
 _LONGER_THAN_LITERALS = 256
 _TOO_DEEP = -1
 _IN_DOUBT = -2
-_NAME = re.compile(r"[A-Za-z0-9_.:/-]*+")
+_NAME = re.compile(r"[A-Za-z0-9_.:/-]{0,512}+")
 
 
 class NeedMore(Exception):  # noqa: N818 - a signal, not an error
