@@ -22,8 +22,9 @@ be text.
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
+from itertools import islice
 from math import isfinite
 from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar, cast
 
@@ -33,7 +34,7 @@ from surecall.base.errors import Code, JSONTextError
 from surecall.base.limits import MAX_JSON_DEPTH
 
 from .diagnosis import WRITE_FAILURES, Source, explain_unwritable, find_non_finite
-from .repeated import find_conflicts
+from .pointer import render_pointer
 from .text import mend_surrogates_in, replace_halves, replace_lone_surrogates
 
 _T = TypeVar("_T")
@@ -41,6 +42,8 @@ _T = TypeVar("_T")
 SurrogatePolicy: TypeAlias = Literal["refuse", "replace", "keep"]
 """What becomes of half a surrogate pair: an error, U+FFFD, or a Python surrogate."""
 
+_MAX_NAMED: Final = 100
+_encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
 _MAX_DIGITS: Final = 4300
 _MARK: Final = "\ufeff"
 _UNSURE: Final = object()
@@ -215,7 +218,7 @@ def decode_doubtful(
     if surrogates == "replace":
         text = replace_lone_surrogates(text)
     try:
-        conflicts = find_conflicts(text)
+        conflicts = _find_conflicts(text)
     except RecursionError:
         raise _make_source(data).explain_depth() from None
     return Decoded(value, conflicts)
@@ -465,3 +468,92 @@ def _has_escaped_colon(raw: bytes) -> bool:
     if _BACKSLASH not in raw or raw.find(b"\\u003") < 0:
         return False
     return b"\\u003a" in raw or b"\\u003A" in raw
+
+
+def _find_conflicts(text: str) -> tuple[str, ...]:
+    """Return the pointers of keys with differing values, in the order of the text.
+
+    Of very many, the first are named.
+    """
+    left = _MAX_NAMED
+
+    def keep_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal left
+        members = dict(pairs)
+        if len(members) == len(pairs):
+            return members
+        # What was said twice in the same words may be forgotten, unless more is inside it.
+        has_more = any(value and value.__class__ in _CONTAINERS for _, value in pairs)
+        is_differing = left > 0 and bool(_find_differing(pairs))
+        left -= is_differing
+        return _Repeated(pairs) if is_differing or has_more else members
+
+    tree = json.JSONDecoder(object_pairs_hook=keep_pairs).decode(text)
+    found = islice(_walk(tree), _MAX_NAMED) if left < _MAX_NAMED else ()
+    return tuple(dict.fromkeys(found))
+
+
+class _Repeated(dict[str, Any]):
+    """An object in which a key was repeated; keeps all that was said."""
+
+    __slots__ = ("pairs",)
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.pairs = pairs
+
+
+_CONTAINERS: Final = frozenset({dict, list, _Repeated})
+
+
+def _walk(tree: Any) -> Iterator[str]:
+    stack: list[tuple[Any, tuple[str | int, ...]]] = [(tree, ())]
+    members: Iterable[tuple[Any, Any]]
+    while stack:
+        node, parts = stack.pop()
+        if node.__class__ is list:
+            members = enumerate(cast("list[Any]", node))
+        elif node.__class__ is _Repeated:
+            members = cast("_Repeated", node).pairs
+            for key in _find_differing(members):
+                yield render_pointer((*parts, key))
+        elif node.__class__ is dict:
+            members = cast("dict[str, Any]", node).items()
+        else:
+            continue
+        inner = [
+            (child, (*parts, key))
+            for key, child in members
+            if child and child.__class__ in _CONTAINERS
+        ]
+        if inner:
+            stack += inner[::-1]
+
+
+def _find_differing(pairs: list[tuple[str, Any]]) -> list[str]:
+    """Return the keys that were given differing values, in the order of the text."""
+    first: dict[str, Any] = {}
+    differing: set[str] = set()
+    for key, value in pairs:
+        known = first.setdefault(key, value)
+        if known is not value and key not in differing and not _is_same(known, value):
+            differing.add(key)
+    return [key for key in first if key in differing] if differing else []
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Tell whether two values are written alike, so that `1`, `1.0` and `true` differ.
+
+    What is unlike is told by the first difference: that takes no longer than the smaller is long.
+    """
+    kind = one.__class__
+    if one != other:
+        return False
+    if kind is float:
+        return repr(one) == repr(other)
+    if kind not in _CONTAINERS or not one:
+        return kind is other.__class__
+    try:
+        return _encode_sorted(one) == _encode_sorted(other)
+    except UnicodeEncodeError:  # a kept surrogate
+        return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
