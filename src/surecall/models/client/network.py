@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 
 from surecall.base.errors import ConfigError, invalid_config
-from surecall.base.redaction import Secret
+from surecall.base.redaction import Secret, excerpt
 
 _PROXY_PORTS: Final = {"http": 3128, "https": 443}
 
@@ -97,7 +97,9 @@ def _parse_proxy(given: str, variable: str) -> Proxy:
     except ValueError:
         raise _refuse_proxy(variable, "is not an address") from None
     if parts.scheme not in _PROXY_PORTS:
-        raise _refuse_proxy(variable, f"is a {parts.scheme[:20]} proxy, which is not supported")
+        raise _refuse_proxy(
+            variable, f"is a {excerpt(parts.scheme, 20)} proxy, which is not supported"
+        )
     if not host or port == 0 or not text.isprintable() or " " in text or not host.isascii():
         raise _refuse_proxy(variable, "is not an address")
     auth = password = None
