@@ -117,6 +117,15 @@ def test_markup_that_is_quoted_or_another_is_text(text: str) -> None:
     assert (call.state, call.certainty) == ("whole", "certain")
 
 
+@pytest.mark.parametrize("family", sorted(CALLS))
+def test_the_markup_of_a_page_is_a_value_like_any_other(family: str) -> None:
+    """Also where its names begin like those of the format: `a`, `p`, `f`, `i`, `t`."""
+    for note in ("<p>see <a href=/x>it</a></p>", "a <i>b</i> <t>c</t> <f>d</f>", "end</p> </a>"):
+        text = RENDERERS[family]([("clean", {"note": note})], "", "")
+        calls = read_reply(text, tools=NAMES, accept="likely", finish_reason="stop").calls
+        assert [(call.state, call.arguments) for call in calls] == [("whole", {"note": note})]
+
+
 def test_one_call_is_returned_once() -> None:
     """A call in markup and the same call in words next to it are one; another one is another."""
     chance = random.Random(3)

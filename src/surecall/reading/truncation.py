@@ -8,6 +8,7 @@ but a part of it may be missing: it runs on tools that only read.
 import re
 from collections.abc import Collection, Iterable
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
@@ -129,6 +130,8 @@ _CLOSING: Final = re.compile(
 _CDATA: Final = "<![CDATA["
 _OPENING_QUOTES: Final = ('"', "'", "`", _CDATA)
 _PLAIN_START: Final = re.compile(r"[ !#-&(-\[\]-_a-~]{1,30}+")
+_MAX_HELD: Final = 32
+"""So many texts with markup, and so many kinds of it, are looked at in one call."""
 _OPEN_SCHEMA: Final = ("$ref", "allOf", "anyOf", "oneOf", "patternProperties")
 
 
@@ -217,7 +220,7 @@ def holds_markup(value: Any, written: str) -> bool:
     A value that swallowed its closing tag goes on with what follows. Quoted or escaped it is text.
     """
     waiting, held = [value], list[str]()
-    while waiting:
+    while waiting and len(held) < _MAX_HELD:
         item: Any = waiting.pop()
         if isinstance(item, str):
             held += [item] if ("<" in item or "[/" in item) and _CLOSING.search(item) else []
@@ -226,11 +229,16 @@ def holds_markup(value: Any, written: str) -> bool:
         elif isinstance(item, list):
             waiting += cast("list[Any]", item)
     inside = "\n".join(text for text in held if text in written and not _is_quoted(text, written))
-    for found in _CLOSING.finditer(inside):
-        opener = f"<{found[1]}" if found[1] else found[0]
-        if written.count(opener) > inside.count(opener):
-            return True
-    return False
+    openers = (f"<{found[1]}" if found[1] else found[0] for found in _CLOSING.finditer(inside))
+    return any(
+        _count(opener, written) > _count(opener, inside)
+        for opener in islice(dict.fromkeys(openers), _MAX_HELD)
+    )
+
+
+def _count(opener: str, text: str) -> int:
+    """Count an opener, but not one of a longer name."""
+    return len(re.findall(re.escape(opener) + r"(?![\w:.-])", text))
 
 
 def _is_quoted(text: str, written: str) -> bool:
