@@ -32,6 +32,9 @@ ARGUMENTS: dict[str, Any] = {"title": 'a "b"\nc', "count": 3, "tags": ["x"]}
 ORDER = f"call save with {json.dumps(ARGUMENTS)} say All is saved."
 FORMATS = ("chat_completions", "messages", "responses", "gemini")
 
+LIST_KEYS = {name: find_protocol(name).open_conversation({}).key for name in FORMATS}
+"""Where the conversation is in a request."""
+
 
 def write_request(
     name: str, model: str, history: Sequence[Any] = (), *, text: str = ORDER, **params: Any

@@ -10,12 +10,21 @@ from hypothesis import strategies as st
 
 from surecall.base.records import Message, ModelRequest, ToolCall, WireRequest
 from surecall.exchange import EchoCache, repair_body, repair_history
-from surecall.exchange.history import LIST_KEYS, find_call_ids
 from surecall.loop.history import complete_history
 from surecall.models.profiles import Capabilities
 from surecall.wire import find_protocol
 
-from .scene import ARGUMENTS, FORMATS, GOOD, Script, ask, calls_in, completion, write_request
+from .scene import (
+    ARGUMENTS,
+    FORMATS,
+    GOOD,
+    LIST_KEYS,
+    Script,
+    ask,
+    calls_in,
+    completion,
+    write_request,
+)
 
 
 def call(call_id: str, arguments: Any = "{}", name: str = "ping") -> dict[str, Any]:
@@ -175,7 +184,7 @@ def test_every_format_is_mended(name: str) -> None:
     same = json.dumps(whole, indent=1).encode()
     if name == "gemini":
         assert repair_body(same, name) == (same, ())
-    assert len(find_call_ids(whole, name)) >= 0
+    assert len(find_protocol(name).open_conversation(whole).find_call_ids()) >= 0
 
 
 def test_only_messages_that_change_are_written_anew() -> None:

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from surecall.base.records import Message, WireRequest
 from surecall.exchange import repair_body, repair_history
-from surecall.exchange.history import LIST_KEYS, ends_with_results
 from surecall.loop.history import complete_history
 from surecall.models.profiles import Capabilities
 from surecall.wire import find_protocol
 
-from .scene import GOOD, Script, ask, completion, write_request
+from .scene import GOOD, LIST_KEYS, Script, ask, completion, write_request
 
 PARTS = {"gemini": "parts", "messages": "content"}
 MODEL = {"gemini": "model", "messages": "assistant"}
@@ -159,10 +158,14 @@ def test_of_calls_that_share_an_id_the_last_has_the_result() -> None:
 def test_a_turn_of_several_items_ends_with_results(name: str) -> None:
     """An answer is due after it, as after one item."""
     items = [model(name, call(name, "a")), user(name, result(name, "a")), user(name)]
-    key = LIST_KEYS[name]
-    assert ends_with_results({key: items}, name)
-    assert not ends_with_results({key: [*items, model(name), user(name)]}, name)
-    assert not ends_with_results({key: []}, name)
+    wire = find_protocol(name)
+
+    def ends(items: list[Any]) -> bool:
+        return wire.open_conversation({LIST_KEYS[name]: items}).ends_with_results()
+
+    assert ends(items)
+    assert not ends([*items, model(name), user(name)])
+    assert not ends([])
 
 
 # Any valid history, split in any way

@@ -51,7 +51,7 @@ from .documents import (
     reply_with,
     says_calls,
 )
-from .history import HISTORY_RULES, ends_with_results, find_call_ids, give_own_ids
+from .history import HISTORY_RULES, give_own_ids
 from .policy import ParseError, Policy, Route, Sent
 from .prepare import Asked
 from .readings import (
@@ -467,7 +467,7 @@ class Judge:
             request = self._request
             self._used = frozenset()
             if request.has_calls:
-                self._used = find_call_ids(request.document, request.protocol.name)
+                self._used = request.conversation.find_call_ids()
         return self._used
 
     def _judge_silence(
@@ -502,7 +502,7 @@ class Judge:
             )
         request = self._request
         if not reading.content.strip() and request.has_calls:
-            is_due = ends_with_results(request.document, request.protocol.name)
+            is_due = request.conversation.ends_with_results()
             return replace(verdict, is_empty=is_due)
         return verdict
 

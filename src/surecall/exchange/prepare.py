@@ -18,7 +18,7 @@ from surecall.wire.substitutes import name_limit
 from surecall.wire.translate import part_features
 
 from .chat_requests import fit_chat
-from .history import LIST_KEYS, EchoCache, repair_body, repair_history
+from .history import EchoCache, repair_body, repair_history
 from .policy import Policy, Route
 from .request import ClientRequest, add_members, replace_model
 from .wording import LOSSES_HINT, refuse_losses
@@ -207,7 +207,7 @@ class Preparation:
         """
         target = self._route.protocol
         document = as_fields(decode(first.body, surrogates="replace"))
-        key = LIST_KEYS[target.name]
+        key = target.open_conversation({}).key
         items: Any = document.get(key)
         if isinstance(items, str):
             items = [{"role": "user", "content": items}]

@@ -15,9 +15,9 @@ from surecall.base.records import ModelRequest, ToolSpec, WireRequest
 from surecall.calls import FORMATS, ToolNames, openers_of
 from surecall.text import decode, decoder_of, encode
 from surecall.wire import WireProtocol, find_protocol
+from surecall.wire.conversation import Conversation
 
 from .choice import FREE, read_choice
-from .history import has_results
 
 _MAX_CACHED_TOOLS: Final = 256
 _MAX_CACHED_BYTES: Final = 256 * 1024
@@ -249,9 +249,14 @@ class ClientRequest:
         return self._has_calls
 
     @property
+    def conversation(self) -> Conversation:
+        """The conversation, read as far as needed."""
+        return self.protocol.open_conversation(self.document)
+
+    @property
     def has_results(self) -> bool:
         """Whether the conversation has results of tools: the client runs a loop."""
-        return has_results(self.document, self.protocol.name)
+        return self.conversation.has_results()
 
     @property
     def is_long(self) -> bool:

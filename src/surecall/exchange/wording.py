@@ -1,7 +1,7 @@
 """What a model or a client reads from an exchange: why a call was not used, and what is missing."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from surecall.base.errors import Code
 from surecall.base.records import Envelope, ErrorDetail, clip
@@ -66,12 +66,6 @@ def missing_result(tool_name: str) -> str:
     """Write the result of a call that has none in the history."""
     error = ErrorDetail(Code.OUTCOME_UNKNOWN, NO_RESULT, CHECK_STATE)
     return write_envelope(Envelope(ok=False, tool_name=tool_name, errors=(error,)))
-
-
-def tell_lost_result(call_id: Any, text: str) -> str:
-    """Tell as text a result whose call is not in the history."""
-    named = f" {clip(call_id, 80)}" if isinstance(call_id, str) and call_id else ""
-    return f"[Result of the tool call{named}, which is not part of this conversation:]\n{text}"
 
 
 def refuse_calls(errors: Iterable[ErrorDetail], *, was_asked_again: bool) -> str:

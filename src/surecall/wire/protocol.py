@@ -15,6 +15,7 @@ from surecall.base.errors import ProviderError, SurecallError
 from surecall.base.records import ModelRequest, Reading, Reply, Usage, WireRequest
 
 from .bodies import Checks, Clean, Patched, Plan
+from .conversation import Conversation
 from .errors import parse_error
 from .events import EventReader
 from .records import RawReply, StreamWriter, WireError
@@ -67,6 +68,10 @@ class WireProtocol(Protocol):
         self, reader: Any, *, is_other: Callable[[Any, Mapping[str, Any]], bool] = ...
     ) -> EventRewriter[Any]:
         """Begin to write among the events of a reply that a reader of this format reads."""
+        ...
+
+    def open_conversation(self, document: Mapping[str, Any]) -> Conversation:
+        """Return the conversation of a request."""
         ...
 
     def read_clean(self, body: bytes, checks: Checks) -> Clean | None:

@@ -5,15 +5,19 @@ that needs nothing keeps its bytes; one that is mended gives the same bytes next
 change depends only on what it mends.
 """
 
-from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Raw
 
 from surecall.base.errors import JSONTextError
-from surecall.base.json_values import as_fields, as_list
+from surecall.base.json_values import as_list
 from surecall.base.records import Receipt
+from surecall.exchange.wording import missing_result
+from surecall.reading import read_arguments
 from surecall.text import decode, decoder_of, encode
+from surecall.wire import find_protocol
+from surecall.wire.conversation import MENDING_RULES
+from surecall.wire.substitutes import stand_in_arguments
 
 from .echoes import (
     RESTORE_ECHO,
@@ -23,38 +27,21 @@ from .echoes import (
     has_own_id,
     is_signed,
 )
-from .items import ITEM_MENDERS
-from .mending import MENDING_RULES
-from .turns import TURN_MENDERS
 
 __all__ = [
     "HISTORY_RULES",
-    "LIST_KEYS",
     "EchoCache",
     "EchoStore",
-    "ends_with_results",
-    "find_call_ids",
     "give_own_ids",
     "has_own_id",
-    "has_results",
     "is_signed",
     "repair_body",
     "repair_history",
 ]
 
-LIST_KEYS: Final[Mapping[str, str]] = {
-    "chat_completions": "messages",
-    "gemini": "contents",
-    "messages": "messages",
-    "responses": "input",
-}
-"""Where the conversation is in a request, by wire format."""
-
 HISTORY_RULES: Final = (*MENDING_RULES, RESTORE_ECHO)
 """The rules of receipts for conversations."""
 
-_PART_KEYS: Final = {"gemini": "parts", "messages": "content"}
-_MENDERS: Final = {**ITEM_MENDERS, **TURN_MENDERS}
 _decode_members: Final = decoder_of(dict[str, Raw])
 _decode_items: Final = decoder_of(list[Raw])
 
@@ -76,17 +63,16 @@ def repair_history(
         scope: Whose conversation it is.
         with_reasoning: Whether reasoning is put back, and not only signatures of calls.
     """
-    key = LIST_KEYS[protocol]
-    items = document.get(key)
-    if not isinstance(items, list):
+    conversation = find_protocol(protocol).open_conversation(document)
+    key = conversation.key
+    if not isinstance(document.get(key), list):
         return document, ()
-    mender = _MENDERS[protocol](as_list(items), document)
-    mended = mender.mend()
+    mended = conversation.repair(_read_object, missing_result)
     if echoes is not None:
-        mended = echoes.restore(mended, protocol, scope, mender.receipts, with_reasoning)
-    if not mender.receipts:
+        mended = echoes.restore(mended, conversation, scope, with_reasoning)
+    if not conversation.receipts:
         return document, ()
-    return {**document, key: mended}, tuple(mender.receipts)
+    return {**document, key: mended}, tuple(conversation.receipts)
 
 
 def repair_body(
@@ -101,7 +87,7 @@ def repair_body(
 
     What cannot be read is left as it is: the endpoint will say so.
     """
-    key = LIST_KEYS[protocol]
+    key = find_protocol(protocol).open_conversation({}).key
     try:
         members = _decode_members(body)
         written = members.get(key, b"")
@@ -132,61 +118,11 @@ def repair_body(
     return b"{" + b",".join(others) + b"}", receipts
 
 
-def find_call_ids(document: Mapping[str, Any], protocol: str) -> frozenset[str]:
-    """Return the ids that calls of a conversation have."""
-    found: set[str] = set()
-    for item in as_list(document.get(LIST_KEYS[protocol])):
-        for call in _calls_in(as_fields(item), protocol):
-            call_id = call.get("call_id") if protocol == "responses" else call.get("id")
-            if isinstance(call_id, str):
-                found.add(call_id)
-    return frozenset(found)
-
-
-def has_results(document: Mapping[str, Any], protocol: str) -> bool:
-    """Tell whether a conversation has any results of tools."""
-    items = [as_fields(item) for item in as_list(document.get(LIST_KEYS[protocol]))]
-    if protocol == "chat_completions":
-        return any(item.get("role") in ("tool", "function") for item in items)
-    if protocol == "responses":
-        return any(str(item.get("type")).endswith("_call_output") for item in items)
-    parts = (as_fields(part) for item in items for part in as_list(item.get(_PART_KEYS[protocol])))
-    return any(map(_is_result, parts))
-
-
-def ends_with_results(document: Mapping[str, Any], protocol: str) -> bool:
-    """Tell whether the last turn of a conversation has results of tools."""
-    items = [as_fields(item) for item in as_list(document.get(LIST_KEYS[protocol]))]
-    last = items[-1] if items else {}
-    if protocol == "chat_completions":
-        return last.get("role") in ("tool", "function")
-    if protocol == "responses":
-        return last.get("type") == "function_call_output"
-    for item in reversed(items):
-        if item.get("role") in ("assistant", "model"):
-            return False
-        if any(_is_result(as_fields(part)) for part in as_list(item.get(_PART_KEYS[protocol]))):
-            return True
-    return False
-
-
-def _is_result(part: dict[str, Any]) -> bool:
-    names = ("functionResponse", "function_response")
-    return part.get("type") == "tool_result" or any(name in part for name in names)
-
-
-def _calls_in(item: dict[str, Any], protocol: str) -> Iterator[dict[str, Any]]:
-    if protocol == "chat_completions":
-        yield from (as_fields(call) for call in as_list(item.get("tool_calls")))
-    elif protocol == "responses":
-        if item.get("type") == "function_call":
-            yield item
-    elif protocol == "messages":
-        blocks = (as_fields(block) for block in as_list(item.get("content")))
-        yield from (block for block in blocks if block.get("type") == "tool_use")
-    else:
-        for part in as_list(item.get("parts")):
-            fields = as_fields(part)
-            call = fields.get("functionCall") or fields.get("function_call")
-            if isinstance(call, dict):
-                yield as_fields(call)
+def _read_object(given: Any) -> dict[str, Any]:
+    """Return what arguments mean, or a small object that shows what could not be read."""
+    if given is None or (isinstance(given, str) and not given.strip()):
+        return {}
+    found = read_arguments(given, ended=True)
+    if found.value is None or any(not receipt.lossless for receipt in found.receipts):
+        return stand_in_arguments(given)
+    return found.value

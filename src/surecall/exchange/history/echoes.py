@@ -8,6 +8,7 @@ has.
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from functools import partial
 from secrets import token_hex
 from typing import Any, Final, Protocol
 
@@ -17,6 +18,7 @@ from surecall.base.errors import JSONTextError
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import Message, RawCall, Reading, Receipt, Reply, ToolCall
 from surecall.text import canonical_hash, decode, decode_plain, encode
+from surecall.wire.conversation import Conversation
 from surecall.wire.messages.blocks import wire_id
 
 RESTORE_ECHO: Final = "restore_echo"
@@ -224,20 +226,20 @@ class EchoCache:
     def restore(
         self,
         items: list[Any],
-        protocol: str,
+        conversation: Conversation,
         scope: str,
-        receipts: list[Receipt],
         with_reasoning: bool,
     ) -> list[Any]:
         """Return a conversation with what was left out put back, if its format has room for it."""
-        if protocol not in ("chat_completions", "gemini") or self._is_empty():
+        if self._is_empty():
             return items
-        put_back = self._restore_chat if protocol == "chat_completions" else self._restore_gemini
+        find = partial(self.find, scope)
         mended: list[Any] = []
         for index, item in enumerate(items):
-            kept = put_back(as_fields(item), scope, with_reasoning)
+            kept = conversation.restore(as_fields(item), find, with_reasoning=with_reasoning)
             if kept is not as_fields(item) and kept != item:
-                receipts.append(Receipt(RESTORE_ECHO, f"/{index}", None, "what came with the call"))
+                why = "what came with the call"
+                conversation.receipts.append(Receipt(RESTORE_ECHO, f"/{index}", None, why))
                 mended.append(kept)
             else:
                 mended.append(item)
@@ -270,43 +272,6 @@ class EchoCache:
             calls.append(replace(call, extra={**found[1], **call.extra}))
         extra = {**around, **message.extra} if with_reasoning else message.extra
         return replace(message, tool_calls=tuple(calls), extra=extra)
-
-    def _restore_chat(
-        self, message: dict[str, Any], scope: str, with_reasoning: bool
-    ) -> dict[str, Any]:
-        if message.get("role") != "assistant":
-            return message
-        calls: list[Any] = []
-        around: dict[str, Any] = {}
-        for entry in as_list(message.get("tool_calls")):
-            call = as_fields(entry)
-            function = as_fields(call.get("function"))
-            name, arguments = str(function.get("name")), function.get("arguments")
-            found = self.find(scope, str(call.get("id")), name, arguments)
-            around = around or (found[0] if found else {})
-            calls.append({**found[1], **call} if found and found[1] else entry)
-        if calls == as_list(message.get("tool_calls")) and not around:
-            return message
-        mended = {**message, "tool_calls": calls}
-        return {**around, **mended} if with_reasoning else mended
-
-    def _restore_gemini(
-        self, content: dict[str, Any], scope: str, with_reasoning: bool
-    ) -> dict[str, Any]:
-        if content.get("role") != "model":
-            return content
-        parts: list[Any] = []
-        for entry in as_list(content.get("parts")):
-            part = as_fields(entry)
-            call = as_fields(part.get("functionCall"))
-            signed = "thoughtSignature" in part or "thought_signature" in part
-            found = None
-            if call and not signed:
-                name, call_id = str(call.get("name")), str(call.get("id") or "")
-                found = self.find(scope, call_id, name, call.get("args") or {})
-            signature = found[1].get("thought_signature") if found else None
-            parts.append({**part, "thoughtSignature": signature} if signature else entry)
-        return content if parts == as_list(content.get("parts")) else {**content, "parts": parts}
 
 
 def _echo_key(scope: str, call_id: str, name: str, arguments: Any) -> str:

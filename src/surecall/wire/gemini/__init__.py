@@ -7,6 +7,7 @@ from typing import Any
 from surecall.wire.protocol import WireFormat
 
 from .bodies import move_thought, patch_reply, read_clean, read_usage, says_why
+from .conversation import GeminiConversation
 from .events import GeminiReader
 from .replies import parse_body, parse_error, parse_message
 from .requests import render_auth, render_request, render_tool, schema_losses
@@ -33,6 +34,7 @@ class Gemini(WireFormat):
     read_clean = staticmethod(read_clean)
     read_usage = staticmethod(read_usage)
     says_why = staticmethod(says_why)
+    open_conversation = GeminiConversation
     open_stream = GeminiReader
     open_rewriter = GeminiRewriter
     parse_error = staticmethod(parse_error)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from surecall.wire.protocol import WireFormat
 
 from .bodies import move_thought, patch_reply, read_clean
+from .conversation import MessagesConversation
 from .events import MessagesReader
 from .replies import parse_body, parse_message
 from .requests import HEADERS, render_request, render_tool
@@ -26,6 +27,7 @@ class Messages(WireFormat):
     move_thought = staticmethod(move_thought)
     patch_reply = staticmethod(patch_reply)
     read_clean = staticmethod(read_clean)
+    open_conversation = MessagesConversation
     open_stream = MessagesReader
     open_rewriter = MessagesRewriter
 

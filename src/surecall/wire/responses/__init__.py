@@ -3,6 +3,7 @@
 from surecall.wire.protocol import WireFormat
 
 from .bodies import goes_on, is_waiting, move_thought, patch_reply, read_clean, read_usage, says_why
+from .conversation import ResponsesConversation
 from .events import ResponsesReader
 from .replies import parse_body, parse_message
 from .requests import render_request
@@ -27,6 +28,7 @@ class Responses(WireFormat):
     is_waiting = staticmethod(is_waiting)
     read_usage = staticmethod(read_usage)
     says_why = staticmethod(says_why)
+    open_conversation = ResponsesConversation
     open_stream = ResponsesReader
     open_rewriter = ResponsesRewriter
 

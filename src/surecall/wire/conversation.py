@@ -1,15 +1,155 @@
-"""Conversations in which every result is a part of a turn, as in messages and Gemini."""
+"""The conversation of a request, which a provider would refuse, made valid without loss.
 
-from abc import abstractmethod
+Every call has one result behind it, no two calls share an id, and arguments can be read. Where
+nothing is wrong the items stay the same objects; each change depends only on what it repairs.
+"""
+
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from surecall.base.json_values import as_fields, as_list
-from surecall.exchange.wording import missing_result, tell_lost_result
-from surecall.text import decode, encode_text
+from msgspec import Struct
 
-from .mending import MOVE_RESULT, Call, Item, Mender
+from surecall.base.errors import JSONTextError
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.records import Receipt, clip
+from surecall.text import decode, decode_plain, encode_text
+
+ADD_RESULT: Final = "add_missing_result"
+MOVE_RESULT: Final = "move_result"
+RENAME_ID: Final = "rename_repeated_id"
+TELL_RESULT: Final = "tell_lost_result"
+WRITE_ARGUMENTS: Final = "rewrite_history_arguments"
+MENDING_RULES: Final = (ADD_RESULT, MOVE_RESULT, RENAME_ID, TELL_RESULT, WRITE_ARGUMENTS)
+"""What is done to conversations."""
+
+Item = dict[str, Any]
+Echo: TypeAlias = tuple[dict[str, Any], dict[str, Any]]
+"""What came with the message around a call, and with the call itself."""
+FindEcho: TypeAlias = Callable[[str, str, Any], Echo | None]
+"""Returns what came with a call, by its id, its name and its arguments."""
+
+
+class Call(Struct, eq=False):
+    """A call that waits for its result; two of them are never the same."""
+
+    given_id: Any
+    id: str
+    name: str
+
+
+def tell_lost_result(call_id: Any, text: str) -> str:
+    """Tell as text a result whose call is not in the history."""
+    named = f" {clip(call_id, 80)}" if isinstance(call_id, str) and call_id else ""
+    return f"[Result of the tool call{named}, which is not part of this conversation:]\n{text}"
+
+
+class Conversation(ABC):
+    """The conversation of one request.
+
+    Args:
+        document: The request; it is not changed.
+    """
+
+    key: str
+    """Where the conversation is in a request."""
+    id_key: str = "id"
+    """Where a call has its id."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._document = document
+        self._items = as_list(document.get(self.key))
+        self._used: set[str] = set()
+        self._read_object: Callable[[Any], Item]
+        self._missing_result: Callable[[str], str]
+        self.receipts: list[Receipt] = []
+
+    def repair(
+        self, read_object: Callable[[Any], Item], missing_result: Callable[[str], str]
+    ) -> list[Any]:
+        """Return the items of the conversation; those that need nothing are the same objects.
+
+        Args:
+            read_object: Returns what arguments mean, or an object that shows what cannot be read.
+            missing_result: Returns the result of a tool whose result is missing.
+        """
+        self._read_object, self._missing_result = read_object, missing_result
+        return self._repair_items()
+
+    @abstractmethod
+    def _repair_items(self) -> list[Any]:
+        """Return the items, repaired."""
+
+    @abstractmethod
+    def calls_in(self, item: Item) -> Iterator[Item]:
+        """Yield the calls of an item."""
+
+    @abstractmethod
+    def has_results(self) -> bool:
+        """Tell whether there are any results of tools."""
+
+    @abstractmethod
+    def ends_with_results(self) -> bool:
+        """Tell whether the last turn has results of tools."""
+
+    def find_call_ids(self) -> frozenset[str]:
+        """Return the ids that calls have."""
+        calls = (call for item in self._items for call in self.calls_in(as_fields(item)))
+        ids = (call.get(self.id_key) for call in calls)
+        return frozenset(call_id for call_id in ids if isinstance(call_id, str))
+
+    def restore(self, item: Item, find: FindEcho, *, with_reasoning: bool) -> Item:
+        """Return an item with what was left out put back, if the format has room for it."""
+        return item
+
+    def _note(self, rule: str, place: str, before: Any, after: Any, why: str = "") -> None:
+        self.receipts.append(Receipt(rule, place, before, after, why=why))
+
+    def _note_missing(self, call: Call, place: str) -> None:
+        self._note(ADD_RESULT, place, None, call.id or call.name, "the call has no result")
+
+    def _note_lost(self, call_id: Any, place: str) -> None:
+        self._note(TELL_RESULT, place, clip(str(call_id)), "text", "its call is not there")
+
+    def _take_id(self, call_id: Any, place: str) -> str:
+        """Return an id that no earlier call has."""
+        wanted = call_id if isinstance(call_id, str) and call_id else f"call_{len(self._used)}"
+        given, number = wanted, 1
+        while given in self._used:
+            number += 1
+            given = f"{wanted}__{number}"
+        self._used.add(given)
+        if given != call_id:
+            why = "another call has this id, or it has none"
+            self._note(RENAME_ID, place, call_id, given, why)
+        return given
+
+    def _mend_text(self, given: Any, place: str) -> str | None:
+        """Return arguments as the text of an object; `None` when that is what they are."""
+        if isinstance(given, str) and _is_object_text(given):
+            return None
+        text = encode_text(self._read_object(given))
+        self._note(WRITE_ARGUMENTS, place, clip(str(given)), clip(text))
+        return text
+
+    def _mend_object(self, given: Any, place: str) -> Item | None:
+        """Return arguments as an object; `None` when that is what they are."""
+        if isinstance(given, dict):
+            return None
+        value = self._read_object(given)
+        self._note(WRITE_ARGUMENTS, place, clip(str(given)), clip(encode_text(value)))
+        return value
+
+
+def _is_object_text(text: str) -> bool:
+    if isinstance(decode_plain(text), dict):
+        return True
+    try:
+        return isinstance(decode(text), dict)
+    except JSONTextError:
+        return False
+
 
 _Keys: TypeAlias = tuple[str, ...]
 
@@ -59,17 +199,18 @@ class _OpenCalls:
         return call
 
 
-class _TurnMender(Mender):
+class TurnConversation(Conversation):
     """Calls are parts of what the model says, results parts of what is said to it next.
 
     Items of one side that follow each other are one turn, since that is how providers read them.
     The turn behind calls begins with their results, in whichever of its items they are.
     """
 
-    key = "content"
-    model_role = "assistant"
+    part_key: str
+    """Where the parts of an item are."""
+    model_role: str
 
-    def mend(self) -> list[Any]:
+    def _repair_items(self) -> list[Any]:
         mended: list[Any] = []
         start = middle = 0
         was_model = True
@@ -104,7 +245,7 @@ class _TurnMender(Mender):
             if waiting and not is_answered:
                 # Nobody answered before the model went on: what it says next is another turn.
                 results = self._make_results(waiting, f"/{at}")
-                mended.append({"role": "user", self.key: results})
+                mended.append({"role": "user", self.part_key: results})
                 waiting = []
             mended.append(entry)
             waiting += made
@@ -114,19 +255,19 @@ class _TurnMender(Mender):
 
     def _mend_model(self, at: int) -> tuple[Any, list[Call]]:
         item = as_fields(self._items[at])
-        before = as_list(item.get(self.key))
+        before = as_list(item.get(self.part_key))
         calls: list[Call] = []
         parts = list(before)
         for number, part in enumerate(before):
             if isinstance(part, dict):
-                place = f"/{at}/{self.key}/{number}"
+                place = f"/{at}/{self.part_key}/{number}"
                 parts[number], call = self.mend_call(as_fields(part), place)
                 calls += [] if call is None else [call]
         same = _are_same(parts, before)
-        return self._items[at] if same else {**item, self.key: parts}, calls
+        return self._items[at] if same else {**item, self.part_key: parts}, calls
 
     def _read_parts(self, at: int) -> list[Any]:
-        said = as_fields(self._items[at]).get(self.key)
+        said = as_fields(self._items[at]).get(self.part_key)
         return [{"type": "text", "text": said}] if isinstance(said, str) else as_list(said)
 
     def _has_result(self, parts: list[Any]) -> bool:
@@ -154,7 +295,7 @@ class _TurnMender(Mender):
             if coming is not None:
                 coming[keys] -= 1
             if call is None:
-                self._note_lost(self.result_id(fields), f"/{at}/{self.key}/{number}")
+                self._note_lost(self.result_id(fields), f"/{at}/{self.part_key}/{number}")
                 others.append(self.tell_result(fields))
             else:
                 results.append(self.name_result(fields, call))
@@ -182,7 +323,7 @@ class _TurnMender(Mender):
             first = answers[0]
             parts[0] = [*first.results, *late, *first.others]
         elif late:
-            lead = [{"role": "user", self.key: late}]
+            lead = [{"role": "user", self.part_key: late}]
         pairs = zip(answers, parts, strict=True)
         return lead + [item for pair in pairs for item in self._rewrite(*pair)]
 
@@ -195,7 +336,7 @@ class _TurnMender(Mender):
         entry = self._items[answer.at]
         if _are_same(parts, answer.before):
             return [entry]
-        return [{**as_fields(entry), self.key: parts}] if parts else []
+        return [{**as_fields(entry), self.part_key: parts}] if parts else []
 
     def _make_results(self, calls: list[Call], place: str) -> list[Any]:
         for call in calls:
@@ -234,103 +375,24 @@ class _TurnMender(Mender):
     def mend_call(self, part: Item, place: str) -> tuple[Item, Call | None]:
         """Return a part with its call mended, and the call if it is one."""
 
+    def has_results(self) -> bool:
+        """Tell whether there are any results of tools."""
+        return any(self._has_result(self._parts_of(item)) for item in self._items)
 
-class _MessagesMender(_TurnMender):
-    def is_result(self, part: Item) -> bool:
-        return part.get("type") == "tool_result"
+    def ends_with_results(self) -> bool:
+        """Tell whether the last turn has results of tools."""
+        for item in reversed(self._items):
+            if as_fields(item).get("role") in ("assistant", "model"):
+                return False
+            if self._has_result(self._parts_of(item)):
+                return True
+        return False
 
-    def result_id(self, part: Item) -> Any:
-        return part.get("tool_use_id")
-
-    def call_keys(self, call: Call) -> _Keys:
-        return (str(call.given_id),)
-
-    def result_keys(self, part: Item) -> _Keys:
-        return (str(part.get("tool_use_id")),)
-
-    def name_result(self, part: Item, call: Call) -> Item:
-        return part if call.id == call.given_id else {**part, "tool_use_id": call.id}
-
-    def make_result(self, call: Call) -> Item:
-        content = missing_result(call.name)
-        named = {"type": "tool_result", "tool_use_id": call.id}
-        return {**named, "content": content, "is_error": True}
-
-    def tell_result(self, part: Item) -> Item:
-        content = part.get("content")
-        text = content if isinstance(content, str) else encode_text(content)
-        return {"type": "text", "text": tell_lost_result(part.get("tool_use_id"), text)}
-
-    def mend_call(self, part: Item, place: str) -> tuple[Item, Call | None]:
-        if part.get("type") != "tool_use":
-            return part, None
-        given = part.get("id")
-        call = Call(given, self._take_id(given, f"{place}/id"), str(part.get("name") or ""))
-        value = self._mend_object(part.get("input"), f"{place}/input")
-        if value is not None:
-            part = {**part, "input": value}
-        return part if call.id == given else {**part, "id": call.id}, call
-
-
-class _GeminiMender(_TurnMender):
-    """Calls need no id here: a result answers the first open call of its name."""
-
-    key = "parts"
-    model_role = "model"
-
-    def is_result(self, part: Item) -> bool:
-        return "functionResponse" in part or "function_response" in part
-
-    def result_id(self, part: Item) -> Any:
-        response = _response_in(part)
-        return response.get("id") or response.get("name")
-
-    def call_keys(self, call: Call) -> _Keys:
-        return (f"id {call.id}", f"name {call.name}") if call.id else (f"name {call.name}",)
-
-    def result_keys(self, part: Item) -> _Keys:
-        response = _response_in(part)
-        named = (f"name {response.get('name')}",)
-        return (f"id {response['id']}", *named) if response.get("id") else named
-
-    def name_result(self, part: Item, call: Call) -> Item:
-        return part
-
-    def make_result(self, call: Call) -> Item:
-        response: Item = {"name": call.name, "response": decode(missing_result(call.name))}
-        return {"functionResponse": {"id": call.id, **response} if call.id else response}
-
-    def tell_result(self, part: Item) -> Item:
-        text = encode_text(_response_in(part).get("response"))
-        return {"text": tell_lost_result(self.result_id(part), text)}
-
-    def mend_call(self, part: Item, place: str) -> tuple[Item, Call | None]:
-        key = "functionCall" if "functionCall" in part else "function_call"
-        if not isinstance(part.get(key), dict):
-            return part, None
-        fields = as_fields(part[key])
-        call_id, name = fields.get("id"), str(fields.get("name") or "")
-        call_id = call_id if isinstance(call_id, str) else ""
-        value = None
-        if fields.get("args") is not None:
-            value = self._mend_object(fields["args"], f"{place}/{key}/args")
-        if value is not None:
-            part = {**part, key: {**fields, "args": value}}
-        return part, Call(call_id, call_id, name)
-
-
-def _response_in(part: Item) -> Item:
-    return as_fields(part.get("functionResponse") or part.get("function_response"))
+    def _parts_of(self, item: Any) -> list[Any]:
+        return as_list(as_fields(item).get(self.part_key))
 
 
 def _are_same(parts: list[Any], before: list[Any]) -> bool:
     return len(parts) == len(before) and all(
         new is old for new, old in zip(parts, before, strict=True)
     )
-
-
-TURN_MENDERS: Final[Mapping[str, type[Mender]]] = {
-    "gemini": _GeminiMender,
-    "messages": _MessagesMender,
-}
-"""What mends a conversation, by wire format."""
