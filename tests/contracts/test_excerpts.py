@@ -15,6 +15,7 @@ FOR_MODELS = {
     "tools/mcp/definitions.py",
     "tools/openapi/operations.py",
     "models/probe/fit.py",
+    "wire/conversation.py",
     "wire/messages/blocks.py",
     "wire/server.py",
     "wire/translate.py",

@@ -7,7 +7,7 @@ import pytest
 
 from surecall.base.records import Message, RawCall, Receipt, ToolCall
 from surecall.exchange import EchoCache, Policy
-from surecall.exchange.history.echoes import has_own_id
+from surecall.exchange.echoes import has_own_id
 from surecall.exchange.streams import StreamRelay
 from surecall.models.profiles import Capabilities
 

@@ -5,7 +5,8 @@ and refused with reasons when that does not help. Nothing here knows a server or
 """
 
 from .documents import own_error
-from .history import EchoCache, repair_body, repair_history
+from .echoes import EchoCache
+from .history import repair_body, repair_history
 from .judge import EXCHANGE_RULES
 from .mediate import mediate, relay
 from .policy import (

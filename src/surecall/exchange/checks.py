@@ -10,7 +10,7 @@ from surecall.wire.bodies import Clean
 from surecall.wire.substitutes import UNREADABLE_KEY
 
 from .choice import FREE
-from .history import has_own_id
+from .echoes import has_own_id
 from .request import ClientRequest
 from .thoughts import begins_thought
 

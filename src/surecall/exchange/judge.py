@@ -51,7 +51,8 @@ from .documents import (
     reply_with,
     says_calls,
 )
-from .history import HISTORY_RULES, give_own_ids
+from .echoes import give_own_ids
+from .history import HISTORY_RULES
 from .policy import ParseError, Policy, Route, Sent
 from .prepare import Asked
 from .readings import (

@@ -21,7 +21,7 @@ from surecall.wire import translate_reply
 from surecall.wire.bodies import Clean
 
 from .checks import read_clean
-from .history import EchoCache
+from .echoes import EchoCache
 from .judge import Judge
 from .policy import (
     REPORT_MEMBER,

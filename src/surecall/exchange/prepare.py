@@ -18,7 +18,8 @@ from surecall.wire.substitutes import name_limit
 from surecall.wire.translate import part_features
 
 from .chat_requests import fit_chat
-from .history import EchoCache, repair_body, repair_history
+from .echoes import EchoCache
+from .history import repair_body, repair_history
 from .policy import Policy, Route
 from .request import ClientRequest, add_members, replace_model
 from .wording import LOSSES_HINT, refuse_losses

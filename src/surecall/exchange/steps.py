@@ -12,7 +12,7 @@ from surecall.base.errors import Code, ProviderReplyError, SurecallError
 from surecall.base.records import ErrorDetail, Message, Receipt, Reply, Usage, clip
 from surecall.calls.teach import tell_not_executed
 
-from .history import EchoCache
+from .echoes import EchoCache
 from .judge import SCHEMA_RULES
 from .policy import ParseError, Policy, Route, Step, StepName
 from .prepare import Asked, Mode, Preparation

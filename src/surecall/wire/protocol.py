@@ -17,7 +17,7 @@ from surecall.base.records import ModelRequest, Reading, Reply, Usage, WireReque
 from .bodies import Checks, Clean, Patched, Plan
 from .conversation import Conversation
 from .errors import parse_error
-from .events import EventReader
+from .events import EventReader, event_of
 from .records import RawReply, StreamWriter, WireError
 from .rewriting import EventRewriter
 
@@ -92,6 +92,15 @@ class WireProtocol(Protocol):
 
     def put_older_call(self, document: dict[str, Any]) -> dict[str, Any]:
         """Return a reply whose call is in an older field, where the format has one."""
+        ...
+
+    def write_events(self, document: dict[str, Any], request: Mapping[str, Any]) -> bytes:
+        """Return the events of a whole reply, which may have several choices.
+
+        Args:
+            document: The reply, which came to its end.
+            request: The request of the client.
+        """
         ...
 
     def says_why(self, document: dict[str, Any], error: ProviderError) -> bool:
@@ -170,6 +179,11 @@ class WireFormat:
     def put_older_call(document: dict[str, Any]) -> dict[str, Any]:
         """Return the same reply: there is no older field."""
         return document
+
+    @staticmethod
+    def write_events(document: dict[str, Any], request: Mapping[str, Any]) -> bytes:
+        """Return the reply as the one event of a stream."""
+        return event_of(document)
 
     @staticmethod
     def says_why(document: dict[str, Any], error: ProviderError) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 from surecall.base.errors import Code, ProviderError, ProviderReplyError, SurecallError
 from surecall.base.limits import MIB
 from surecall.base.records import RawCall, Reading, Receipt, Reply, ToolCall, Usage
-from surecall.exchange.history import has_own_id, is_signed
+from surecall.exchange.echoes import has_own_id, is_signed
 from surecall.exchange.judge import Judge
 from surecall.exchange.policy import Policy
 from surecall.exchange.prepare import Asked

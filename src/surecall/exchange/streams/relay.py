@@ -10,7 +10,7 @@ from surecall.base.errors import Code, ProviderError, SurecallError
 from surecall.base.json_values import as_fields
 from surecall.base.records import Defect, Reading, Receipt, Reply, Usage
 from surecall.exchange.documents import note_stop, says_calls
-from surecall.exchange.history import EchoCache
+from surecall.exchange.echoes import EchoCache
 from surecall.exchange.judge import Judge
 from surecall.exchange.policy import (
     Outcome,

@@ -6,7 +6,7 @@ from typing import Any
 
 from surecall.wire.protocol import WireFormat
 
-from .bodies import move_thought, patch_reply, put_older_call, read_clean, settle_text
+from .bodies import move_thought, patch_reply, put_older_call, read_clean, settle_text, write_events
 from .conversation import ChatConversation
 from .events import ChatReader
 from .replies import parse_body, parse_message
@@ -41,6 +41,7 @@ class ChatCompletions(WireFormat):
     read_clean = staticmethod(read_clean)
     put_older_call = staticmethod(put_older_call)
     settle_text = staticmethod(settle_text)
+    write_events = staticmethod(write_events)
     open_conversation = ChatConversation
     open_stream = ChatReader
     open_rewriter = ChatRewriter

@@ -1,5 +1,6 @@
 """Whole bodies in this format: told to be clean, and written with what was put right in them."""
 
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -20,6 +21,7 @@ from surecall.wire.bodies import (
     note_finish,
     note_type,
 )
+from surecall.wire.events import event_of, same_event
 
 from .replies import is_function
 
@@ -244,3 +246,32 @@ def move_thought(document: dict[str, Any], thought: str, text: str) -> dict[str,
         before = message.get("reasoning_content")
         message["reasoning_content"] = f"{before}\n{thought}" if before else thought
     return {**document, "choices": [{**choice, "message": message}]}
+
+
+_CHOICE_FIELDS: Final = ("index", "message", "finish_reason")
+"""What of a reply goes elsewhere in its events; the rest, such as `logprobs`, stays as it is."""
+
+
+def write_events(document: dict[str, Any], request: Mapping[str, Any]) -> bytes:
+    """Return the events of a whole reply, which may have several choices."""
+    return b"".join(_write_choices(document, request)) + same_event(b"[DONE]")
+
+
+def _write_choices(document: dict[str, Any], request: Mapping[str, Any]) -> Iterator[bytes]:
+    head = {name: item for name, item in document.items() if name not in ("choices", "usage")}
+    head["object"] = "chat.completion.chunk"
+    for item in as_list(document.get("choices")):
+        choice = as_fields(item)
+        delta = dict(as_fields(choice.get("message")))
+        if calls := as_list(delta.get("tool_calls")):
+            numbered = enumerate(map(as_fields, calls))
+            delta["tool_calls"] = [{"index": number, **call} for number, call in numbered]
+        place = {"index": choice.get("index", 0)}
+        rest = {name: item for name, item in choice.items() if name not in _CHOICE_FIELDS}
+        begun = {**place, **rest, "delta": delta, "finish_reason": None}
+        yield event_of({**head, "choices": [begun]})
+        ended: dict[str, Any] = {**place, "delta": {}, "finish_reason": choice.get("finish_reason")}
+        yield event_of({**head, "choices": [ended]})
+    options = as_fields(request.get("stream_options"))
+    if options.get("include_usage") and "usage" in document:
+        yield event_of({**head, "choices": [], "usage": document["usage"]})

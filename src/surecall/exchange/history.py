@@ -1,8 +1,8 @@
-"""Conversations that a provider would refuse, mended without loss before they are sent.
+"""Conversations that a provider would refuse, repaired without loss before they are sent.
 
 Every call has one result behind it, no two calls share an id, and arguments can be read. A history
-that needs nothing keeps its bytes; one that is mended gives the same bytes next time, since each
-change depends only on what it mends.
+that needs nothing keeps its bytes; one that is repaired gives the same bytes next time, since
+each change depends only on what it repairs.
 """
 
 from typing import Any, Final
@@ -12,32 +12,16 @@ from msgspec import Raw
 from surecall.base.errors import JSONTextError
 from surecall.base.json_values import as_list
 from surecall.base.records import Receipt
-from surecall.exchange.wording import missing_result
 from surecall.reading import read_arguments
 from surecall.text import decode, decoder_of, encode
 from surecall.wire import find_protocol
 from surecall.wire.conversation import MENDING_RULES
 from surecall.wire.substitutes import stand_in_arguments
 
-from .echoes import (
-    RESTORE_ECHO,
-    EchoCache,
-    EchoStore,
-    give_own_ids,
-    has_own_id,
-    is_signed,
-)
+from .echoes import RESTORE_ECHO, EchoCache
+from .wording import missing_result
 
-__all__ = [
-    "HISTORY_RULES",
-    "EchoCache",
-    "EchoStore",
-    "give_own_ids",
-    "has_own_id",
-    "is_signed",
-    "repair_body",
-    "repair_history",
-]
+__all__ = ["HISTORY_RULES", "repair_body", "repair_history"]
 
 HISTORY_RULES: Final = (*MENDING_RULES, RESTORE_ECHO)
 """The rules of receipts for conversations."""
