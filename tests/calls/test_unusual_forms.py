@@ -99,3 +99,16 @@ def test_a_mention_with_arguments_is_never_lost_in_silence(
         reading = read_reply(text, tools=OFTEN, accept=accept, finish_reason="stop")
         assert reading.calls or reading.seen or reading.defects
         assert len(reading.calls) + len(reading.seen) <= 1
+
+
+@pytest.mark.parametrize("notation", ["py", "json", "keyed"])
+def test_a_call_that_markup_made_is_not_returned_again(notation: str) -> None:
+    """Neither as a likely call nor as one that was seen, whatever it is written as."""
+    for name, arguments in CALLS:
+        made = json.dumps({"name": name, "arguments": arguments})
+        again = NOTATIONS[notation](name, arguments)
+        text = f"<tool_call>{made}</tool_call>\n\nAs said:\n\n{again}\n"
+        for accept in ("certain", "likely"):
+            reading = read_reply(text, tools=OFTEN, accept=accept, finish_reason="stop")
+            assert [(call.name, call.arguments) for call in reading.calls] == [(name, arguments)]
+            assert reading.seen == ()
