@@ -128,6 +128,8 @@ _CLOSING: Final = re.compile(
     r"</([^\s<>/][^<>/\n]{0,60}+)>|<\|[^<>|\n]{1,40}+\|>|\[/[A-Z_]{2,40}+\]"
 )
 _CDATA: Final = "<![CDATA["
+_ENDS_VALUE: Final = r"[ \t]*+(?:[\n<]|\Z)"
+_TOKENS: Final = ("<|open|>", "<|close|>")
 _OPENING_QUOTES: Final = ('"', "'", "`", _CDATA)
 _PLAIN_START: Final = re.compile(r"[ !#-&(-\[\]-_a-~]{1,30}+")
 _MAX_HELD: Final = 32
@@ -228,12 +230,31 @@ def holds_markup(value: Any, written: str) -> bool:
             waiting += cast("dict[str, Any]", item).values()
         elif isinstance(item, list):
             waiting += cast("list[Any]", item)
-    inside = "\n".join(text for text in held if text in written and not _is_quoted(text, written))
-    openers = (f"<{found[1]}" if found[1] else found[0] for found in _CLOSING.finditer(inside))
     return any(
-        _count(opener, written) > _count(opener, inside)
-        for opener in islice(dict.fromkeys(openers), _MAX_HELD)
+        _holds_its_end(text, written)
+        for text in held
+        if text in written and not _is_quoted(text, written)
     )
+
+
+def _holds_its_end(text: str, written: str) -> bool:
+    """Tell whether a text holds what closes a part of the call around it.
+
+    Where each tag around it has a closer of its own, a tag among words is text.
+    """
+    outside = written.replace(text, "", 1)
+    opened, closed = _TOKENS
+    are_paired = opened not in text and outside.count(opened) == outside.count(closed) > 0
+    ends = dict.fromkeys((found[1], found[0]) for found in _CLOSING.finditer(text))
+    for name, end in islice(ends, _MAX_HELD):
+        if name is None:
+            if end in outside and not are_paired:
+                return True
+        elif openers := _count(f"<{name}", outside):
+            ends_line = re.search(re.escape(end) + _ENDS_VALUE, text)
+            if openers != outside.count(end) or ends_line:
+                return True
+    return False
 
 
 def _count(opener: str, text: str) -> int:
