@@ -290,6 +290,14 @@ def test_an_extra_bracket_behind_flat_arguments_is_doubtful() -> None:
     assert (call.certainty, call.state) == ("likely", "whole")
 
 
+def test_the_rest_of_a_number_behind_the_arguments_is_doubtful() -> None:
+    """The bracket before it may have moved up."""
+    for char in ("", "}"):
+        text = f'[TOOL_CALLS]send[ARGS]{{"to": "bob", "amount": 5}}{char}.2'
+        calls = _read(text).calls
+        assert all(call.certainty == "likely" or call.arguments is None for call in calls)
+
+
 @pytest.mark.parametrize("value", ["economy<", ">economy"])
 def test_half_a_bracket_at_the_edge_of_a_value_is_doubtful(value: str) -> None:
     """It may be the rest of a tag."""

@@ -41,7 +41,7 @@ _OPEN_ENDS: Final = "}])\"'"
 """What a call ends with that has no marker behind it."""
 _GOES_ON: Final = frozenset(",:}])\"'={")
 """What stands behind a value, a key or a bracket, and begins no sentence."""
-_GLUED: Final = re.compile(r"[a-z0-9_]")
+_GLUED: Final = re.compile(r"[a-z0-9_]|\.\d")
 """What no sentence begins with."""
 _SEPARATORS: Final = (",", ";")
 _MAX_LINE: Final = 400
@@ -148,6 +148,8 @@ def find_leftover(
         beyond = source.skip_space(here + 1)
         if source.at_end(beyond) or _is_mark(find_mark, beyond):
             return at
+    if text[here] == ".":
+        source.char(here + 1)
     is_glued = is_open and here == at and _GLUED.match(text, here) is not None
     goes_on = is_glued or (text[here] in _GOES_ON and (is_open or not breaks))
     if is_over and not (goes_on and is_open):
