@@ -94,11 +94,13 @@ def texts_in(value: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("family", sorted(damaged_calls.RENDERERS))
 def test_no_value_holds_a_closing_tag_of_its_own_format(family: str) -> None:
-    """A value that swallowed its closing tag goes on with what follows; the call is refused."""
+    """A damaged call whose value swallowed its closing tag is refused; no certain one has such."""
     own = set(MARKS.findall(CALLS[family]))
     for case in damaged_calls.damaged_calls(family, 5, 25):
         reading = read_reply(case.text, tools=NAMES, accept="likely")
         for call in (*reading.calls, *reading.seen):
+            if call.certainty == "likely" and all(one.lossless for one in call.receipts):
+                continue  # undamaged, the value may speak of the format
             held = {mark for text in texts_in(call.arguments) for mark in MARKS.findall(text)}
             assert not held & own, case.text
 
@@ -117,7 +119,7 @@ def test_markup_that_is_quoted_or_another_is_text(text: str) -> None:
     assert (call.state, call.certainty) == ("whole", "certain")
 
 
-@pytest.mark.parametrize("family", sorted(CALLS))
+@pytest.mark.parametrize("family", sorted(CALLS.keys() - {"react_lines"}))
 def test_the_markup_of_a_page_is_a_value_like_any_other(family: str) -> None:
     """Also where its names begin like those of the format: `a`, `p`, `f`, `i`, `t`."""
     for note in ("<p>see <a href=/x>it</a></p>", "a <i>b</i> <t>c</t> <f>d</f>", "end</p> </a>"):

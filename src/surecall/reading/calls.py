@@ -299,7 +299,8 @@ class CallReader:
             doubt = doubt or doubt_receipts(receipts)
             self.defects += note_leftovers(written.name, receipts)
         call = self._read(raw, (receipt, *receipts), refusal, doubt)
-        if call.arguments and holds_markup(call.arguments, piece.written):
+        is_damaged = any(not one.lossless for one in receipts)
+        if is_damaged and call.arguments and holds_markup(call.arguments, piece.written):
             errors = (TWO_READINGS,)
             return replace(
                 call,
