@@ -97,6 +97,21 @@ async def test_a_schema_is_used_where_no_choice_can_be_named() -> None:
     assert script.asked[1]["response_format"]["type"] == "json_schema"
 
 
+async def test_arguments_are_held_to_their_schema_where_the_endpoint_can() -> None:
+    """The conversation stays as it was; only the tool is offered, and it is strict."""
+    script = Script(BAD, BAD, GOOD)
+    capabilities = Capabilities(strict_tools=True, tool_choices=("named",), json_schema=True)
+    delivered = await ask(script, capabilities=capabilities)
+    assert calls_in("chat_completions", delivered) == RIGHT
+    first, again, held = script.asked
+    assert held["messages"][: len(again["messages"])] == again["messages"]
+    (tool,) = held["tools"]
+    assert (tool["function"]["name"], tool["function"]["strict"]) == ("save", True)
+    assert tool["function"]["parameters"]["additionalProperties"] is False
+    assert held["tool_choice"] == {"type": "function", "function": {"name": "save"}}
+    assert len(first["tools"]) == 2
+
+
 async def test_the_budget_of_requests_is_kept() -> None:
     """Not more is asked than the policy says, and what was skipped is not counted."""
     script = Script(BAD)
@@ -152,7 +167,7 @@ async def test_a_likely_call_is_treated_as_the_policy_says(policy: Policy, outco
 
 async def test_text_that_may_be_a_call_is_never_refused() -> None:
     """Where asking again does not help, the client gets the text as it is."""
-    words = completion(content=f"call save with {json.dumps(ARGUMENTS)}")
+    words = completion(content=f"save {json.dumps(ARGUMENTS)}")
     script = Script(words)
     delivered = await ask(script)
     assert (delivered.outcome, delivered.calls, len(script.asked)) == ("reasked", 0, 3)
@@ -165,7 +180,7 @@ async def test_text_that_may_be_a_call_is_never_refused() -> None:
 
 async def test_an_answer_to_our_own_question_is_not_delivered() -> None:
     """A model that makes no call when it is asked about one speaks of what no client knows."""
-    words = completion(content=f"call save with {json.dumps(ARGUMENTS)}")
+    words = completion(content=f"save {json.dumps(ARGUMENTS)}")
     script = Script(words, completion(content="The notice says that nothing was executed."), GOOD)
     delivered = await ask(script, capabilities=NAMED)
     assert (delivered.outcome, delivered.calls, len(script.asked)) == ("reasked", 0, 2)

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from surecall.base.errors import Code, RequestError
 from surecall.base.records import Message, Receipt, ToolCall
-from surecall.loop.history import HistoryRules, complete_history, fit_history, parse_history
+from surecall.exchange.demands import HistoryRules, fit_history
+from surecall.loop.history import complete_history, parse_history
 from surecall.text import decode
 
 

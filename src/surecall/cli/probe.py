@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 import click
 import msgspec
 
+from surecall.exchange.prompting import choose_mode
 from surecall.loop.options import Options
 from surecall.loop.probing import FACTS_FILE, fact_address
-from surecall.loop.prompting import choose_mode
 from surecall.loop.resolve import choose_protocol, find_provider, make_transport
 from surecall.models.config import Config, load_config
 from surecall.models.probe import (
@@ -71,9 +71,15 @@ def _behaviour(options: Options, known: ResolvedCapabilities) -> list[tuple[str,
     several = can.supports_parallel_tools or known.origins["supports_parallel_tools"] == "default"
     midturn = can.allows_midturn_system or known.origins["allows_midturn_system"] == "default"
     window = can.context_window_tokens
+    mode = choose_mode(
+        can,
+        known.origins,
+        wanted=options.tool_prompting,
+        has_required=bool(options.required_tools),
+    ).mode
     room = "any size" if window is None else f"{window - can.reserved_response_tokens} tokens"
     return [
-        ("tools are given to the model", choose_mode(options, can, known.origins).mode),
+        ("tools are given to the model", mode),
         ("calls written as text are looked for", text),
         ("parallel_tool_calls may be sent", _word(several)),
         ("calls of one reply may run together", _word(several)),

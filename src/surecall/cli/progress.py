@@ -27,7 +27,7 @@ from surecall.base.records import (
 from surecall.base.records import (
     Final as FinalAnswer,
 )
-from surecall.loop.prompting import SchemaLoss
+from surecall.exchange.prompting import SchemaLoss
 
 from .terminal import bounded, line_of, shown_value, styled
 

@@ -15,11 +15,11 @@ from typing import Any, Final
 from msgspec import Struct
 
 from surecall.base.json_values import as_fields, as_list
-from surecall.loop.wording import FROM_SYSTEM
 from surecall.text import decode, decoder_of, encode
 from surecall.wire.call_ids import find_id_shape
 
 from .policy import Route
+from .wording import FROM_SYSTEM
 
 _MESSAGE_MEMBERS: Final = ("phase", "reasoning", "reasoning_content", "reasoning_details")
 _CACHE: Final = "cache_control"

@@ -9,8 +9,6 @@ from msgspec.structs import replace
 from surecall.base.errors import Code, RequestError
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import Defect, Message, ModelRequest, Receipt, WireRequest
-from surecall.loop.history import HistoryRules, fit_history
-from surecall.loop.prompting import PromptMode, name_choice, present_tools
 from surecall.text import decode, encode
 from surecall.wire import translate_asked
 from surecall.wire.call_ids import find_id_shape, pair_calls
@@ -18,9 +16,11 @@ from surecall.wire.substitutes import name_limit
 from surecall.wire.translate import part_features
 
 from .chat_requests import fit_chat
+from .demands import HistoryRules, fit_history
 from .echoes import EchoCache
 from .history import repair_body, repair_history
 from .policy import Policy, Route
+from .prompting import PromptMode, present_tools
 from .request import ClientRequest, add_members, replace_model
 from .wording import LOSSES_HINT, refuse_losses
 
@@ -28,7 +28,7 @@ Mode = Literal["native", "fenced", "object"]
 """How the model is to write its calls: as the endpoint defines it, as a fenced block, or as one
 object that the endpoint holds it to."""
 
-_PROMPT_MODES: Final[dict[Mode, PromptMode]] = {
+PROMPT_MODES: Final[dict[Mode, PromptMode]] = {
     "fenced": "taught",
     "native": "native",
     "object": "constrained",
@@ -152,7 +152,7 @@ class Preparation:
             must_call = must_call or asked.tool_choice not in (None, "auto", "none")
             asked = present_tools(
                 asked,
-                _PROMPT_MODES[mode],
+                PROMPT_MODES[mode],
                 self._route.capabilities,
                 forced_tool=forced_tool,
                 must_call=must_call,
@@ -194,6 +194,7 @@ class Preparation:
         follow_up: Sequence[Message],
         *,
         forced_tool: str | None = None,
+        is_strict: bool = False,
         keeps_choice: bool = True,
         offers_tools: bool = True,
     ) -> Asked:
@@ -203,6 +204,7 @@ class Preparation:
             first: The other one.
             follow_up: What was said since.
             forced_tool: The tool that the model has to call.
+            is_strict: Whether its arguments are held to its schema.
             keeps_choice: Whether the client's choice of a tool stays.
             offers_tools: Whether the tools stay.
         """
@@ -224,7 +226,8 @@ class Preparation:
             dropped = _CHOICE_FIELDS if offers_tools else (*_CHOICE_FIELDS, *_TOOL_FIELDS)
             document = {name: item for name, item in document.items() if name not in dropped}
         if forced_tool is not None:
-            document |= self._render_choice(first.renamed.get(forced_tool, forced_tool))
+            name = first.renamed.get(forced_tool, forced_tool)
+            document |= self._render_choice(forced_tool, name, is_strict=is_strict)
         return self._fit(replace(first, body=encode(document)))
 
     def ask_for_one(self, first: Asked) -> Asked:
@@ -245,20 +248,24 @@ class Preparation:
         added = as_list(self._route.protocol.render_request(bare).body.get(key))
         return added[1:] if leads else added
 
-    def _render_choice(self, tool: str) -> dict[str, Any]:
+    def _render_choice(self, tool: str, name: str, *, is_strict: bool) -> dict[str, Any]:
+        """Render the choice of a tool under the name that it has at the endpoint.
+
+        With strict arguments it is the only tool that is offered.
+        """
         target = self._route.protocol
-        specs = tuple(
-            replace(spec, name=tool)
-            for spec in self._request.tools.specs[:1]  # the schema does not matter for the choice
-        )
-        asked = ModelRequest(
+        specs = (spec for spec in self._request.tools.specs if spec.name == tool)
+        bare = ModelRequest(
             model=self._route.model,
             messages=(Message("user", "x"),),
-            tools=specs,
-            tool_choice=name_choice(tool),
+            tools=tuple(replace(spec, name=name) for spec in specs),
         )
+        mode: PromptMode = "strict" if is_strict else "native"
+        asked = present_tools(bare, mode, self._route.capabilities, forced_tool=name)
         key = _CHOICE_KEYS.get(target.name, "tool_choice")
-        return {key: target.render_request(asked).body[key]}
+        body = target.render_request(asked).body
+        fields = (key, "tools") if is_strict else (key,)
+        return {field: body[field] for field in fields}
 
     def _pass_on(self) -> Asked:
         request, route = self._request, self._route

@@ -1,7 +1,6 @@
-"""What is tried for calls that cannot be used, step by step, for whole and for streamed replies.
+"""The requests for better calls, up the ladder and within one budget, for every kind of reply.
 
-The steps are tried in one order and paid from one budget. Everything here is decided; nothing is
-sent.
+Everything here is decided; nothing is sent.
 """
 
 import logging
@@ -12,16 +11,21 @@ from surecall.base.errors import Code, ProviderReplyError, SurecallError
 from surecall.base.records import ErrorDetail, Message, Receipt, Reply, Usage, clip
 from surecall.calls.teach import tell_not_executed
 
+from .choice import Wanted
 from .echoes import EchoCache
 from .judge import SCHEMA_RULES
+from .ladder import Demand, Rung, RungName, Standing, list_rungs
 from .policy import ParseError, Policy, Route, Step, StepName
-from .prepare import Asked, Mode, Preparation
+from .prepare import PROMPT_MODES, Asked, Mode, Preparation
 from .request import ClientRequest
 from .verdict import Verdict
 from .wording import EMPTY_ANSWER, ask_for_call, hint_refused, refuse_calls, write_envelope
 
 _log: Final = logging.getLogger("surecall.exchange")
 _ASKING: Final[tuple[StepName, ...]] = ("reask", "force", "taught")
+_STEPS: Final[dict[RungName, StepName]] = {"errors": "reask", "taught": "taught"}
+"""What a rung is called in a policy and in a report; those between the two are one step."""
+_DEMANDS: Final[dict[Wanted, Demand]] = {"any": "nothing", "call": "call", "none": "no_call"}
 _MAX_ECHO_CHARS: Final = 4000
 _NOTHING: Final = "(nothing)"
 
@@ -73,6 +77,7 @@ class Escalation:
         self._clock = clock
         self._began_s = began_s
         self._left: list[StepName] = [step for step in _ASKING if policy.allows(step)]
+        self._climbed: set[RungName] = set()
         self._said: tuple[Message, ...] = ()
         """What was said since the client's request, and led to nothing yet."""
         self.prepare: Final = Preparation(request, route, policy, echoes, scope)
@@ -117,15 +122,52 @@ class Escalation:
         assert bad is not None
         assert last is not None
         assert first is not None
-        while self._left and self._request.choices == 1 and self.may_ask():
-            step = self._left.pop(0)
+        if self._request.choices > 1:
+            return None
+        for rung in self._rungs(bad, first.mode):
+            if not self.may_ask():
+                return None
+            step = self._climb(rung)
+            if step is None:
+                continue
             said = (*self._said, *_follow_up(bad, last.mode))
-            asked = self.plan(step, bad, first, last.mode, said)
+            asked = self.plan(rung, bad, first, last.mode, said)
             if asked is not None:
                 demands = self._request.choice.wanted != "none"
                 return Planned(step, asked, said, demands)
-            self.steps.append(Step(step, "skipped"))
+        if self.may_ask():
+            self._skip_to(None)
         return None
+
+    def _rungs(self, bad: Verdict, mode: Mode) -> tuple[Rung, ...]:
+        """Return the ladder as it is for the tool whose call could not be used."""
+        choice, offered = self._request.choice, self._request.tools.names.names
+        tool = choice.only_tool or _only(bad.stuck_tools) or self._only_demanded()
+        demand = "tool" if choice.only_tool is not None else _DEMANDS[choice.wanted]
+        if demand == "nothing" and not choice.is_free:
+            demand = "call"
+        standing = Standing(PROMPT_MODES[mode], tool, demand, is_silent=bad.is_empty)
+        rungs = list_rungs(standing, self._route.capabilities)
+        if demand != "no_call" and (tool is None or tool not in offered):
+            kept = ("errors", "taught") if tool is not None else ("errors", "free_choice", "taught")
+            rungs = tuple(rung for rung in rungs if rung.name in kept)
+        return rungs
+
+    def _climb(self, rung: Rung) -> StepName | None:
+        """Return the step that a rung is a part of; `None` if it may not be taken any more."""
+        step = _STEPS.get(rung.name, "force")
+        if rung.name in self._climbed or step not in self._left:
+            return None
+        self._climbed.add(rung.name)
+        self._skip_to(step)
+        return step
+
+    def _skip_to(self, step: StepName | None) -> None:
+        """Note the steps below another one for which there was no way."""
+        while self._left and self._left[0] != step:
+            below = self._left.pop(0)
+            if all(taken.name != below for taken in self.steps):
+                self.steps.append(Step(below, "skipped"))
 
     def note(self, planned: Planned, *, is_good: bool, bad: Verdict | None = None) -> None:
         """Note what came of a request.
@@ -148,47 +190,29 @@ class Escalation:
             self.steps.insert(0, Step("repair", "ok"))
 
     def plan(
-        self, step: StepName, bad: Verdict, first: Asked, mode: Mode, said: Sequence[Message]
+        self, rung: Rung, bad: Verdict, first: Asked, mode: Mode, said: Sequence[Message]
     ) -> Asked | None:
-        """Return the request of a step, or `None` when there is no way to take it."""
-        prepare = self.prepare
+        """Return the request of a rung, or `None` when the endpoint's format has none for it."""
+        prepare, tool = self.prepare, rung.tool
         try:
-            if step == "reask" and mode == "native":
-                return prepare.continue_from(first, said)
-            if step == "reask":
-                return prepare.render(said, mode=mode)
-            if step == "force" and not bad.is_empty:
-                return self._force(bad, first, said)
-            is_free = self._request.choice.wanted != "none"
-            if step == "taught" and first.mode == "native" and not bad.is_empty and is_free:
-                return prepare.render(said, mode="fenced", must_call=bool(bad.answers))
+            match rung.name:
+                case "errors" if mode != "native":
+                    return prepare.render(said, mode=mode)
+                case "errors":
+                    return prepare.continue_from(first, said)
+                case "strict_tool" | "forced_choice":
+                    strict = rung.name == "strict_tool"
+                    return prepare.continue_from(first, said, forced_tool=tool, is_strict=strict)
+                case "free_choice":
+                    return prepare.continue_from(first, said, keeps_choice=False)
+                case "no_tools":
+                    return prepare.continue_from(first, (), offers_tools=False)
+                case "schema":
+                    return prepare.render(said, mode="object", forced_tool=tool)
+                case "taught":
+                    return prepare.render(said, mode="fenced", must_call=bool(bad.answers))
         except SurecallError as error:
             _log.debug("a step could not be taken: %s", error)
-        return None
-
-    def _force(self, bad: Verdict, first: Asked, said: Sequence[Message]) -> Asked | None:
-        """Demand the one tool whose call could not be used, in the way the endpoint offers.
-
-        A choice of the client that the endpoint did not follow is left out: what comes is checked
-        all the same. Where no call may be made, no tool is offered.
-        """
-        capabilities, choice = self._route.capabilities, self._request.choice
-        is_native = first.mode == "native"
-        if choice.wanted == "none":
-            return self.prepare.continue_from(first, (), offers_tools=False) if is_native else None
-        tool = choice.only_tool or _only(bad.stuck_tools) or self._only_demanded()
-        if tool is not None and tool not in self._request.tools.names.names:
-            return None
-        if tool is not None and capabilities.json_schema and (choice.only_tool or not is_native):
-            return self.prepare.render(said, mode="object", forced_tool=tool)
-        if not is_native:
-            return None
-        if not choice.is_free and (tool is None or choice.only_tool is not None):
-            return self.prepare.continue_from(first, said, keeps_choice=False)
-        if tool is not None and "named" in capabilities.tool_choices:
-            return self.prepare.continue_from(first, said, forced_tool=tool)
-        if tool is not None and capabilities.json_schema:
-            return self.prepare.render(said, mode="object", forced_tool=tool)
         return None
 
     def _only_demanded(self) -> str | None:

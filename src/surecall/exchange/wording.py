@@ -19,6 +19,7 @@ _PLAINLY: Final[Mapping[str, str]] = {
 }
 _SAME_AGAIN: Final = "Sending the same request again is unlikely to help"
 
+FROM_SYSTEM: Final = "[System message:]"
 NO_RESULT: Final = "No result of this call was recorded; it may or may not have run."
 CHECK_STATE: Final = "Check the state before you repeat it."
 EMPTY_ANSWER: Final = "Please give your final answer to the user now, as plain text."

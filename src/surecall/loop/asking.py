@@ -21,6 +21,8 @@ from surecall.base.records import (
 )
 from surecall.base.redaction import MASK
 from surecall.calls import ToolNames
+from surecall.exchange.demands import find_own_ids, fit_history
+from surecall.exchange.prompting import present_tools, taught_way
 from surecall.reading import (
     ReplyReader,
     find_broken_attempt,
@@ -36,10 +38,8 @@ from surecall.reading.wording import note_unread
 from surecall.text import encode_text
 
 from .guidance import find_lesson, guide_request, is_guided, must_call
-from .history import find_own_ids, fit_history
 from .output_steps import build_output_request
 from .plan import Plan
-from .prompting import present_tools, taught_way
 from .steps import RunState
 from .wording import HELD_SECRET, MALFORMED
 

@@ -6,20 +6,17 @@ from that is decided here, from the plan and what the run remembers.
 """
 
 from collections.abc import Iterable
-from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.base.errors import Code
 from surecall.base.records import ErrorDetail, ModelRequest, ToolCall, ToolResult, ToolSpec
+from surecall.exchange.ladder import Hold, choose_hold
+from surecall.exchange.prompting import PromptMode, name_choice
 
 from .plan import Plan
-from .prompting import PromptMode, name_choice
 from .wording import explain_not_ready
-
-HeldBy = Literal["schema", "forced_choice", "words"]
-"""How a model is made to call a tool: a schema for its reply, a forced choice, or words alone."""
 
 
 class Guidance(Struct, frozen=True, kw_only=True):
@@ -33,7 +30,7 @@ class Guidance(Struct, frozen=True, kw_only=True):
     """The tools that were found not to fit the request."""
     nudges: int = 0
     """How often the model was asked to go on with what is missing."""
-    held_by: HeldBy | None = None
+    held_by: Hold | None = None
     """How the request of this turn makes the model call a tool, when it was nudged."""
     is_narrow: bool = False
     """Whether this turn offers nothing but the next steps."""
@@ -48,7 +45,7 @@ class Nudge(Struct, frozen=True):
     """The required tools that have not succeeded; none where just any call is demanded."""
     steps: tuple[str, ...]
     """The tools to call next."""
-    held_by: HeldBy
+    held_by: Hold
 
 
 def is_guided(plan: Plan, guidance: Guidance) -> bool:
@@ -184,21 +181,14 @@ def find_nudge(
     if guidance.nudges >= options.max_step_nudges or not plan.tools_allowed:
         return None
     steps = find_steps(plan, guidance)
-    held_by = _choose_hold(plan, guidance, mode)
+    can_name = _find_named_step(plan, guidance) is not None
+    held_by = choose_hold(plan.capabilities, mode, can_name=can_name)
     if missing:
         return Nudge(missing, steps, held_by)
     is_demanded = options.tool_use_mode == "enforced" and plan.tool_choice != "none"
     if is_demanded and not calls_seen and not guidance.nudges and held_by != "words":
         return Nudge((), steps, held_by)
     return None
-
-
-def _choose_hold(plan: Plan, guidance: Guidance, mode: PromptMode) -> HeldBy:
-    capabilities = plan.capabilities
-    if capabilities.json_schema:
-        return "schema"
-    can_force = "required" in capabilities.tool_choices or _find_named_step(plan, guidance)
-    return "forced_choice" if can_force and mode in ("native", "strict") else "words"
 
 
 def _find_named_step(plan: Plan, guidance: Guidance) -> str | None:

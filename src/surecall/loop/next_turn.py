@@ -6,11 +6,11 @@ from msgspec.structs import replace
 
 from surecall.base.errors import Code
 from surecall.base.records import Message, StepNudged, ToolCall, ToolResult
+from surecall.exchange.prompting import taught_way
 
 from .checks import call_key, check_tokens
 from .guidance import Nudge, find_missing, find_nudge, find_steps, refuse_not_ready
 from .plan import Plan
-from .prompting import taught_way
 from .steps import Accepted, AskModel, Effect, Emit, Fail, RunCalls, RunState, Step
 from .wording import tell_not_finished, tell_same_failure, tell_same_read, warn_same_read
 

@@ -12,12 +12,12 @@ from surecall.base.errors import Code, ProviderError, ProviderStatusError
 from surecall.base.records import Final as Ended
 from surecall.base.records import Message, ModelRequest
 from surecall.calls.teach import retell_history
+from surecall.exchange.demands import fit_history
+from surecall.exchange.prompting import taught_way
 from surecall.models.profiles import deep_merge
 
-from .history import fit_history
 from .output import OutputMode, OutputReading, render_format
 from .plan import Plan
-from .prompting import taught_way
 from .steps import (
     Accepted,
     AskModel,
@@ -40,7 +40,7 @@ _MAX_ERRORS: Final = 8
 def current_mode(plan: Plan, state: RunState) -> OutputMode:
     """Return in which way the value is asked for now."""
     assert state.output is not None
-    return plan.output_modes[state.output.step]
+    return plan.output_modes[state.output.place.way]
 
 
 def begin_output(state: RunState, plan: Plan, answer: str = "") -> RunState:
@@ -78,16 +78,16 @@ def after_output_reply(state: RunState, replied: Replied, plan: Plan) -> Step:
     if limit is not None and state.usage.total_tokens > limit:
         return Step(state, (_fail(reading, output, plan),), accepted)
     state = replace(state, turn=state.turn + 1, was_cut=reading.is_cut)
-    if output.retries < plan.options.max_output_retries:
+    place = output.place.next(len(plan.output_modes), plan.options.max_output_retries)
+    if place is None:
+        return Step(state, (_fail(reading, output, plan),), accepted)
+    history = output.base
+    if place.retries:
         said = (Message("assistant", content),) if content.strip() else ()
         told = Message("user", tell_output_errors(reading.errors[:_MAX_ERRORS]))
-        again = replace(output, retries=output.retries + 1, asked=output.asked + 1)
-        state = replace(state, history=(*output.base, *said, told), output=again)
-        return Step(state, (AskModel(),), accepted)
-    step_down = _step_down(state, plan)
-    if step_down is not None:
-        return Step(step_down, (AskModel(),), accepted)
-    return Step(state, (_fail(reading, output, plan),), accepted)
+        history = (*history, *said, told)
+    state = replace(state, history=history, output=replace(output, place=place))
+    return Step(state, (AskModel(),), accepted)
 
 
 def after_output_failure(state: RunState, error: ProviderError, plan: Plan) -> Step:
@@ -100,17 +100,12 @@ def find_way_down(state: RunState, error: ProviderError, plan: Plan) -> RunState
     """Return the state in which a refused request is made in another way, if it may help."""
     if not isinstance(error, ProviderStatusError) or error.status in _NOT_ABOUT_THE_FORM:
         return None
-    return _step_down(state, plan)
-
-
-def _step_down(state: RunState, plan: Plan) -> RunState | None:
-    """Return the state in which the next way of asking is tried, if there is one."""
     output = state.output
     assert output is not None
-    if output.step + 1 >= len(plan.output_modes):
+    place = output.place.next_way(len(plan.output_modes))
+    if place is None:
         return None
-    below = replace(output, step=output.step + 1, retries=0, asked=output.asked + 1)
-    return replace(state, history=output.base, output=below)
+    return replace(state, history=output.base, output=replace(output, place=place))
 
 
 def _fail(reading: OutputReading, output: OutputState, plan: Plan) -> Fail:
@@ -118,13 +113,13 @@ def _fail(reading: OutputReading, output: OutputState, plan: Plan) -> Fail:
     kind = "was refused by the application's check" if reading.is_semantic else "could not be used"
     return Fail(
         Code.OUTPUT_INVALID,
-        f"the model was asked for a value {output.asked} times, and the last reply {kind}: "
+        f"the model was asked for a value {output.place.asked} times, and the last reply {kind}: "
         f"{first.message}",
         "Look at turns[].output of the trace for what was wrong each time; a simpler schema or "
         "more max_output_retries may help.",
         {
-            "asked": output.asked,
-            "modes": list(plan.output_modes[: output.step + 1]),
+            "asked": output.place.asked,
+            "modes": list(plan.output_modes[: output.place.way + 1]),
             "errors": [
                 {"code": str(error.code), "message": error.message, "path": error.path}
                 for error in reading.errors

@@ -9,6 +9,8 @@ from msgspec.structs import replace
 
 from surecall.base.errors import Code, ConfigError, RequestError, did_you_mean
 from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec
+from surecall.exchange.demands import HistoryRules
+from surecall.exchange.prompting import PromptMode, choose_mode, name_choice, taught_way
 from surecall.models.profiles import (
     OBJECT_FIELDS,
     RESERVED_REQUEST_KEYS,
@@ -23,10 +25,9 @@ from surecall.tools import check_required
 from surecall.wire import DEFAULT_PROTOCOL
 from surecall.wire.call_ids import find_id_shape
 
-from .history import HistoryRules, complete_history
+from .history import complete_history
 from .options import TEXT_FORMATS_WORDS, Options
 from .output import OutputMode, OutputSpec, choose_modes
-from .prompting import PromptMode, choose_mode, name_choice, taught_way
 
 _TOOL_CHOICES = frozenset({"auto", "none", "required"})
 _DEFAULT_LIMIT = Options().max_tool_calls_per_turn
@@ -298,7 +299,12 @@ def make_plan(
         find_id_shape(capabilities.tool_id_pattern)  # raises when no id can be made
     tools = () if options.tool_use_mode == "disabled" else tools
     params, parallel, ignored = _split_params(options)
-    mode = choose_mode(options, capabilities, capability_origins)
+    mode = choose_mode(
+        capabilities,
+        capability_origins,
+        wanted=options.tool_prompting,
+        has_required=bool(options.required_tools),
+    )
     system_first = _lacks("allows_midturn_system", capabilities, capability_origins)
     plan = Plan(
         model=model,

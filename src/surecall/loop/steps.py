@@ -16,10 +16,11 @@ from surecall.base.records import (
     ToolResult,
     Usage,
 )
+from surecall.exchange.ladder import Place
+from surecall.exchange.prompting import PromptMode
 
 from .guidance import Guidance
 from .output import OutputReading
-from .prompting import PromptMode
 
 
 class OutputState(Struct, frozen=True, kw_only=True):
@@ -29,12 +30,8 @@ class OutputState(Struct, frozen=True, kw_only=True):
     """The conversation up to the request for the value, without replies that were of no use."""
     answer: str = ""
     """The text that ended the use of tools."""
-    step: int = 0
-    """The place of the way of asking among those of the plan."""
-    retries: int = 0
-    """How often the model was asked again in this way."""
-    asked: int = 1
-    """How often it was asked in all."""
+    place: Place = Place()
+    """How far asking for it has come, in the ways of asking that the plan has."""
 
 
 class RunState(Struct, frozen=True, kw_only=True):

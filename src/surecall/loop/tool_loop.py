@@ -37,6 +37,7 @@ from surecall.base.records import (
 )
 from surecall.base.redaction import open_log, redact
 from surecall.calls import ToolNames
+from surecall.exchange.prompting import taught_way
 from surecall.reading import ReplyReader, may_be_rescued, rescue_reply
 from surecall.tools import ApprovalStore, Dispatcher, Guard, RunProgress, find_closed
 from surecall.wire import StreamDelta
@@ -52,7 +53,6 @@ from .output_steps import current_mode, find_way_down
 from .paused import PausedState, StoreJournal, keep_results, pack_run
 from .plan import Plan
 from .prompt_runner import PromptResult, PromptRunner
-from .prompting import taught_way
 from .recorder import Recorder
 from .result import OutputResult, PausedResult, RunResult
 from .steps import (

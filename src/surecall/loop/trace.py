@@ -23,18 +23,18 @@ from surecall.base.records import (
     as_run,
 )
 from surecall.base.redaction import mask_known
+from surecall.exchange.demands import fit_history
+from surecall.exchange.prompting import SchemaLoss, find_losses
 from surecall.models.profiles import join_capabilities
 from surecall.text import decode_own
 from surecall.wire import DEFAULT_PROTOCOL, RawReply
 
 from .fit import FitCheck
 from .guidance import find_hidden, offer_tools
-from .history import fit_history
 from .options import Options
 from .output import OutputReading, OutputSpec
 from .plan import Plan
 from .prompt_runner import PromptResult
-from .prompting import SchemaLoss, find_losses
 from .steps import Accepted, RunState
 from .stored import encode_stored
 

@@ -22,6 +22,8 @@ from surecall.base.records import (
     clip,
 )
 from surecall.calls.teach import tell_not_executed
+from surecall.exchange.ladder import Rung, Standing, count_refusals, next_rung, stuck_tool
+from surecall.exchange.prompting import taught_way
 from surecall.reading import was_text
 from surecall.reading.truncation import cut_cause, says_malformed, says_paused
 
@@ -34,13 +36,11 @@ from .checks import (
     needs_empty_final_repair,
     was_warned,
 )
-from .escalation import Escalation, count_refusals, find_escalation, stuck_tool
 from .guidance import find_missing, find_nudge, may_call_again, note_results
 from .history import answer_calls, show_edits
 from .next_turn import begin_turn, guide_calls, note_repeats, nudge_model
 from .output_steps import after_output_failure, after_output_reply, ask_for_output, begin_output
 from .plan import Plan
-from .prompting import taught_way
 from .steps import (
     Accepted,
     AskModel,
@@ -112,7 +112,7 @@ def _after_failure(state: RunState, error: ProviderError, plan: Plan) -> Step:
     may_escalate = state.escalations < plan.options.max_escalations
     if error.code == Code.NO_TOOL_USE_ENDPOINT and may_escalate and taught_way(state.mode) is None:
         # Nobody serves this model with tools: from now on they are taught.
-        step_up = Escalation("taught", "taught", None)
+        step_up = Rung("taught", "taught")
         state, escalated = _escalate(state, step_up, None)
         return Step(replace(state, base_mode="taught"), (escalated, AskModel()))
     if not isinstance(error, ProviderStatusError) or state.retries_left == 0:
@@ -258,10 +258,7 @@ def _may_try_again(state: RunState, calls: tuple[ToolCall, ...], plan: Plan) -> 
     """Tell whether a model that broke its calls may make them again."""
     if state.parse_retries < plan.parse_retries(native=not any(map(was_text, calls))):
         return True
-    step_up = find_escalation(
-        state.base_mode, plan.capabilities, state.escalations, plan.options.max_escalations, None
-    )
-    return step_up is not None
+    return _step_up(state, plan, Standing(state.base_mode)) is not None
 
 
 def _is_stuck(state: RunState, calls: tuple[ToolCall, ...], plan: Plan) -> bool:
@@ -338,16 +335,14 @@ def _broken_attempt(reading: Reading) -> Defect | None:
 
 def _after_broken_attempt(state: RunState, content: str, broken: Defect, plan: Plan) -> Step:
     """Say to the model that it wrote no call, or to the user when the model was asked again."""
-    options, accepted = plan.options, Accepted((), ())
+    accepted = Accepted((), ())
     retry = _may_ask_again(state, plan)
     reported = Emit(ToolNotExecuted(reason=broken.message, snippet=broken.place, retrying=retry))
     if not retry:
         content = note_not_executed(content, broken.message)
         step = _after_text(state, content, plan, accepted)
         return step._replace(effects=(reported, *step.effects))
-    step_up = find_escalation(
-        state.mode, plan.capabilities, state.escalations, options.max_escalations, None
-    )
+    step_up = _step_up(state, plan, Standing(state.mode))
     way = taught_way(state.mode if step_up is None else step_up.mode)
     told = broken.message
     notice = Message("user", tell_not_executed(told, way) if way else tell_not_called(told))
@@ -363,11 +358,17 @@ def _after_broken_attempt(state: RunState, content: str, broken: Defect, plan: P
     return Step(state, (reported, escalated, effect), accepted)
 
 
-def _escalate(state: RunState, step_up: Escalation, tool: str | None) -> tuple[RunState, Effect]:
+def _step_up(state: RunState, plan: Plan, standing: Standing) -> Rung | None:
+    """Return the next rung that the provider offers and the budget of the run has left."""
+    budget = plan.options.max_escalations
+    return next_rung(standing, plan.capabilities, climbed=state.escalations, budget=budget)
+
+
+def _escalate(state: RunState, step_up: Rung, tool: str | None) -> tuple[RunState, Effect]:
     state = replace(
         state,
         mode=step_up.mode,
-        forced_tool=step_up.forced_tool,
+        forced_tool=step_up.tool,
         escalations=state.escalations + 1,
     )
     return state, Emit(Escalated(rung=step_up.name, tool=tool, step=state.escalations))
@@ -484,9 +485,7 @@ def _after_calls(state: RunState, results: tuple[ToolResult, ...], plan: Plan) -
     stuck = stuck_tool(state.refusals)
     if stuck is None or not isinstance(effect, AskModel):
         return Step(state, (effect,))
-    step_up = find_escalation(
-        state.base_mode, plan.capabilities, state.escalations, plan.options.max_escalations, stuck
-    )
+    step_up = _step_up(state, plan, Standing(state.base_mode, stuck))
     if step_up is None:
         return Step(state, (effect,))
     state, escalated = _escalate(state, step_up, stuck)

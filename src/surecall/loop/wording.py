@@ -9,7 +9,6 @@ from surecall.text import encode_text
 from surecall.tools.feedback import CHECK_STATE, INTERRUPTED
 
 EMPTY_FINAL_TEXT: Final = "Please give your final answer to the user now, as plain text."
-FROM_SYSTEM: Final = "[System message:]"
 NO_RESULT: Final = "No result of this call was recorded; it may or may not have run."
 HELD_SECRET: Final = ErrorDetail(
     Code.ARGUMENTS_HOLD_SECRET,

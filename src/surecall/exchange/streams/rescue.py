@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from surecall.exchange.mediate import mediate
+from surecall.exchange.mediation import mediate
 from surecall.exchange.policy import Policy, Route, Sent
 from surecall.exchange.request import ClientRequest
 

@@ -23,6 +23,7 @@ from surecall.wire.bodies import Clean
 from .checks import read_clean
 from .echoes import EchoCache
 from .judge import Judge
+from .ladder import Rung
 from .policy import (
     REPORT_MEMBER,
     Delivered,
@@ -250,7 +251,7 @@ class _Exchange:
             return verdict
         lacks_tools = error.code == Code.NO_TOOL_USE_ENDPOINT and self._request.offers_tools
         if lacks_tools and first.mode == "native" and policy.allows("taught"):
-            plan = partial(self._tries.plan, "taught", verdict, first, "native", ())
+            plan = partial(self._tries.plan, Rung("taught", "taught"), verdict, first, "native", ())
             asked = await self._aside(plan)
             return verdict if asked is None else await self._take("taught", asked, verdict)
         is_no_reply = (

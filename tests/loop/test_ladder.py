@@ -6,7 +6,7 @@ import pytest
 
 from surecall.base.errors import Code
 from surecall.base.records import Envelope, ErrorDetail, ToolNotExecuted, ToolResult
-from surecall.loop.escalation import count_refusals, stuck_tool
+from surecall.exchange.ladder import count_refusals, stuck_tool
 from surecall.loop.replay import replay_trace
 from surecall.models.transport import ScriptedTransport
 

@@ -17,8 +17,6 @@ from surecall.calls.teach import (
 from surecall.models.profiles import Capabilities
 from surecall.schema import Loss, LossKind, Rewritten, clean_parameters, rewrite_schema
 
-from .options import Options
-
 PromptMode = Literal["native", "strict", "taught", "constrained"]
 """`native` sends tools as the provider defines it, `strict` asks it to hold arguments to their
 schema; `taught` explains tools in the prompt, `constrained` also holds the whole reply to a schema.
@@ -35,18 +33,28 @@ class PromptChoice(NamedTuple):
 
 
 def choose_mode(
-    options: Options, capabilities: Capabilities, capability_origins: Mapping[str, str]
+    capabilities: Capabilities,
+    origins: Mapping[str, str],
+    *,
+    wanted: PromptMode | Literal["auto"] = "auto",
+    has_required: bool = False,
 ) -> PromptChoice:
     """Choose natively unless the model is known not to be shown any tools.
 
     Required tools that no `tool_choice` can bring about are called because a schema leaves no room
     for anything else.
+
+    Args:
+        capabilities: What the model can do.
+        origins: Where each of these was learned.
+        wanted: The mode that the caller asks for.
+        has_required: Whether some tools have to be called.
     """
-    if options.tool_prompting != "auto":
-        return PromptChoice(options.tool_prompting, "the option tool_prompting says so")
-    origin = capability_origins.get("supports_tool_use", "default")
-    if options.required_tools and capabilities.json_schema:
-        choices = capability_origins.get("tool_choices", "default")
+    if wanted != "auto":
+        return PromptChoice(wanted, "the option tool_prompting says so")
+    origin = origins.get("supports_tool_use", "default")
+    if has_required and capabilities.json_schema:
+        choices = origins.get("tool_choices", "default")
         if not capabilities.supports_tool_use:
             reason = f"required_tools are declared, and supports_tool_use is false ({origin})"
             return PromptChoice("constrained", reason)
