@@ -5,21 +5,54 @@ finish is never invented. No call may follow it, and text only where its chunk s
 again. Without `alt=sse` the same chunks come as one JSON list, which is read when it has ended.
 """
 
-from typing import Any, Final
+from typing import Any, Final, Literal
+
+from msgspec import Raw, Struct
 
 from surecall.base.errors import Code, ProviderError
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import Usage
-from surecall.text import decode
+from surecall.text import decode, decoder_of
 from surecall.wire.events import CALL, END, PASS, Event, EventReader, may_have_halves
 from surecall.wire.kept import HeldHalves
 from surecall.wire.records import RawReply, Stated, StreamDelta
+from surecall.wire.replies import decode_finite
 
 from .names import member
-from .replies import ReplyFold, find_repeated_keys, parse_body, parse_error_object
+from .replies import ReplyFold, find_repeated_keys, parse_body, parse_error_object, parse_usage
 
 _ODD_NAMES: Final = (b'"function_call"', b'"finish_reason"')
 """Members in the other spelling, which clients do not look for."""
+
+
+class _Part(Struct, gc=False, forbid_unknown_fields=True):
+    text: str
+    thought: Literal[True] | None = None
+
+
+class _Content(Struct, gc=False):
+    parts: tuple[_Part]
+    role: Literal["model"] | None = None
+    tool_calls: None = None
+
+
+class _Candidate(Struct, gc=False):
+    content: _Content
+    index: Literal[0] = 0
+    finishReason: None = None  # noqa: N815 - the name on the wire
+    finish_reason: None = None
+
+
+class _More(Struct, gc=False):
+    """A chunk that only goes on with a text or a thought."""
+
+    candidates: tuple[_Candidate]
+    usageMetadata: Raw = Raw()  # noqa: N815 - the name on the wire
+    usage_metadata: None = None
+    error: None = None
+
+
+_decode_more: Final = decoder_of(_More)
 
 
 class GeminiReader(EventReader):
@@ -34,6 +67,8 @@ class GeminiReader(EventReader):
         self._fold = ReplyFold(self._headers, self._kept)
         self._partial = self._fold.parts
         self._halves = HeldHalves()
+        self._late_usage = b""
+        """The last figures that were not read yet."""
         self._seen: set[Any] = set()
         self._ended: set[Any] = set()
 
@@ -50,11 +85,29 @@ class GeminiReader(EventReader):
     @property
     def usage(self) -> Usage | None:
         """The tokens, as far as they are known."""
+        if self._late_usage:
+            self._fold.usage = parse_usage(decode_finite(self._late_usage)) or self._fold.usage
+            self._late_usage = b""
         return self._fold.usage
+
+    def _take_usual(self, data: bytes, shown: list[StreamDelta]) -> int | None:
+        fold = self._fold
+        if fold.finish is not None or fold.index != 0 or self._choices > 1:
+            return None
+        chunk = _decode_more(data)
+        part = chunk.candidates[0].content.parts[0]
+        if len(chunk.usageMetadata):
+            self._late_usage = bytes(chunk.usageMetadata)
+        fold.parts.add_text(part.text, is_thought=part.thought is True)
+        fold.parts.take_new()
+        self._halves.show("reasoning" if part.thought else "text", part.text, shown)
+        return PASS
 
     def _take_fields(
         self, fields: dict[str, Any], event: Event, shown: list[StreamDelta]
     ) -> int | None:
+        if self._late_usage and member(fields, "usageMetadata"):
+            self._late_usage = b""
         if fields.get("error"):
             raise self._read_error(fields)
         parts = self._fold.parts
@@ -121,5 +174,6 @@ class GeminiReader(EventReader):
         return self._fold.finish is not None
 
     def _render(self) -> RawReply:
+        self._fold.usage = self.usage
         self._fold.defects += (*self._repeated, *self._skipped_defects())
         return self._fold.render()

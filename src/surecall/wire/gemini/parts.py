@@ -196,6 +196,10 @@ class PartialParts:
                     part = other_fields(part, ("text", "thought"))
             self._begin(part, None)
 
+    def add_text(self, text: str, *, is_thought: bool) -> None:
+        """Add a piece of text, or of a thought."""
+        self._take_text({"thought": True} if is_thought else {}, text)
+
     def take_new(self) -> list[tuple[Literal["text", "reasoning"], str]]:
         """Return the pieces of text that arrived since the last time."""
         found, self._new = self._new, []

@@ -177,7 +177,8 @@ class ReplyFold:
         self.has_candidate = False
         self._finish_message: str | None = None
         self._has_role = False
-        self._index: int | None = None
+        self.index: int | None = None
+        """The number of the candidate that is read."""
         self._others: set[int] = set()
         self.usage: Usage | None = None
         self.model: str | None = None
@@ -245,9 +246,9 @@ class ReplyFold:
     def _take_candidate(self, candidate: dict[str, Any], position: int) -> None:
         stated = candidate.get("index")
         index = stated if type(stated) is int else position
-        if self._index is None:
-            self._index = index
-        if index != self._index:
+        if self.index is None:
+            self.index = index
+        if index != self.index:
             if index not in self._others:
                 self._kept.add_part()
                 self._others.add(index)

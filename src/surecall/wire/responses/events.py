@@ -5,12 +5,14 @@ A stream is complete when the event that ends a response has been seen; anything
 when the two differ, a defect says so. Nothing behind that event is read.
 """
 
-from typing import Any, Final
+from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from surecall.base.errors import Code, ProviderError
 from surecall.base.json_values import as_fields, as_list, text_or_none
 from surecall.base.records import Defect, Usage
-from surecall.text import encode, mend_surrogates_in
+from surecall.text import decoder_of, encode, mend_surrogates_in
 from surecall.wire.events import (
     CALL,
     END,
@@ -74,6 +76,20 @@ class _Call:
         self.is_done = False
 
 
+class _More(Struct, gc=False):
+    """An event that only goes on with a text or with the arguments of a call."""
+
+    type: Literal["response.output_text.delta", "response.function_call_arguments.delta"]
+    delta: str
+    output_index: int
+    content_index: int = 0
+    sequence_number: int | None = None
+    error: None = None
+
+
+_decode_more: Final = decoder_of(_More)
+
+
 class ResponsesReader(EventReader):
     """Reads one streamed reply."""
 
@@ -123,6 +139,21 @@ class ResponsesReader(EventReader):
         except ProviderError:
             self.sequence = before  # whatever takes its place has its number
             raise
+
+    def _take_usual(self, data: bytes, shown: list[StreamDelta]) -> int | None:
+        event = _decode_more(data)
+        place = event.output_index
+        if event.type == "response.output_text.delta":
+            self._count(event.sequence_number)
+            self._output.add(place, "output_text", event.content_index, event.delta, shown)
+            return PASS
+        call = self._calls.get(place)
+        if call is None or call.is_done:
+            return None
+        self._count(event.sequence_number)
+        call.pieces.append(event.delta)
+        self._output.add(place, "arguments", 0, event.delta, shown)
+        return CALL
 
     def _take_fields(
         self, fields: dict[str, Any], event: Event, shown: list[StreamDelta]
