@@ -37,11 +37,15 @@ _MAX_QUESTIONS_IN_VAIN: Final = 20_000
 _BETWEEN: Final = re.compile(
     r"(?:[\s,;+&\[\](){}\"'`*|]++|-\s|\d{1,3}+[.)]\s|and\b|then\b|</?+[\w|:.-]{1,40}+>)*+"
 )
-_BEFORE: Final = re.compile(r"(?:[\[({\"'`*\s]|<[|/]?+[\w:.-]{1,40}+[|]?+>)++\Z")
+_BEFORE: Final = re.compile(
+    r"(?:\[[A-Z]{2,10}_[A-Z_]{2,20}+\]|[\[({\"'`*\s]|<[|/]?+[\w:.-]{1,40}+[|]?+>)++\Z"
+)
 _LAST_TAG: Final = re.compile(r"(<\|?+|\[)([\w:.-]{1,40}+(?:\|?+>|\]))\Z")
 _LIST_MARKS: Final = frozenset("[<")
 _WINDOW: Final = 160
-_AFTER: Final = re.compile(r"(?:[\])}\"'`*;,]|[ \t]*+<[|/]?+[\w:.-]{1,40}+[|]?+>)*+")
+_AFTER: Final = re.compile(
+    r"(?:[\])}\"'`*;,]|[ \t]*+<[|/]?+[\w:.-]{1,40}+[|]?+>|\s*+\[/[A-Z]{2,10}_[A-Z_]{2,20}+\])*+"
+)
 _MARKER: Final = re.compile(
     r"<(?:[<|｜/]{0,4}+\s{0,8}+(?i:(?:start_)?(?:tool|function|invoke|call|action|DSML|ifm|GCML))"
     r"|\|(?i:constrain|python))|\[/?(?i:TOOL_)"
