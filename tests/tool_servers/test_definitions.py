@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surecall.base.errors import ToolDefinitionError
-from surecall.tools.mcp.client import name_server, name_tools, read_data, read_definition
+from surecall.tools.mcp.client import read_data
+from surecall.tools.mcp.definitions import name_server, name_tools, read_definition
 
 
 @pytest.mark.parametrize(
