@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reference.catalogs import faults_page, scenarios_page, text_formats_page, transforms_page
-from reference.interface import api_page, packages_page
+from reference.interface import api_page
 from reference.runs import (
     codes_page,
     events_page,
@@ -33,7 +33,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "settings.md": settings_page,
     "text-formats.md": text_formats_page,
     "transforms.md": transforms_page,
-    "packages.md": packages_page,
 }
 
 

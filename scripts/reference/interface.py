@@ -1,4 +1,4 @@
-"""The pages of the public names: the entrance, and every package."""
+"""The page of the public names."""
 
 import ast
 import importlib
@@ -17,6 +17,10 @@ import surecall
 from .words import cell, doc_of, field_table, literal, one_line
 
 LINE_CHARS = 88
+PAGES = Path(__file__).resolve().parents[2] / "docs"
+IMPORT = re.compile(
+    r"^from (?P<module>surecall\.[\w.]+) import (?:\()?(?P<names>[\w, \n]+?)(?:\)|$)", re.MULTILINE
+)
 PAGE_OF = {"Code": "[Codes](codes.md)", "Options": "[Options](options.md)"}
 
 
@@ -25,6 +29,12 @@ def api_page() -> str:
     parts = ["# API\n", "Every name of `import surecall`.\n"]
     for name in getattr(surecall, "__all__", ()):
         parts += api_entry(name, getattr(surecall, name))
+    parts += [
+        "## Names of the parts\n",
+        "The guides import these from a part: `from surecall.store import SqliteStore`.",
+        "They may change in a minor version, with a line in the changelog.\n",
+        *room_names(),
+    ]
     return "\n".join(parts)
 
 
@@ -106,47 +116,20 @@ def top_level_parts(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def packages_page() -> str:
-    """Return what each package offers through its entrance, with one sentence for each name."""
-    lines = [
-        "# Packages",
-        "",
-        "What each package offers: `from surecall.reading import read_reply`.",
-        "What most programs need is in `surecall` itself: see [API](api.md).",
-        "Everything else inside a package may change without notice.",
-    ]
-    inner = [name for name in all_packages() if name.count(".") > 1]
-    for package in all_packages():
-        if package not in inner:
-            lines += ["", f"## {package}", "", *package_lines(package)]
-    lines += [
-        "",
-        "## Inside the packages",
-        "",
-        "What the parts of a package offer each other, for work on surecall itself.",
-        "These names may change without notice.",
-    ]
-    for package in inner:
-        lines += ["", f"### {package}", "", *package_lines(package)]
-    return "\n".join(lines) + "\n"
-
-
-def package_lines(package: str) -> list[str]:
-    """Return what a package is, and a table of its names."""
-    module = importlib.import_module(package)
-    lines = doc_of(module).partition("\n\n")[0].splitlines()
-    names = getattr(module, "__all__", [])
-    if names:
-        lines += ["", "| name | what it is |", "|---|---|"]
-        lines += [f"| `{name}` | {cell(first_words(module, name))} |" for name in names]
-    return lines
-
-
-def all_packages() -> list[str]:
-    """List every package below `surecall`, also those inside others."""
-    root = Path(surecall.__file__ or "").parent
-    found = (path.parent.relative_to(root.parent) for path in root.rglob("__init__.py"))
-    return sorted(".".join(path.parts) for path in found if len(path.parts) > 1)
+def room_names() -> Iterator[str]:
+    """Return the tables of the names that the guides import from a part of surecall."""
+    used: dict[str, set[str]] = {}
+    for page in sorted(PAGES.glob("*/*.md")):
+        if page.parent.name != "reference":
+            for found in IMPORT.finditer(page.read_text("utf-8")):
+                names = (name.strip() for name in found["names"].split(","))
+                used.setdefault(found["module"], set()).update(filter(None, names))
+    yield "| name | what it is |"
+    yield "|---|---|"
+    for module in sorted(used):
+        loaded = importlib.import_module(module)
+        for name in sorted(used[module]):
+            yield f"| `{module}.{name}` | {cell(first_words(loaded, name))} |"
 
 
 def first_words(module: ModuleType, name: str) -> str:

@@ -45,7 +45,7 @@ def codes_page() -> str:
     parts = [
         "# Codes\n",
         "Every failure, refusal and finding has one stable code.",
-        "`surecall explain CODE` prints the same text without a network.\n",
+        "`surecall explain CODE` also prints where a code turns up and how surecall reacts.\n",
     ]
     for title, codes in code_groups():
         parts.append(f"## {title[0].upper()}{title[1:]}\n")
@@ -53,12 +53,9 @@ def codes_page() -> str:
             text = explain_code(name)
             parts += [
                 f"### {name}\n",
-                f"{text.title}\n",
-                f"- **Seen:** {text.seen}",
-                f"- **Why:** {text.why}",
-                f"- **What to do:** {text.fix}",
-                f"- **What surecall does:** {text.reaction}",
-                *([f"- **Read on:** {page_link(text.page)}"] if text.page else []),
+                f"{text.title}",
+                f"{text.why}\n",
+                f"**Do:** {text.fix}" + (f" See {page_link(text.page)}." if text.page else ""),
                 "",
             ]
     return "\n".join(parts)
