@@ -547,3 +547,24 @@ def test_the_request_to_another_format_asks_for_a_stream() -> None:
     assert body["model"] == "big"
     request = request_for("messages")
     assert StreamRelay(request, route_to("messages"), Policy()).body is request.body
+
+
+@pytest.mark.parametrize("written", ["", None, "left out"])
+def test_a_call_without_arguments_arrives_with_an_empty_object(written: str | None) -> None:
+    """Clients decode the arguments of every call, and blank text is no object."""
+    tools: dict[str, Any] = {"ping": {"type": "object", "properties": {}}}
+    request = request_for("chat_completions", tools=tools)
+    events = stream_of("chat_completions", RawCall("c1", "ping", "{}"))
+    changed: list[bytes] = []
+    for event in events:
+        document = json.loads(event[6:]) if event.startswith(b"data: {") else {}
+        for choice in document.get("choices", ()):
+            for call in choice["delta"].get("tool_calls", ()):
+                call["function"]["arguments"] = written
+                if written == "left out":
+                    del call["function"]["arguments"]
+                event = b"data: " + json.dumps(document).encode() + b"\n\n"
+        changed.append(event)
+    sent = relay(request, route_to("chat_completions"), changed).sent
+    (call,) = fold("chat_completions", sent).calls
+    assert (call.name, call.arguments) == ("ping", "{}")

@@ -112,6 +112,8 @@ class EventCutter:
             self._has_returns = True
         partial = self._partial
         if not partial and not self._has_returns:
+            if chunk[:1] == b":" and chunk[-2:] == b"\n\n" and b"data" not in chunk:
+                return [Event(chunk, b"")]  # comments alone, which may be very many
             *blocks, rest = chunk.split(b"\n\n")
             events = [_read(block, block + b"\n\n") for block in blocks]
             partial += rest
@@ -368,14 +370,17 @@ class EventReader(ABC):
         raw = event.raw
         if event.is_plain and bool(event.name) == self.is_named:
             return raw
+        if not (event.data or self.takes_comments):
+            return b""
         plain = raw.replace(b"\r\n", b"\n").rstrip(b"\n") + b"\n\n"
         if b"\r" not in plain:
             same = _read(plain[:-2], plain)
             if same.is_plain and bool(same.name) == self.is_named:
                 return raw
         if not event.data:
-            is_comment = raw[:1] == b":" and b"\n" not in plain[:-2]
-            return raw if is_comment and b"\r" not in plain and self.takes_comments else b""
+            blocks = plain[:-2].split(b"\n\n") if self.takes_comments and b"\r" not in plain else ()
+            is_read = all(block[:1] == b":" and b"\n" not in block for block in blocks)
+            return raw if blocks and is_read else b""
         name = event.name
         if self.is_named:
             name = text_or_none(fields_or_none(event.data).get("type")) or name

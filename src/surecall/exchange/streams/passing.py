@@ -405,6 +405,7 @@ class Passing(Side):
             reading = with_receipts(reading, receipts)
         is_usual = not self._reader.is_odd and came_to_its_end(reply.finish_reason)
         is_usual = is_usual and all(defect.code in _HARMLESS for defect in reply.defects)
+        is_usual = is_usual and all(map(_is_whole, reply.calls))
         is_usual = is_usual and not any(map(_needs_id, reply.calls))
         return Found(reading=reading, reply=reply, data=data, is_usual=is_usual)
 
@@ -448,6 +449,12 @@ class Passing(Side):
 
     def _held_events(self) -> Iterator[bytes]:
         return (event.data for event, _ in self._waiting if event.data)
+
+
+def _is_whole(call: RawCall) -> bool:
+    """Tell whether the arguments of a call are there, and look like an object."""
+    written = call.arguments
+    return isinstance(written, dict) or (isinstance(written, str) and written.lstrip()[:1] == "{")
 
 
 def _needs_id(call: RawCall) -> bool:
