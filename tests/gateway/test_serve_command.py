@@ -300,3 +300,28 @@ def test_snippets_offer_a_stand_in_only_where_no_key_is_needed(
     assert ('api_key="unused"' in shown) == (key is not None)
     assert dict(list_exports("http://127.0.0.1:8787", key)).get("OPENAI_API_KEY") == key
     assert "sk-of-the-gateway" not in shown
+
+
+def test_check_shows_what_would_run_or_every_error(tmp_path: Path) -> None:
+    """Nothing listens and no key is shown; what is wrong is all there."""
+    words = (sys.executable, "-m", "surecall", "serve", "--check", "--config", "gateway.toml")
+    environ = {**os.environ, "OUR_KEY": "key-of-the-upstream-1234"}
+
+    def check(text: str) -> "subprocess.CompletedProcess[str]":
+        (tmp_path / "gateway.toml").write_text(text)
+        return subprocess.run(
+            words, cwd=tmp_path, capture_output=True, text=True, env=environ, check=False
+        )
+
+    sound = check(
+        '[upstreams.a]\nurl = "http://127.0.0.1:1/v1"\napi_key_env = "OUR_KEY"\n'
+        '[routes.fast]\ntargets = [{upstream = "a", model = "m"}]\n'
+    )
+    assert sound.returncode == 0
+    for shown in ("http://127.0.0.1:8787", "http://127.0.0.1:1/v1", "$OUR_KEY", "fast: a/m"):
+        assert shown in sound.stdout
+    assert environ["OUR_KEY"] not in sound.stdout
+    wrong = check("[server]\nprot = 1\nhots = 'x'\n")
+    assert wrong.returncode != 0
+    assert "line 2: server.prot" in wrong.stderr
+    assert "line 3: server.hots" in wrong.stderr

@@ -15,6 +15,7 @@ from .suggestions import complete_files
 
 if TYPE_CHECKING:
     from surecall.gateway import Gateway, GatewaySettings
+    from surecall.gateway.settings import UpstreamEntry
 
 
 @click.command
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     help="Settings, as TOML.",
 )
 @click.option("--workers", type=click.IntRange(1, 64), help="Processes that serve.  [default: 1]")
+@click.option("--check", is_flag=True, help="Show what would run, or every error, and end.")
 @pass_output
 def serve(
     output: Output,
@@ -51,6 +53,7 @@ def serve(
     approvals: str | None,
     config_file: str | None,
     workers: int | None,
+    check: bool,
 ) -> ExitCode:
     """Make the tool calls of any client reliable, by changing its base URL.
 
@@ -75,6 +78,9 @@ def serve(
 
     settings = read()
     listening = settings.server
+    if check:
+        _show_settings(output, settings)
+        return ExitCode.OK
     sock = bind_socket(listening.host, listening.port)
     url = _url(listening.host, sock.getsockname()[1])
 
@@ -91,6 +97,61 @@ def serve(
         announce,
     )
     return ExitCode.OK if code == 0 else ExitCode.INTERNAL
+
+
+def _show_settings(output: Output, settings: "GatewaySettings") -> None:
+    """Tell what would run; keys are named by their variable or file only."""
+    upstreams = {
+        name: {
+            "url": entry.base or f"embedded:{entry.embedded}",
+            "format": entry.protocol,
+            "key": _describe_key(entry),
+            "models": list(entry.settings.models) or ["*"],
+        }
+        for name, entry in settings.upstreams.items()
+    }
+    routes = {
+        name: [f"{item.upstream}/{item.model}" for item in (*route.targets, *route.fallbacks)]
+        for name, route in settings.routes.items()
+    }
+    store, approvals = settings.store, settings.approvals
+    shown: dict[str, Any] = {
+        "type": "settings",
+        "url": _url(settings.server.host, settings.server.port),
+        "workers": settings.server.workers,
+        "upstreams": upstreams,
+        "routes": routes,
+        "aliases": dict(settings.aliases),
+        "keys": {key.settings.id: key.settings.role for key in settings.keys},
+        "store": f"${store.url_env}" if store.url_env else store.path or "the default file",
+        "approvals": f"${approvals.url_env}" if approvals.url_env else approvals.store or "none",
+    }
+    if output.json:
+        output.data(shown)
+        return
+    output.text(f"listens on {shown['url']}, workers: {shown['workers']}")
+    for name, entry in upstreams.items():
+        served = ", ".join(entry["models"])
+        output.text(f"upstream {name}: {entry['url']} ({entry['format']}), models: {served}")
+        output.text(f"  key: {entry['key']}")
+    for name, targets in routes.items():
+        output.text(f"route {name}: {', then '.join(targets)}")
+    for name, target in settings.aliases.items():
+        output.text(f"alias {name}: {target}")
+    for name, role in shown["keys"].items():
+        output.text(f"virtual key {name}: {role}")
+    output.text(f"records: {shown['store']}\napprovals: {shown['approvals']}\nno errors")
+
+
+def _describe_key(entry: "UpstreamEntry") -> str:
+    settings = entry.settings
+    if settings.api_key_env:
+        return f"${settings.api_key_env}"
+    if settings.api_key_file:
+        return settings.api_key_file
+    if entry.key is not None:
+        return f"from the environment, for {entry.provider}"
+    return "the client's own" if entry.needs_client_key else "none"
 
 
 def _make_gateway(

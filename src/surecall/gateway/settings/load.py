@@ -1,10 +1,13 @@
 """Settings read from a file and the command line, checked as a whole."""
 
+import os
 import re
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -12,7 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.base.errors import ConfigError, did_you_mean, invalid_config
-from surecall.base.redaction import Secret
+from surecall.base.json_values import as_fields
+from surecall.base.redaction import Secret, looks_like_key
 from surecall.models.client.network import Network
 from surecall.models.client.urls import join_url
 from surecall.models.config import parse_key, read_key, read_network
@@ -30,6 +34,7 @@ from surecall.models.profiles import (
 from surecall.models.transport import EMBEDDED_DEADLINES, Deadlines
 from surecall.wire import DEFAULT_PROTOCOL, PROTOCOLS, find_protocol
 
+from .errors import Key, SettingError, find_errors, refuse, refuse_syntax
 from .tables import (
     DEFAULT_EMBEDDED_MODEL,
     DEFAULT_UPSTREAM,
@@ -45,16 +50,18 @@ from .tables import (
     ServerSettings,
     SettingsFile,
     StoreSettings,
-    TargetSettings,
     TelemetrySettings,
     UpstreamSettings,
 )
 
-_S = TypeVar("_S", bound=Struct)
-
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _HEADER: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_SECRET_WORDS: Final = ("auth", "key", "token", "secret", "cookie")
+_NAMED: Final = frozenset({"aliases", "models", "routes", "upstreams"})
+"""Tables whose keys are names of the user's."""
+_NEW_KEY: Final = "`surecall keys new ID` makes one."
 _HOST: Final = re.compile(r"[A-Za-z0-9.\-\[\]:]{1,255}")
 
 
@@ -141,43 +148,11 @@ def load_settings(
         environ: Variables that hold keys; those of the process by default.
 
     Raises:
-        ConfigError: `INVALID_CONFIG`, naming the key that is wrong.
+        ConfigError: `INVALID_CONFIG`, naming every key that is wrong, with its line.
     """
-    shown = str(path) if path is not None else "the command line"
-    read = _read(path, shown) if path is not None else SettingsFile()
+    loader = _Loader(path, environ)
     given = {name: value for name, value in (server or {}).items() if value is not None}
-    listening = _convert({**msgspec.to_builtins(read.server), **given}, ServerSettings, shown)
-    upstreams = dict(read.upstreams)
-    if upstream is not None:
-        upstreams = {DEFAULT_UPSTREAM: UpstreamSettings(url=upstream), **upstreams}
-    elif not upstreams:
-        upstreams = {EMBEDDED_UPSTREAM: UpstreamSettings(url=DEFAULT_EMBEDDED_MODEL)}
-    base = path.parent if path is not None else Path()
-    entries = {
-        name: _check_upstream(name, item, base, shown, environ) for name, item in upstreams.items()
-    }
-    checked = _Checker(read, entries, shown)
-    checked.check()
-    settings = GatewaySettings(
-        server=listening,
-        limits=read.limits,
-        retry=read.retry,
-        policy=read.policy,
-        upstreams=entries,
-        aliases=read.aliases,
-        routes=read.routes,
-        models={name: _resolve_model(name, item, shown) for name, item in read.models.items()},
-        keys=tuple(_read_virtual(item, base, shown, environ) for item in read.keys),
-        relay_paths=tuple(item.strip("/") for item in read.relay_paths),
-        store=read.store if store is None else replace(read.store, path=store, url_env=""),
-        approvals=read.approvals if approvals is None else ApprovalSettings(store=approvals),
-        telemetry=read.telemetry,
-        path=path,
-    )
-    _check_approvals(settings.approvals, shown, environ)
-    _check_keys(settings, shown)
-    _check_exposure(settings, shown)
-    return settings
+    return loader.load(upstream, given, store, approvals)
 
 
 def is_loopback(host: str) -> bool:
@@ -186,101 +161,363 @@ def is_loopback(host: str) -> bool:
     return name in {"localhost", "::1"} or name.startswith("127.")
 
 
-def _read(path: Path, shown: str) -> SettingsFile:
-    return _convert(read_toml(path, shown), SettingsFile, shown)
+class _Loader:
+    """Reads and checks everything, and refuses it with all errors at once."""
 
+    def __init__(self, path: Path | None, environ: Mapping[str, str] | None) -> None:
+        self._path = path
+        self._shown = str(path) if path is not None else "the command line"
+        self._base = path.parent if path is not None else Path()
+        self._environ = environ
+        self._errors: list[SettingError] = []
 
-def _convert(value: Any, kind: type[_S], shown: str) -> _S:
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        raise invalid_config(
-            f"{shown}: {error}.", "`surecall docs gateway` has all settings."
-        ) from error
+    def load(
+        self,
+        upstream: str | None,
+        server: Mapping[str, Any],
+        store: str | None,
+        approvals: str | None,
+    ) -> GatewaySettings:
+        document = self._read_document()
+        read = self._convert(document)
+        upstreams, names = dict(read.upstreams), {*as_fields(document.get("upstreams"))}
+        if upstream is not None:
+            upstreams = {DEFAULT_UPSTREAM: UpstreamSettings(url=upstream), **upstreams}
+        elif not names:
+            upstreams = {EMBEDDED_UPSTREAM: UpstreamSettings(url=DEFAULT_EMBEDDED_MODEL)}
+        entries = {name: self._check_upstream(name, item) for name, item in upstreams.items()}
+        self._check_names(read, {*upstreams, *names})
+        keys = [self._read_virtual(number, item) for number, item in enumerate(read.keys)]
+        settings = GatewaySettings(
+            server=self._convert_server(read.server, server),
+            limits=read.limits,
+            retry=read.retry,
+            policy=read.policy,
+            upstreams=entries,
+            aliases=read.aliases,
+            routes=read.routes,
+            models={name: self._resolve_model(name, item) for name, item in read.models.items()},
+            keys=tuple(key for key in keys if key is not None),
+            relay_paths=tuple(item.strip("/") for item in read.relay_paths),
+            store=read.store if store is None else replace(read.store, path=store, url_env=""),
+            approvals=read.approvals if approvals is None else ApprovalSettings(store=approvals),
+            telemetry=read.telemetry,
+            path=self._path,
+        )
+        self._check_databases(settings)
+        self._check_exposure(settings, has_keys=bool(document.get("keys")))
+        if self._errors:
+            raise refuse(self._shown, self._path, self._errors)
+        return settings
 
+    def _refuse(self, key: Key, message: str, hint: str | None = None) -> None:
+        self._errors.append(SettingError(key, message, hint))
 
-# Upstreams
+    def _refuse_as(self, key: Key, error: ConfigError) -> None:
+        self._refuse(key, f"cannot be used: {error.message}", error.hint)
 
+    def _read_document(self) -> dict[str, Any]:
+        if self._path is None:
+            return {}
+        try:
+            return read_toml(self._path, self._shown)
+        except ConfigError as error:
+            if isinstance(error.__cause__, tomllib.TOMLDecodeError):
+                raise refuse_syntax(self._shown, self._path, error.__cause__) from error
+            raise
 
-def _check_upstream(
-    name: str, item: UpstreamSettings, base: Path, shown: str, environ: Mapping[str, str] | None
-) -> UpstreamEntry:
-    place = f"{shown}: upstreams.{name}"
-    if not _NAME.fullmatch(name):
-        raise invalid_config(f"{place} is not a usable name.", "Use letters, digits, - and _.")
-    _check_capabilities(item.capabilities, place)
-    embedded = embedded_name(item.url)
-    if embedded is not None:
-        if not embedded:
-            raise invalid_config(f"{place}.url names no model.", "Write embedded:smollm2-135m.")
-        if item.protocol not in ("", DEFAULT_PROTOCOL):
-            raise invalid_config(f"{place}.protocol: an embedded model has {DEFAULT_PROTOCOL}.")
+    def _convert(self, document: dict[str, Any]) -> SettingsFile:
+        """Return what the file says; entries that are wrong are left out, and noted."""
+        try:
+            return msgspec.convert(document, SettingsFile)
+        except msgspec.ValidationError as error:
+            found = find_errors(document, SettingsFile)
+            self._errors += found
+            broken = {item.key[: 2 if item.key[0] in _NAMED else 1] for item in found}
+            sound = {
+                table: {name: item for name, item in value.items() if (table, name) not in broken}
+                if table in _NAMED
+                else value
+                for table, value in document.items()
+                if (table,) not in broken
+            }
+            try:
+                return msgspec.convert(sound, SettingsFile)
+            except msgspec.ValidationError:
+                raise invalid_config(f"{self._shown}: {error}.") from error
+
+    def _convert_server(self, read: ServerSettings, given: Mapping[str, Any]) -> ServerSettings:
+        try:
+            return msgspec.convert({**msgspec.to_builtins(read), **given}, ServerSettings)
+        except msgspec.ValidationError:
+            found = find_errors(dict(given), ServerSettings)
+            self._errors += [item._replace(key=("server", *item.key)) for item in found]
+            return read
+
+    # Upstreams
+
+    def _check_upstream(self, name: str, item: UpstreamSettings) -> UpstreamEntry:
+        place: Key = ("upstreams", name)
+        if not _NAME.fullmatch(name):
+            self._refuse(place, "is not a usable name.", "Use letters, digits, - and _.")
+        self._check_capabilities(place, item.capabilities)
+        embedded = embedded_name(item.url)
+        if embedded is not None:
+            if not embedded:
+                self._refuse((*place, "url"), "names no model.", "Write embedded:smollm2-135m.")
+            if item.protocol not in ("", DEFAULT_PROTOCOL):
+                self._refuse(
+                    (*place, "protocol"), f"must be {DEFAULT_PROTOCOL!r} for an embedded model."
+                )
+            return UpstreamEntry(
+                name=name,
+                settings=item,
+                protocol=DEFAULT_PROTOCOL,
+                provider="embedded",
+                embedded=embedded,
+                deadlines=_deadlines(item, EMBEDDED_DEADLINES),
+            )
+        for header, value in item.headers.items():
+            key = (*place, "headers", header)
+            if not _HEADER.fullmatch(header) or not (value.isascii() and value.isprintable()):
+                self._refuse(key, "is not a usable header.")
+            elif any(word in header.lower() for word in _SECRET_WORDS):
+                self._refuse(
+                    key, "would put a secret into the file.", "Use api_key_env or api_key_file."
+                )
+        provider, protocol = self._know_upstream(place, item)
+        address = ""
+        try:
+            prefix = find_protocol(protocol).default_prefix
+            address = join_url(item.url, item.api_prefix, "", default_prefix=prefix)
+        except ConfigError as error:
+            self._refuse_as((*place, "url"), error)
         return UpstreamEntry(
             name=name,
             settings=item,
-            protocol=DEFAULT_PROTOCOL,
-            provider="embedded",
-            embedded=embedded,
-            deadlines=_deadlines(item, EMBEDDED_DEADLINES),
+            protocol=protocol,
+            provider=provider,
+            base=address.rstrip("/"),
+            key=self._read_key(place, "api_key", item.api_key_env, item.api_key_file)
+            or self._find_key(item, provider),
+            deadlines=_deadlines(item, Deadlines()),
+            network=self._read_network(place, item),
         )
-    for header, value in item.headers.items():
-        if not _HEADER.fullmatch(header) or not (value.isascii() and value.isprintable()):
-            raise invalid_config(f"{place}.headers.{header} is not a usable header.")
-        if any(word in header.lower() for word in ("auth", "key", "token", "secret", "cookie")):
-            raise invalid_config(
-                f"{place}.headers.{header} would put a secret into the file.",
-                "Use api_key_env or api_key_file.",
+
+    def _read_network(self, place: Key, item: UpstreamSettings) -> Network:
+        """Return how an upstream is reached: as the environment says, with the files it names."""
+        names = ("ca_file", "client_cert_file", "client_key_file")
+        files = {name: str(self._base / file) for name in names if (file := getattr(item, name))}
+        network = replace(read_network(self._environ), **files)
+        if files:
+            try:
+                network.tls_context()
+            except ConfigError as error:
+                self._refuse_as((*place, next(iter(files))), error)
+        return network
+
+    def _know_upstream(self, place: Key, item: UpstreamSettings) -> tuple[str | None, str]:
+        """Return the provider and the wire format of an upstream."""
+        catalog = Catalog.builtin()
+        parts = urlsplit(item.url)
+        provider = item.provider or (
+            catalog.provider_at(parts.hostname) if parts.hostname else None
+        )
+        protocol = item.protocol
+        if not protocol and not parts.path.rstrip("/").endswith("/openai"):
+            entry = catalog.find_provider(provider) if provider else None
+            protocol = entry.protocol or "" if entry else ""
+        protocol = protocol or DEFAULT_PROTOCOL
+        if protocol not in PROTOCOLS:
+            self._refuse(
+                (*place, "protocol"),
+                f"is {protocol!r}, which is not a wire format.",
+                did_you_mean(protocol, PROTOCOLS),
             )
-    provider, protocol = _know_upstream(item, place)
-    try:
-        prefix = find_protocol(protocol).default_prefix
-        address = join_url(item.url, item.api_prefix, "", default_prefix=prefix)
-    except ConfigError as error:
-        raise invalid_config(f"{place}.url: {error.message}", error.hint) from error
-    return UpstreamEntry(
-        name=name,
-        settings=item,
-        protocol=protocol,
-        provider=provider,
-        base=address.rstrip("/"),
-        key=_read_key(item.api_key_env, item.api_key_file, base, f"{place}.api_key", environ)
-        or _find_key(item, provider, environ),
-        deadlines=_deadlines(item, Deadlines()),
-        network=_read_network(item, base, place, environ),
-    )
+            protocol = DEFAULT_PROTOCOL
+        return provider, protocol
 
-
-def _read_network(
-    item: UpstreamSettings, base: Path, place: str, environ: Mapping[str, str] | None
-) -> Network:
-    """Return how an upstream is reached: as the environment says, with the files that are set."""
-    names = ("ca_file", "client_cert_file", "client_key_file")
-    files = {name: str(base / path) for name in names if (path := getattr(item, name))}
-    network = replace(read_network(environ), **files)
-    if files:
+    def _check_capabilities(self, place: Key, values: Mapping[str, Any]) -> None:
+        if not values:
+            return
+        place = (*place, "capabilities")
         try:
-            network.tls_context()
+            known = join_capabilities(*split_capabilities(dict(values)))
+        except (msgspec.ValidationError, ConfigError) as error:
+            self._refuse(place, f"cannot be used: {error}.")
+            return
+        for name in values:
+            if name not in known:
+                self._refuse((*place, name), "is not a capability.", did_you_mean(name, known))
+
+    # Keys
+
+    def _find_key(self, item: UpstreamSettings, provider: str | None) -> Secret | None:
+        """Return the environment's key for a provider, if its upstream may take one."""
+        entry = Catalog.builtin().find_provider(provider) if provider else None
+        variables = entry.key_env if entry is not None and item.key == "needed" else ()
+        found = (read_key(variable, self._environ) for variable in variables)
+        return next((key for key in found if key is not None), None)
+
+    def _read_key(self, place: Key, name: str, variable: str, file: str) -> Secret | None:
+        """Return the key in a variable or a file, if one is named."""
+        by_env, by_file = (*place, f"{name}_env"), (*place, f"{name}_file")
+        if variable and file:
+            self._refuse(by_env, f"and {name}_file are both given.", "Leave one out.")
+        elif variable:
+            if not _VARIABLE.fullmatch(variable) or looks_like_key(variable):
+                self._refuse(
+                    by_env,
+                    "must be the name of a variable, not a key.",
+                    f'Put the key into a variable and write {name}_env = "ITS_NAME".',
+                )
+            elif (key := read_key(variable, self._environ)) is not None:
+                return key
+            else:
+                self._refuse(
+                    by_env,
+                    f"names the variable {variable}, which holds no key.",
+                    self._suggest_variable(variable),
+                )
+        elif file:
+            path = self._base / Path(file).expanduser()
+            try:
+                if (key := parse_key(path.read_text("utf-8"), str(path))) is not None:
+                    return key
+                self._refuse(by_file, f"names {path}, which holds no key.")
+            except (OSError, UnicodeDecodeError) as error:
+                self._refuse(by_file, f"names {path}, which cannot be read: {error}.")
+            except ConfigError as error:
+                self._refuse_as(by_file, error)
+        return None
+
+    def _suggest_variable(self, variable: str) -> str:
+        """Return a hint with variables that are set and have a similar name."""
+        names = os.environ if self._environ is None else self._environ
+        close = get_close_matches(variable, [name for name in names if names[name]], n=1)
+        return f"Did you mean {close[0]!r}?" if close else "Set it, or leave the entry out."
+
+    def _read_virtual(self, number: int, item: KeySettings) -> VirtualKey | None:
+        place: Key = ("keys", number)
+        if not _NAME.fullmatch(item.id):
+            self._refuse((*place, "id"), "is not usable.", "Use letters, digits, - and _.")
+        if item.key_sha256:
+            digest = item.key_sha256.strip().lower()
+            if not _DIGEST.fullmatch(digest) or item.key_env or item.key_file:
+                self._refuse(
+                    (*place, "key_sha256"),
+                    "must be 64 hexadecimal digits, and the only one given.",
+                    _NEW_KEY,
+                )
+                return None
+            return VirtualKey(settings=item, digest=bytes.fromhex(digest))
+        before = len(self._errors)
+        secret = self._read_key(place, "key", item.key_env, item.key_file)
+        if secret is not None and len(secret.reveal()) < 16:
+            self._refuse(
+                (*place, "key_env" if item.key_env else "key_file"),
+                "names a key that is shorter than 16 characters.",
+                _NEW_KEY,
+            )
+        elif secret is None and len(self._errors) == before:
+            self._refuse(place, f"({item.id}) has no key.", "Give key_env, key_file or key_sha256.")
+        if secret is None:
+            return None
+        digest = sha256(secret.reveal().encode()).digest()
+        return VirtualKey(settings=item, digest=digest, secret=secret)
+
+    def _check_databases(self, settings: GatewaySettings) -> None:
+        approvals, store = settings.approvals, settings.store
+        if approvals.store and approvals.url_env:
+            self._refuse(
+                ("approvals", "url_env"), "and approvals.store are both given.", "Leave one out."
+            )
+        for key, variable in (("approvals", approvals.url_env), ("store", store.url_env)):
+            if variable and read_key(variable, self._environ) is None:
+                self._refuse(
+                    (key, "url_env"),
+                    f"names {variable}, which is not set.",
+                    "Set it to a postgresql:// address.",
+                )
+
+    def _check_exposure(self, settings: GatewaySettings, *, has_keys: bool) -> None:
+        server = settings.server
+        for host in server.allow_hosts:
+            if not _HOST.fullmatch(host):
+                self._refuse(("server", "allow_hosts"), f"has {host!r}, which is not a host.")
+        for attribute, label in (("id", "id"), ("digest", "value")):
+            seen: dict[Any, int] = {}
+            for number, key in enumerate(settings.keys):
+                value = key.digest if attribute == "digest" else key.settings.id
+                if seen.setdefault(value, number) != number:
+                    self._refuse(("keys", number), f"has the same {label} as another key.")
+        if not is_loopback(server.host) and not has_keys:
+            self._refuse(
+                ("server", "host"),
+                f"is {server.host}, which other machines can reach, and there is no key.",
+                "Add a [[keys]] entry to the file of --config, or listen on 127.0.0.1.",
+            )
+
+    # Names of models
+
+    def _check_names(self, read: SettingsFile, upstreams: Collection[str]) -> None:
+        """Check that every name leads somewhere."""
+        for name, route in read.routes.items():
+            for field in ("targets", "fallbacks"):
+                for number, target in enumerate(getattr(route, field)):
+                    key = ("routes", name, field, number, "upstream")
+                    self._check_target(key, target.upstream, upstreams)
+            if not any(target.weight for target in route.targets):
+                self._refuse(
+                    ("routes", name, "targets"), "has no target with a weight.", "Set weight = 1."
+                )
+        for name, target in read.aliases.items():
+            if name in read.routes:
+                self._refuse(("aliases", name), "is also a route.", "Rename one of them.")
+            if target in read.aliases:
+                self._refuse(
+                    ("aliases", name),
+                    f"leads to another alias, {target!r}.",
+                    f'Write {name} = "{read.aliases[target]}".',
+                )
+        for name, model in read.models.items():
+            place = ("models", name)
+            self._check_capabilities(place, model.capabilities)
+            if model.upstream:
+                self._check_target((*place, "upstream"), model.upstream, upstreams)
+            for field in ("request_defaults", "request_overrides"):
+                for key in RESERVED_REQUEST_KEYS & getattr(model, field).keys():
+                    self._refuse((*place, field, key), "is set by clients only.", "Leave it out.")
+
+    def _check_target(self, key: Key, upstream: str, upstreams: Collection[str]) -> None:
+        if upstream not in upstreams:
+            self._refuse(
+                key,
+                f"is {upstream!r}, which is not an upstream.",
+                did_you_mean(upstream, upstreams),
+            )
+
+    def _resolve_model(self, name: str, item: ModelSettings) -> ModelSettings:
+        """Return what holds for a model, with the fields that its presets set."""
+        if not item.preset:
+            return item
+        try:
+            found = [
+                preset
+                for wanted in item.preset
+                for preset in (
+                    presets_for(None, name) if wanted == "auto" else (find_preset(wanted),)
+                )
+            ]
         except ConfigError as error:
-            raise invalid_config(f"{place}: {error.message}", error.hint) from error
-    return network
-
-
-def _know_upstream(item: UpstreamSettings, place: str) -> tuple[str | None, str]:
-    """Return the provider and the wire format of an upstream."""
-    catalog = Catalog.builtin()
-    parts = urlsplit(item.url)
-    provider = item.provider or (catalog.provider_at(parts.hostname) if parts.hostname else None)
-    protocol = item.protocol
-    if not protocol and not parts.path.rstrip("/").endswith("/openai"):
-        entry = catalog.find_provider(provider) if provider else None
-        protocol = entry.protocol or "" if entry else ""
-    protocol = protocol or DEFAULT_PROTOCOL
-    if protocol not in PROTOCOLS:
-        raise invalid_config(
-            f"{place}.protocol is {protocol!r}, which is not a wire format.",
-            did_you_mean(protocol, PROTOCOLS),
+            self._refuse_as(("models", name, "preset"), error)
+            return item
+        merged = merge_presets([preset.layer for preset in found]).values
+        return replace(
+            item,
+            request_defaults={**merged.get("request_defaults", {}), **item.request_defaults},
+            request_overrides={**merged.get("request_overrides", {}), **item.request_overrides},
         )
-    return provider, protocol
 
 
 def _deadlines(item: UpstreamSettings, base: Deadlines) -> Deadlines:
@@ -290,176 +527,3 @@ def _deadlines(item: UpstreamSettings, base: Deadlines) -> Deadlines:
         if (value := getattr(item.deadlines, name)) is not None
     }
     return replace(base, **given)
-
-
-def _check_capabilities(values: Mapping[str, Any], place: str) -> None:
-    try:
-        known = join_capabilities(*split_capabilities(dict(values)))
-    except (msgspec.ValidationError, ConfigError) as error:
-        raise invalid_config(f"{place}.capabilities: {error}.") from error
-    for name in values:
-        if name not in known:
-            raise invalid_config(
-                f"{place}.capabilities has no {name!r}.", did_you_mean(name, known)
-            )
-
-
-# Keys
-
-
-def _find_key(
-    item: UpstreamSettings, provider: str | None, environ: Mapping[str, str] | None
-) -> Secret | None:
-    """Return the key that the environment has for a provider, if its upstream may take one."""
-    entry = Catalog.builtin().find_provider(provider) if provider else None
-    variables = entry.key_env if entry is not None and item.key == "needed" else ()
-    found = (read_key(variable, environ) for variable in variables)
-    return next((key for key in found if key is not None), None)
-
-
-def _read_key(
-    variable: str, file: str, base: Path, place: str, environ: Mapping[str, str] | None
-) -> Secret | None:
-    if variable and file:
-        raise invalid_config(f"{place}_env and {place}_file are both given.", "Leave one out.")
-    if variable:
-        key = read_key(variable, environ)
-        where = f"the variable {variable}"
-    elif file:
-        path = base / Path(file).expanduser()
-        try:
-            key = parse_key(path.read_text("utf-8"), str(path))
-        except (OSError, UnicodeDecodeError) as error:
-            raise invalid_config(f"{place}_file: {path} cannot be read: {error}.") from error
-        where = str(path)
-    else:
-        return None
-    if key is None:
-        raise invalid_config(f"{place}: {where} holds no key.", "Set it, or leave the entry out.")
-    return key
-
-
-def _read_virtual(
-    item: KeySettings, base: Path, shown: str, environ: Mapping[str, str] | None
-) -> VirtualKey:
-    place = f"{shown}: the key {item.id!r}"
-    if not _NAME.fullmatch(item.id):
-        raise invalid_config(f"{place} has an unusable id.", "Use letters, digits, - and _.")
-    if item.key_sha256:
-        digest = item.key_sha256.strip().lower()
-        if not _DIGEST.fullmatch(digest) or item.key_env or item.key_file:
-            raise invalid_config(
-                f"{place}: key_sha256 must be 64 hexadecimal digits, and the only one given."
-            )
-        return VirtualKey(settings=item, digest=bytes.fromhex(digest))
-    secret = _read_key(item.key_env, item.key_file, base, f"{place}: key", environ)
-    if secret is None:
-        raise invalid_config(f"{place} has no key.", "Give key_env, key_file or key_sha256.")
-    if len(secret.reveal()) < 16:
-        raise invalid_config(
-            f"{place} is shorter than 16 characters.",
-            "Make one: python -c 'import secrets; print(secrets.token_urlsafe(32))'",
-        )
-    return VirtualKey(
-        settings=item, digest=sha256(secret.reveal().encode()).digest(), secret=secret
-    )
-
-
-def _check_keys(settings: GatewaySettings, shown: str) -> None:
-    ids = [key.settings.id for key in settings.keys]
-    digests = [key.digest for key in settings.keys]
-    if len(set(ids)) < len(ids) or len(set(digests)) < len(digests):
-        raise invalid_config(f"{shown}: two keys have the same id or the same value.")
-
-
-def _check_approvals(item: ApprovalSettings, shown: str, environ: Mapping[str, str] | None) -> None:
-    if item.store and item.url_env:
-        raise invalid_config(f"{shown}: approvals.store and approvals.url_env are both given.")
-    if item.url_env and read_key(item.url_env, environ) is None:
-        raise invalid_config(
-            f"{shown}: approvals.url_env names {item.url_env}, which is not set.",
-            "Set it to a postgresql:// address.",
-        )
-
-
-def _check_exposure(settings: GatewaySettings, shown: str) -> None:
-    server = settings.server
-    for host in server.allow_hosts:
-        if not _HOST.fullmatch(host):
-            raise invalid_config(f"{shown}: server.allow_hosts has {host!r}, which is not a host.")
-    if not is_loopback(server.host) and not settings.keys:
-        raise invalid_config(
-            f"{server.host} can be reached from other machines, and there is no key.",
-            "Add a [[keys]] entry to the file of --config, or listen on 127.0.0.1.",
-        )
-
-
-# Names of models
-
-
-class _Checker:
-    """Checks that every name leads somewhere."""
-
-    def __init__(
-        self, read: SettingsFile, upstreams: Mapping[str, UpstreamEntry], shown: str
-    ) -> None:
-        self._read = read
-        self._upstreams = upstreams
-        self._shown = shown
-
-    def check(self) -> None:
-        read = self._read
-        for name, route in read.routes.items():
-            for target in (*route.targets, *route.fallbacks):
-                self._check_target(f"routes.{name}", target)
-            if not any(target.weight for target in route.targets):
-                raise self._invalid(f"routes.{name} has no target with a weight.")
-        for name, target in read.aliases.items():
-            if name in read.routes:
-                raise self._invalid(f"{name!r} is an alias and a route.")
-            if target in read.aliases:
-                raise self._invalid(f"aliases.{name} leads to another alias, {target!r}.")
-        for name, model in read.models.items():
-            place = f"{self._shown}: models.{name}"
-            _check_capabilities(model.capabilities, place)
-            if model.upstream and model.upstream not in self._upstreams:
-                raise self._unknown(f"models.{name}", model.upstream)
-            for field in ("request_defaults", "request_overrides"):
-                for key in getattr(model, field):
-                    if key in RESERVED_REQUEST_KEYS:
-                        raise self._invalid(f"models.{name}.{field} may not set {key!r}.")
-
-    def _check_target(self, place: str, target: TargetSettings) -> None:
-        if target.upstream not in self._upstreams:
-            raise self._unknown(place, target.upstream)
-
-    def _unknown(self, place: str, upstream: str) -> ConfigError:
-        return invalid_config(
-            f"{self._shown}: {place} names the upstream {upstream!r}, which there is not.",
-            did_you_mean(upstream, self._upstreams),
-        )
-
-    def _invalid(self, message: str) -> ConfigError:
-        return invalid_config(f"{self._shown}: {message}")
-
-
-def _resolve_model(name: str, item: ModelSettings, shown: str) -> ModelSettings:
-    """Return what holds for a model, with the fields that its presets set."""
-    if not item.preset:
-        return item
-    try:
-        found = [
-            preset
-            for wanted in item.preset
-            for preset in (presets_for(None, name) if wanted == "auto" else (find_preset(wanted),))
-        ]
-        merged = merge_presets([preset.layer for preset in found]).values
-    except ConfigError as error:
-        raise invalid_config(
-            f"{shown}: models.{name}.preset: {error.message}", error.hint
-        ) from error
-    return replace(
-        item,
-        request_defaults={**merged.get("request_defaults", {}), **item.request_defaults},
-        request_overrides={**merged.get("request_overrides", {}), **item.request_overrides},
-    )
