@@ -1,6 +1,5 @@
 """Settings read from a file and the command line, checked as a whole."""
 
-import os
 import re
 import tomllib
 from collections.abc import Collection, Mapping
@@ -19,7 +18,7 @@ from surecall.base.json_values import as_fields
 from surecall.base.redaction import Secret, looks_like_key
 from surecall.models.client.network import Network
 from surecall.models.client.urls import join_url
-from surecall.models.config import parse_key, read_key, read_network
+from surecall.models.config import find_keys, parse_key, read_key, read_network
 from surecall.models.config.sources import read_toml
 from surecall.models.profiles import (
     RESERVED_REQUEST_KEYS,
@@ -392,9 +391,8 @@ class _Loader:
         return None
 
     def _suggest_variable(self, variable: str) -> str:
-        """Return a hint with variables that are set and have a similar name."""
-        names = os.environ if self._environ is None else self._environ
-        close = get_close_matches(variable, [name for name in names if names[name]], n=1)
+        """Return a hint with a variable that is set and has a similar name."""
+        close = get_close_matches(variable, [name for _, name in find_keys(self._environ)], n=1)
         return f"Did you mean {close[0]!r}?" if close else "Set it, or leave the entry out."
 
     def _read_virtual(self, number: int, item: KeySettings) -> VirtualKey | None:
