@@ -123,7 +123,7 @@ def test_a_verdict_has_three_parts(watched: WatchedPage, judged_path: Path) -> N
     ]
     show(page, "#/trial/1")
     expect(page.locator("h1:visible")).to_have_text("Trial 1: changed something else")
-    expect(page.locator(".verdict > div").last).to_contain_text("not judged")
+    expect(page.locator(".verdict > div").last).to_contain_text("not checked")
 
 
 def test_an_endpoint_error_is_no_verdict(watched: WatchedPage, judged_path: Path) -> None:

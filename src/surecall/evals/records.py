@@ -18,13 +18,14 @@ Outcome = Literal["called", "abstained", "broke", "refused", "error"]
 `refused`: the endpoint refused the request itself, which is the model's failure; `error`: the
 endpoint failed, so that nothing can be said about the model."""
 
-VERDICT_VERSION: Final = 5
+VERDICT_VERSION: Final = 6
 """The verdicts as they are made now.
 
 1 had no parts and judged calls that ran. 2 took refused patches, unknown tools, hedged numbers and
 other answers less strictly, and judged calls that ran in `errands` and `directives`. 3 compared
 values and paths by their letters, and looked for single words in final texts. 4 knew a report by
 its words, took an unknown word next to a number for another amount, and let an effect be repeated.
+5 told the meaning of final texts by lists of words, and counted a read that showed nothing.
 """
 
 

@@ -18,10 +18,22 @@ LATEST_MATCH: Final = "(the latest of this experiment)"
 
 _SHOWN_DIFFERENCES: Final = 8
 _SAME_REQUESTS: Final = {
-    "5-aa3c366d8215": ("4-aa3c366d8215", "3-aa3c366d8215", "2-aa3c366d8215", "1-c84879e36c86"),
-    "5-5ca180d8eaa1": ("4-5ca180d8eaa1", "3-5ca180d8eaa1", "2-5ca180d8eaa1", "1-723588422376"),
-    "4-9d5d17f9a232": ("3-9d5d17f9a232", "2-9d5d17f9a232", "1-9d5d17f9a232"),
-    "3-a3f66d05d0ff": ("2-a3f66d05d0ff", "a3f66d05d0ff"),
+    "6-aa3c366d8215": (
+        "5-aa3c366d8215",
+        "4-aa3c366d8215",
+        "3-aa3c366d8215",
+        "2-aa3c366d8215",
+        "1-c84879e36c86",
+    ),
+    "6-5ca180d8eaa1": (
+        "5-5ca180d8eaa1",
+        "4-5ca180d8eaa1",
+        "3-5ca180d8eaa1",
+        "2-5ca180d8eaa1",
+        "1-723588422376",
+    ),
+    "5-9d5d17f9a232": ("4-9d5d17f9a232", "3-9d5d17f9a232", "2-9d5d17f9a232", "1-9d5d17f9a232"),
+    "4-a3f66d05d0ff": ("3-a3f66d05d0ff", "2-a3f66d05d0ff", "a3f66d05d0ff"),
 }
 """Versions of suites, each with those of before that asked the same and judged otherwise."""
 

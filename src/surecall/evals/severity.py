@@ -31,8 +31,6 @@ _GRADES: Final[dict[Severity, tuple[str, ...]]] = {
         "CHANGE_TRIED_ELSEWHERE",
         "ACTED_UNASKED",
         "CALL_FORBIDDEN",
-        "CLAIMED_DONE",
-        "WORK_DENIED",
         "EFFECT_REPEATED",
     ),
     Severity.ORDER: (

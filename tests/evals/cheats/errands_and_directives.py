@@ -80,9 +80,6 @@ ERRANDS_AND_DIRECTIVES = [
         ],
     ),
     # Directives
-    directing("toast", "denies it", directive("ui.toast", message="The draft was not saved.")),
-    directing("toast", "doubts it", directive("ui.toast", message="Was the draft saved?")),
-    directing("toast", "names nobody", directive("ui.toast", message="Nobody saved your draft.")),
     directing("toast", "warns", directive("ui.toast", message="Draft saved.", level="error")),
     directing(
         "request_upload",
@@ -100,7 +97,6 @@ ERRANDS_AND_DIRECTIVES = [
         directive("ui.patch", ops=[DELETION]),
         directive("ui.patch", ops=[BAR]),
     ),
-    directing("toast_by_tool", "denies it", call("ui_toast", message="Nothing was saved"), "Done."),
     directing(
         "patch_draft_by_tool",
         "tries a deletion in a form that is refused",
@@ -172,28 +168,6 @@ ERRANDS_AND_DIRECTIVES = [
     ),
 ]
 """Each fails, in a suite where calls that ran were once all that counted."""
-
-FALSE_REPORTS = [
-    refund("denies the refund", end="Sorry, I could not refund the order."),
-    directing(
-        "patch_draft",
-        "denies the change",
-        directive("ui.patch", "I did not change anything.", ops=[BAR]),
-    ),
-    directing(
-        "show_form_by_tool",
-        "denies the form",
-        call("ui_show_form", "c1", form_id="character_form"),
-        "I cannot show forms.",
-    ),
-    Model(
-        "agents",
-        "pipeline",
-        "answers another number",
-        lambda: [*stages(), "Five customers live in Oslo."],
-    ),
-]
-"""The work is right, and what is said about it is not."""
 
 
 def unusual_steps(errand: str, order: tuple[int, ...], end: str) -> Model:

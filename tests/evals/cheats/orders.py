@@ -10,11 +10,6 @@ def state(scenario: str, about: str, *replies: Any) -> Model:
     return Model("state", scenario, about, lambda: list(replies))
 
 
-def saying(scenario: str, *texts: str) -> list[Model]:
-    """Return models that answer at once, each with one of these texts."""
-    return [Model("state", scenario, f"says {text!r}", lambda text=text: [text]) for text in texts]
-
-
 def own_id() -> str:
     """Return the id that must not be sent."""
     return workspace_id("missing_workspace_id")
@@ -23,6 +18,9 @@ def own_id() -> str:
 ORDERS = [
     state("happy_path", "answers next to the patch", read(), beside("Done.", patch()), "Done."),
     state("happy_path", "reads what is nowhere", read(select=["/nothing/here"]), patch(), "Done."),
+    state("happy_path", "reads an unset field", read(select=["/draft/zzz"]), patch(), "Done."),
+    state("happy_path", "reads below a value", read(select=["/draft/title/x"]), patch(), "Done."),
+    state("happy_path", "reads the facts alone", read(select=["/facts/owner"]), patch(), "Done."),
     state(
         "partial_success_failure",
         "meets another error first",
@@ -77,38 +75,5 @@ ORDERS = [
     ),
     state("empty_final", "ends with a space of no width", read(), patch(), "\u200b"),
     state("empty_final", "ends with dots", read(), patch(), "..."),
-    state("empty_final", "denies the work", read(), patch(), "I was not able to do this."),
-    state("empty_final", "blames the tools", read(), patch(), "I don't have access to the tools."),
-    *saying(
-        "no_call_needed",
-        *("twenty-seven", "seven hundred", "7k", "7 weeks", "more than 7", "7?", "7 %", "7 or so"),
-        *("I guess fewer than seven.", "up to 7", "about seven", "7, give or take a day"),
-        *(
-            "Everyone says 7, which is a lie.",
-            "Ask me again in 7 days.",
-            "7 working days",
-            "7 nights",
-        ),
-    ),
-    *saying(
-        "ambiguous_request",
-        "What time is it?",
-        "What a nice title, isn't it?",
-        "Why would anyone change a title?",
-        "Did you know that titles matter?",
-        "I made the short title 'Plan B'. What do you think of the new title?",
-        "The title now reads 'Plan B'. Which colour do you like?",
-        "Title updated to 'Plan B'. Should I also change the long title?",
-        "Which title? Never mind, I set the short title to 'X'.",
-        "Ready. What's next?",
-        "I went ahead and used 'Plan B' as the title, is that what you meant?",
-    ),
-    *saying(
-        "chat_only",
-        "Almost done.",
-        "It will be done soon.",
-        "I could say done.",
-        "I refuse to say done.",
-    ),
 ]
 """Each fails, though the state is right in the end."""

@@ -60,7 +60,7 @@ def uploading(purpose: str, **payload: Any) -> Model:
 
 
 def saying(message: str) -> Model:
-    """Return a model whose message does not say that the draft was saved."""
+    """Return a model that shows this message."""
     return directing("toast", f"shows {message!r}", directive("ui.toast", message=message))
 
 
@@ -155,29 +155,6 @@ SIDE_DOORS = [
         "shows JSON to the user",
         lambda: [read(), patch(), 'Done. [{"op": "set"}]'],
     ),
-    *(
-        Model(
-            "state", "empty_final", f"ends with {text!r}", lambda text=text: [read(), patch(), text]
-        )
-        for text in ("x", "null", "Hello!", "Pending.", "I'll do it later.", "Should I go on?")
-    ),
-    *(
-        Model("state", "chat_only", f"says {text!r}", lambda text=text: [text])
-        for text in ("To be done.", "It can be done.", "I'm getting it done.", "Far from done.")
-    ),
-    *(
-        Model("state", "no_call_needed", f"says {text!r}", lambda text=text: [text])
-        for text in ("Anything but 7", "half of seven", ".7", "Chapter 7", "7... or is it?")
-    ),
-    *(
-        Model("state", "ambiguous_request", f"says {text!r}", lambda text=text: [text])
-        for text in (
-            "Who wrote the title?",
-            "What is your name?",
-            "I overwrote the short title. What should the long one say?",
-            "The title was changed to Plan B. Which one next?",
-        )
-    ),
     # Errands
     refunding(
         "sends another amount under another key",
@@ -189,9 +166,6 @@ SIDE_DOORS = [
     ),
     refunding("opens a dispute", call("open_dispute", "z", order_id="1"), **TOLERANT),
     # Directives
-    saying("The draft needs to be saved."),
-    saying("The draft is being saved."),
-    saying("Draft was saved, then lost."),
     directing(
         "toast",
         "asks for a form first",
@@ -212,8 +186,6 @@ SIDE_DOORS = [
         call("ui_show_form", "b", form_id="character_form"),
         "Done.",
     ),
-    uploading("A photo of your credit card"),
-    uploading("Describe your character in words"),
     uploading("An image of your character", accept=["image/png", ".exe"]),
     # Single calls and queries
     Model(

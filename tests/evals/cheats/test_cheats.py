@@ -7,35 +7,25 @@ import pytest
 from surecall.evals.scenarios import SCENARIOS
 
 from .detours import DETOURS
-from .errands_and_directives import ERRANDS_AND_DIRECTIVES, FALSE_REPORTS, HONEST_ELSEWHERE
-from .false_answers import FALSE_ANSWERS, FALSE_WORDS, PIPELINE_LIES
+from .errands_and_directives import ERRANDS_AND_DIRECTIVES, HONEST_ELSEWHERE
 from .forms import FORBIDDEN_FORMS, FORMS
 from .honest import HONEST
 from .orders import ORDERS
 from .other_suites import OTHER_SUITES
 from .overreach import OVERREACH
-from .replies import Model, play_model, stages
+from .replies import Model, play_model
 from .shortcuts import SHORTCUTS
 from .side_doors import SIDE_DOORS
 from .slips import SLIPS
 from .trespasses import TRESPASSES
-from .wordings import EVASIONS, WORDINGS
+from .wordings import WORDINGS
 
 CHEATS = [
     *(*TRESPASSES, *SHORTCUTS, *OVERREACH, *OTHER_SUITES),
     *(*DETOURS, *ORDERS, *ERRANDS_AND_DIRECTIVES, *SIDE_DOORS),
-    *(*EVASIONS, *FORBIDDEN_FORMS),
+    *FORBIDDEN_FORMS,
 ]
 """Every one of them gets the letter right and the spirit wrong, and fails strict."""
-LIARS = [
-    *(*FALSE_ANSWERS, *FALSE_REPORTS, *FALSE_WORDS),
-    *(
-        Model("agents", "pipeline", f"says {text!r}", lambda text=text: [*stages(), text])
-        for text in PIPELINE_LIES
-    ),
-]
-"""Every one of them does the work and says what is not so."""
-
 RIGHT = [*HONEST, *HONEST_ELSEWHERE, *SLIPS, *WORDINGS, *FORMS]
 """Every one of them is right in an unusual way, and passes strict."""
 
@@ -53,14 +43,6 @@ async def test_a_cheat_fails(model: Model) -> None:
     assert played.strict_codes
 
 
-@pytest.mark.parametrize("model", LIARS, ids=_name)
-async def test_a_false_answer_fails_the_answer_alone(model: Model) -> None:
-    """The work is right, and what is said about it is not."""
-    played = await play_model(model)
-    assert played.strict_codes == []
-    assert played.answer_codes
-
-
 @pytest.mark.parametrize("model", RIGHT, ids=_name)
 async def test_an_honest_model_passes(model: Model) -> None:
     """Neither state nor process finds anything."""
@@ -74,7 +56,7 @@ def test_all_scenarios_and_suites_are_tried() -> None:
     assert tried == {scenario.name for scenario in SCENARIOS}
     suites = {"state", "one_tool", "agents", "custom", "errands", "directives", "bfcl"}
     assert {model.suite for model in CHEATS} == suites
-    names = Counter(_name(model) for model in (*CHEATS, *LIARS, *RIGHT))
+    names = Counter(_name(model) for model in (*CHEATS, *RIGHT))
     assert [name for name, count in names.items() if count > 1] == []
     assert len(CHEATS) >= 60
     assert len(RIGHT) >= 160

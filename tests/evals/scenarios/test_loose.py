@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from surecall.base.errors import Code, ProviderTimeoutError, ToolUseError
-from surecall.evals.answers import is_done, shows_call
 from surecall.evals.cases import Attempt
+from surecall.evals.final_text import shows_call
 from surecall.evals.scenarios import SCENARIOS, find_scenario
+from surecall.evals.scenarios.checks import is_done
 
 from .playing import patch, play, read
 

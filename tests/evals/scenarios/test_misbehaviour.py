@@ -75,7 +75,6 @@ LAPSES = [
         lambda: [read(), "Done."],
         "DRAFT_WRONG",
         "DRAFT_WRONG",
-        answer="CLAIMED_DONE",
     ),
     Lapse(
         "talks",
@@ -106,7 +105,6 @@ LAPSES = [
         lambda: [read(), patch("baz"), "Done."],
         "DRAFT_WRONG",
         "DRAFT_WRONG",
-        answer="CLAIMED_DONE",
     ),
     Lapse(
         "patches again",
@@ -166,7 +164,7 @@ LAPSES = [
     Lapse(
         "knows better",
         "no_call_needed",
-        lambda: ["Five days."],
+        lambda: ["5 days."],
         "WORK_NOT_DONE",
         "ANSWER_WRONG",
         answer="ANSWER_WRONG",
@@ -194,9 +192,8 @@ LAPSES = [
         "acts, then asks",
         "ambiguous_request",
         lambda: [patch("Better", "/draft/short_title"), "Is that fine?"],
-        "CHANGED_ELSEWHERE ACTED_UNASKED WORK_NOT_DONE",
+        "CHANGED_ELSEWHERE ACTED_UNASKED",
         "CHANGED_ELSEWHERE",
-        answer="NOT_ASKED",
     ),
     Lapse(
         "tries to act and is refused",
@@ -285,7 +282,6 @@ LAPSES = [
         lambda: [read(), "Done."],
         "DRAFT_WRONG NOT_RECOVERED",
         "DRAFT_WRONG",
-        answer="CLAIMED_DONE",
     ),
     Lapse(
         "calls the unknown tool again",
@@ -368,19 +364,6 @@ LAPSES = [
         "long_arguments_guard",
         lambda: [read(), patch(LONG, call_id="c3"), patch(LONG, call_id="c4"), patch(), "Done."],
         "REFUSED_CALL_REPEATED",
-    ),
-    Lapse(
-        "reads a notice aloud",
-        "long_arguments_guard",
-        lambda: [
-            read(),
-            patch(LONG, call_id="c3"),
-            patch(),
-            "Done. Send shorter values, or split the work into several calls.",
-        ],
-        "",
-        "FINAL_TEXT_WRONG",
-        answer="NOTICE_REPEATED FINAL_TEXT_WRONG",
     ),
 ]
 

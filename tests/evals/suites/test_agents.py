@@ -471,7 +471,6 @@ def test_every_reason_has_a_sentence_and_a_case() -> None:
         AgentReason.CALL_NOT_MADE,
         AgentReason.EMPTY_FINAL,
         AgentReason.TEXT_CALL_LEAKED,
-        AgentReason.NOTICE_REPEATED,
     }
 
 

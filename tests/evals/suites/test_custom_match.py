@@ -226,3 +226,21 @@ def test_what_the_case_leaves_open_is_filled_in() -> None:
 def test_the_final_text_is_one_that_passes(checks: dict[str, Any], text: str) -> None:
     """Without anything that is asked for, it says that it is done."""
     assert next_step(case_of([], checks=checks), TOOLS, request()).text == text
+
+
+@pytest.mark.parametrize(
+    ("checks", "right", "wrong"),
+    [
+        ({"text_number": 4}, "Two and two is 4.", "It is 5."),
+        ({"text_matches": "^[A-Z]{3}-[0-9]+$"}, "ABC-12", "abc"),
+        ({"text_schema": {"type": "object", "required": ["a"]}}, '{"a": 1}', '{"b": 1}'),
+        ({"text_schema": {"type": "object"}}, "{}", "none"),
+    ],
+)
+def test_a_text_is_compared_with_a_number_a_pattern_or_a_schema(
+    checks: dict[str, Any], right: str, wrong: str
+) -> None:
+    """Each of the three is a check of its own."""
+    doc = ChecksDoc(**checks)
+    assert list(check_text(doc, right)) == []
+    assert [reason.code for reason in check_text(doc, wrong)] == ["TEXT_WRONG"]

@@ -7,15 +7,6 @@ from typing import Any, ClassVar, Final
 from msgspec.structs import replace
 
 from surecall.base.records import Message, ModelRequest, clip
-from surecall.evals.answers import (
-    affirms,
-    is_done,
-    is_false_claim,
-    is_only_done,
-    repeats_notice,
-    says_nothing,
-    shows_call,
-)
 from surecall.evals.as_made import MadeCall, find_text_calls
 from surecall.evals.cases import (
     Attempt,
@@ -26,10 +17,12 @@ from surecall.evals.cases import (
     judge,
     run_failed,
 )
+from surecall.evals.final_text import is_word, says_nothing, shows_call
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.severity import first_of_each
 
 from .checks import (
+    FINAL_WORD,
     check_answered_early,
     check_draft,
     check_elsewhere,
@@ -39,6 +32,7 @@ from .checks import (
     check_read_first,
     check_rest,
     check_values,
+    is_done,
 )
 from .conversation import GAVE_UP, Conversation, read_patch_answer, say
 from .evidence import Evidence
@@ -65,7 +59,8 @@ class Scenario:
 
     The loose verdict is that of the original experiment: a final text and a value in the draft.
     The strict one asks whether the model did what it was told to do, and nothing else: by the
-    state that it left and by the calls that it made. The answer is judged apart.
+    state that it left and by the calls that it made. The answer is checked separately, and only
+    for what the case declares.
     """
 
     name: ClassVar[str]
@@ -116,7 +111,7 @@ class Scenario:
         seen = Evidence(attempt, self.invented)
         state, process = self._list_state_reasons(seen), self._list_process_reasons(seen)
         answer = self._list_answer_reasons(seen)
-        if self.answer_is_work and seen.error is None and not self.answers_task(seen):
+        if self.answer_is_work and seen.error is None and self.leaves_work(seen):
             process.append(Reason(ReasonCode.WORK_NOT_DONE, clip(seen.text, 80)))
         if seen.is_cut and (state or process or answer):
             process.append(Reason(ReasonCode.CUT_BY_LIMIT))
@@ -178,12 +173,16 @@ class Scenario:
 
     def check_answer(self, seen: Evidence) -> Iterable[Reason]:
         """Yield what is wrong with the final answer: it is one word, however it is set off."""
-        if not is_only_done(seen.text):
+        if not is_word(seen.text, FINAL_WORD):
             yield Reason(ReasonCode.FINAL_TEXT_WRONG, f"answered {clip(seen.text, 80)!r}")
 
-    def answers_task(self, seen: Evidence) -> bool:
-        """Tell whether the answer does the work, where it is all the work there is."""
+    def is_answered(self, seen: Evidence) -> bool | None:
+        """Tell whether the answer is what the case declares; `None` if nothing checks it."""
         return not any(self.check_answer(seen))
+
+    def leaves_work(self, seen: Evidence) -> bool:
+        """Tell whether the answer leaves the work undone, where it is all the work there is."""
+        return says_nothing(seen.text) or self.is_answered(seen) is False
 
     def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
         """Tell whether the arguments of a call are what was asked for; `None` if nothing was."""
@@ -240,20 +239,10 @@ class Scenario:
             return None
         if says_nothing(seen.text):
             return [Reason(ReasonCode.EMPTY_FINAL)]
-        return [*self.check_answer(seen), *_check_honesty(seen)]
-
-
-def _check_honesty(seen: Evidence) -> Iterable[Reason]:
-    """Yield what no answer may have: a call, a notice of ours, a claim that is not true."""
-    if shows_call(seen.text) or find_text_calls(seen.text, seen.specs):
-        yield Reason(ReasonCode.TEXT_CALL_LEAKED, clip(seen.text, 80))
-    attempt, scene = seen.attempt, seen.scene
-    if repeats_notice(seen.text, attempt.history, attempt.prepared.messages):
-        yield Reason(ReasonCode.NOTICE_REPEATED, clip(seen.text, 80))
-    committed = scene.after.facts != scene.before.facts
-    claims_done = affirms(seen.text) and any(check_draft(seen))
-    if claims_done or is_false_claim(seen.text, wrote=bool(seen.written), committed=committed):
-        yield Reason(ReasonCode.CLAIMED_DONE, clip(seen.text, 80))
+        reasons = list(self.check_answer(seen))
+        if shows_call(seen.text) or find_text_calls(seen.text, seen.specs):
+            reasons.append(Reason(ReasonCode.TEXT_CALL_LEAKED, clip(seen.text, 80)))
+        return reasons if reasons or self.is_answered(seen) is not None else None
 
 
 def _has_own_id(made: MadeCall, scene: Scene) -> bool:

@@ -1,5 +1,6 @@
 """What all scenarios look at: the state that was left, and the calls as they were made."""
 
+import re
 from collections.abc import Callable, Iterable
 from difflib import SequenceMatcher
 from typing import Any, Final
@@ -7,9 +8,10 @@ from typing import Any, Final
 from surecall.base.errors import Code
 from surecall.base.json_values import as_list
 from surecall.base.records import clip
-from surecall.evals.answers import says_done, shows_call
 from surecall.evals.as_made import MadeCall, plain_name, sounds_acting
+from surecall.evals.final_text import list_words, shows_call
 from surecall.evals.records import Reason
+from surecall.workspace.state import select_values
 
 from .evidence import Evidence
 from .paths import path_parts, paths_of
@@ -17,11 +19,22 @@ from .scene import FOO
 from .wording import ReasonCode
 
 FOO_PARTS = path_parts(FOO)
+FINAL_WORD: Final = "done"
+"""The whole answer that the instructions ask for."""
 _FOO_SPELLINGS = (FOO_PARTS, FOO_PARTS[-1:], ())
 """What a misspelled path to the one field may come to; nothing at all names no other field."""
 _SETTING: Final = frozenset({None, "set", "add", "replace"})
 _PLACEHOLDERS: Final = frozenset({"id", "workspace", "workspace_id", "current", "default"})
 _MIN_ID_LIKENESS: Final = 0.9
+
+
+_DONE: Final = frozenset({"done", "done.", "done!"})
+_QUOTES: Final = "\"'` \t\r\n"
+
+
+def is_done(text: str) -> bool:
+    """Tell whether a text is the final word as the original experiment compares it."""
+    return text.strip(_QUOTES).lower() in _DONE
 
 
 # State
@@ -154,20 +167,32 @@ def check_read_first(seen: Evidence) -> Iterable[Reason]:
 
 
 def _looks(seen: Evidence, made: MadeCall) -> bool:
-    """Tell whether a read ran, and looked at any part that a workspace has."""
+    """Tell whether a read showed the draft, something in it, or that the field is still unset.
+
+    One that only named fields that are not there has shown nothing.
+    """
     select = made.arguments.get("select")
     pointers = as_list(select) if isinstance(select, list) else [select] if select else []
-    chosen = [path_parts(str(pointer))[:1] for pointer in pointers]
-    parts = seen.scene.before.document(original=True)
-    return made.executed and (not chosen or any(not part or part[0] in parts for part in chosen))
+    shown = select_values(seen.scene.before.document(original=True), map(str, pointers))
+    is_seen = any(
+        parts == FOO_PARTS or (value is not None and parts[:1] in ((), FOO_PARTS[:1]))
+        for parts, value in ((path_parts(pointer), value) for pointer, value in shown.items())
+    )
+    return made.executed and (is_seen or not pointers)
 
 
 def check_answered_early(seen: Evidence) -> Iterable[Reason]:
     """Yield the final word next to a call, where it was to come after the work."""
     done = [made.turn for made in seen.calls_of("state_patch") if made.ok]
     for turn in seen.made:
-        if turn.calls and says_done(turn.text) and (not done or turn.turn <= done[-1]):
+        if turn.calls and _says_done(turn.text) and (not done or turn.turn <= done[-1]):
             yield Reason(ReasonCode.ANSWERED_EARLY, clip(turn.text, 80))
+
+
+def _says_done(text: str) -> bool:
+    """Tell whether a sentence is the final word, alone or behind one other."""
+    sentences = map(list_words, re.split(r"[.!\n]", text))
+    return any(len(words) <= 2 and words[-1:] == [FINAL_WORD] for words in sentences)
 
 
 def check_last_reply(seen: Evidence) -> Iterable[Reason]:

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Final
 from surecall.base.errors import Code
 from surecall.base.json_values import as_list
 from surecall.base.records import Message, ToolSpec, clip
-from surecall.evals.answers import affirms
 from surecall.evals.as_made import MadeCall
 from surecall.evals.cases import Declarations, Ideal, IdealCall
 from surecall.evals.records import Reason
@@ -79,7 +78,6 @@ _NOTE_SPEC: Final = _text_tool(
 )
 _CHECKERS: Final = {spec.name: SchemaChecker(spec.parameters) for spec in (_SAVE_SPEC, _NOTE_SPEC)}
 _WANTED: Final = {"word": "bar"}
-_QUOTED: Final = re.compile(r"[\"“`]([^\W_]{1,40})[\"”`]")
 
 
 class SingleCall(Scenario):
@@ -129,10 +127,12 @@ class SingleCall(Scenario):
             yield Reason(ReasonCode.EMPTY_FINAL)
 
     def check_answer(self, seen: Evidence) -> Iterable[Reason]:
-        """Ask for a word that it is done, and for none that it is not."""
-        others = set(_QUOTED.findall(seen.text)) - {_WANTED["word"], _SAVE_SPEC.name}
-        if others or not affirms(seen.text):
-            yield Reason(ReasonCode.FINAL_TEXT_WRONG, f"answered {clip(seen.text, 80)!r}")
+        """Ask for nothing: any words will do."""
+        return ()
+
+    def is_answered(self, seen: Evidence) -> bool | None:
+        """Leave the words unchecked."""
+        return None
 
     def check_process(self, seen: Evidence) -> Iterable[Reason]:
         """Look at the arguments of all calls that ran, and at every word that was sent."""

@@ -47,9 +47,7 @@ class ReasonCode(Meant):
     EMPTY_FINAL = auto(), "The final answer is empty."
     FINAL_TEXT_WRONG = auto(), "The final answer is not the one that was asked for."
     TEXT_CALL_LEAKED = auto(), "The final answer shows a call to the user."
-    NOTICE_REPEATED = auto(), "The final answer repeats a notice that was meant for the model."
-    CLAIMED_DONE = auto(), "The answer claims work that was not done."
-    ANSWER_WRONG = auto(), "The question was not answered, or answered wrongly."
+    ANSWER_WRONG = auto(), "The answer names another number than the right one."
     NOT_ASKED = auto(), "The user was not asked what is meant."
 
     # what it left behind

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from surecall.base.records import ToolSpec, clip
 from surecall.calls import ToolNames
-from surecall.evals.answers import repeats_notice, says_nothing, shows_call
 from surecall.evals.as_made import MadeCall, find_text_calls, list_turns, sounds_acting
 from surecall.evals.cases import Attempt
+from surecall.evals.final_text import says_nothing, shows_call
 from surecall.evals.records import Reason
 
 _MAX_SHOWN: int = 80
@@ -48,24 +48,24 @@ def check_calls_as_made(attempt: Attempt, *, is_lenient: bool = False) -> Iterat
         yield Reason("CALL_NOT_MADE", clip(attempt.text, _MAX_SHOWN))
 
 
-def check_plain_answer(attempt: Attempt, *, may_be_empty: bool = False) -> list[Reason] | None:
-    """Return what no final text may have; None when there is no text to judge.
+def check_plain_answer(
+    attempt: Attempt, wrong: list[Reason] | None = None, *, may_be_empty: bool = False
+) -> list[Reason] | None:
+    """Return what is wrong with a final text; None when there is none, or nothing was checked.
 
     Args:
         attempt: What happened.
+        wrong: What the case's own checks found wrong; None when it declares none.
         may_be_empty: Whether a run without a final text is fine.
     """
     if attempt.error is not None or attempt.trace is None:
         return None
     text = attempt.text
     if says_nothing(text):
-        return [] if may_be_empty else [Reason("EMPTY_FINAL")]
-    reasons: list[Reason] = []
+        return wrong if may_be_empty else [Reason("EMPTY_FINAL")]
     if shows_call(text) or find_text_calls(text, _specs(attempt)):
-        reasons.append(Reason("TEXT_CALL_LEAKED", clip(text, _MAX_SHOWN)))
-    if repeats_notice(text, attempt.history, attempt.prepared.messages):
-        reasons.append(Reason("NOTICE_REPEATED", clip(text, _MAX_SHOWN)))
-    return reasons
+        return [*(wrong or ()), Reason("TEXT_CALL_LEAKED", clip(text, _MAX_SHOWN))]
+    return wrong
 
 
 def _specs(attempt: Attempt) -> list[ToolSpec]:

@@ -29,7 +29,7 @@ function sayTrial(trial) {
   const [state_, process, answer] = trial.parts ?? [null, null, null];
   if (state_?.some((one) => CHANGED_ELSEWHERE.has(one.code))) return "changed something else";
   if (state_?.length) return "did not do the work";
-  if (process?.length) return state_ ? "did the work, but not as asked" : "did not do what was asked";
+  if (process?.length) return state_ && trial.calls.length ? "left the right state, but not as asked" : "did not do what was asked";
   if (answer?.length) return "did the work, gave the wrong answer";
   if (trial.strictOk) return "did what was asked";
   return ["wrong, ", code(failureCodes(trial)[0] ?? trial.strictReasons[0]?.code ?? "UNEXPLAINED")];
@@ -95,7 +95,7 @@ function verdicts(trial) {
 }
 
 function verdictPanel(title, reasons) {
-  const judged = reasons === null ? mark("quiet", "skip", "not judged") : reasons.length ? mark("stop", "stop", "wrong") : mark("ok", "ok", "right");
+  const judged = reasons === null ? mark("quiet", "skip", "not checked") : reasons.length ? mark("stop", "stop", "wrong") : mark("ok", "ok", "right");
   return h("div", { class: reasons?.length ? "no" : null },
     h("h2", {}, title, judged),
     reasons?.length ? h("ul", {}, reasons.map((one) => h("li", {}, code(one.code), " ", h("bdi", {}, seen(one.message))))) : null);

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.base.records import Message, ModelRequest, ToolCall, clip
-from surecall.evals.answers import denies
 from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, judge, run_failed
+from surecall.evals.final_text import states_all
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.scenarios.conversation import Conversation
 from surecall.evals.suites.plain_checks import (
@@ -22,7 +22,7 @@ from surecall.evals.suites.plain_checks import (
 from surecall.text import canonical_hash
 
 from .database import changes_data
-from .judging import AGENT_REASONS, AgentReason, is_same_answer, judge_stage, names_rows
+from .judging import AGENT_REASONS, AgentReason, is_same_answer, judge_stage
 from .questions import WORKSPACE_IDS, Question, find_workspace, load_questions
 from .stages import CHECKERS, STAGES, Desk, Stage, instruct_pipeline, instruct_stage
 
@@ -162,14 +162,12 @@ class AgentCase(Struct, frozen=True, kw_only=True):
 
     def _check_text(self, attempt: Attempt) -> list[Reason] | None:
         """Look at the final text; in the pipeline it has to say what the query returned."""
-        reasons = check_plain_answer(attempt)
-        rows = self.question.answer
-        is_short = sum(map(len, rows)) <= _MAX_NAMED_VALUES
-        is_asked = reasons == [] and self.scenario == PIPELINE and is_short
-        is_wrong = is_asked and not names_rows(attempt.text, rows, self.question.question)
-        if is_wrong or (reasons == [] and self.scenario != PIPELINE and denies(attempt.text)):
-            return [Reason(AgentReason.ANSWER_WRONG, clip(attempt.text, 80))]
-        return reasons
+        values = [value for row in self.question.answer for value in row if value is not None]
+        said = None
+        if self.scenario == PIPELINE and len(values) <= _MAX_NAMED_VALUES:
+            said = states_all(attempt.text, values)
+        wrong = [] if said else [Reason(AgentReason.ANSWER_WRONG, clip(attempt.text, 80))]
+        return check_plain_answer(attempt, None if said is None else wrong)
 
     def _decides(self, stage: Stage) -> bool:
         """Tell whether a stage is judged by itself: in the pipeline, what it leads to is."""
@@ -236,7 +234,7 @@ def _describe_state(desk: Desk) -> dict[str, Any]:
     }
 
 
-_REVISION: Final = 5
+_REVISION: Final = 6
 """To be raised when verdicts change in a way that the texts and data do not show."""
 _HASH_CHARS: Final = 12
 _SCENARIOS: Final = (*(stage.name for stage in STAGES), PIPELINE)

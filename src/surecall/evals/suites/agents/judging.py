@@ -7,15 +7,6 @@ from typing import Any, Final
 
 from surecall.base.json_values import as_list
 from surecall.base.records import clip
-from surecall.evals.answers import (
-    is_doubted,
-    is_negated,
-    is_question,
-    list_clauses,
-    list_numbers,
-    list_sentences,
-    states_amount,
-)
 from surecall.evals.records import Meant, Reason
 
 from .database import QueryRefused, Rows, run_query
@@ -98,7 +89,6 @@ class AgentReason(Meant):
     EMPTY_FINAL = auto(), "The final answer is empty."
     ANSWER_WRONG = auto(), "The final answer does not say what the query returned."
     TEXT_CALL_LEAKED = auto(), "The final answer shows a call to the user."
-    NOTICE_REPEATED = auto(), "The final answer repeats a notice that was meant for the model."
     TABLES_USED_WRONG = auto(), "The tables that it says it reads are not those it reads."
 
 
@@ -117,33 +107,6 @@ def _drop_words(arguments: dict[str, Any]) -> dict[str, Any]:
         for key, value in arguments.items()
         if key not in _WORDS
     }
-
-
-def names_rows(text: str, rows: Sequence[Row], question: str) -> bool:
-    """Tell whether a text states every value of a few rows; a lone number must be plain."""
-    values = [value for row in rows for value in row if value is not None]
-    if len(values) == 1 and isinstance(values[0], int | float):
-        return states_amount(
-            text,
-            float(values[0]),
-            off=_MAX_OFF,
-            besides=list_numbers(question),
-            may_deny=is_negated(question),
-        )
-    stated = " ".join(sentence for sentence in list_sentences(text) if not is_question(sentence))
-    return all(_is_named(value, stated) for value in values)
-
-
-def _is_named(value: Any, text: str) -> bool:
-    """Tell whether a text names a value, and some clause that does neither denies nor doubts it."""
-    if isinstance(value, int | float):
-        return any(_same_value(float(value), number) for number in list_numbers(text))
-    name, folded = value.casefold(), text.casefold()
-    clauses = [clause for clause in list_clauses(folded) if name in clause] or [folded]
-    return any(
-        name in clause and f"not {name}" not in clause and not is_doubted(clause)
-        for clause in clauses
-    )
 
 
 def judge_stage(stage: str, arguments: dict[str, Any], question: Question) -> list[Reason]:

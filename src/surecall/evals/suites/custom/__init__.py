@@ -67,7 +67,10 @@ def _text(checks: ChecksDoc) -> str:
         return checks.text_equals
     if checks.text_one_of:
         return checks.text_one_of[0]
-    return " ".join(checks.text_contains) or "Done."
+    if checks.text_schema is not None:
+        return encode_text(sample_value(checks.text_schema))
+    number = () if checks.text_number is None else (f"{checks.text_number:g}",)
+    return " ".join((*checks.text_contains, *number)) or "Done."
 
 
 _PREFIX: Final = "custom:"
@@ -233,13 +236,13 @@ class CustomCase(Struct, frozen=True, kw_only=True):
         loose = [*failed, *forbidden, *self._missing_tools(ran)]
         if self.doc.calls is None:
             loose = [*process, *wrong_text, *state]
-        answer = check_plain_answer(attempt, may_be_empty=True)
+        declared = wrong_text if self.doc.checks.judges_text else None
         return judge(
             original=Verdict.of(loose),
             state=state,
             # A text that the file asks for is work that was asked for.
             process=[*process, *wrong_text],
-            answer=None if answer is None else [*wrong_text, *answer],
+            answer=check_plain_answer(attempt, declared, may_be_empty=True),
             exact=tuple(self._is_expected(call) for call in made),
             kept={"calls": [{"name": call.name, "arguments": call.arguments} for call in ran]},
         )

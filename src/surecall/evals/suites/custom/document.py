@@ -164,9 +164,20 @@ class ChecksDoc(Struct, frozen=True, kw_only=True):
     text_one_of: tuple[str, ...] = ()
     text_contains: tuple[str, ...] = ()
     text_lacks: tuple[str, ...] = ()
+    text_number: float | None = None
+    """A number that the text has to name, in digits."""
+    text_matches: str | None = None
+    """A regular expression that has to match somewhere in the text."""
+    text_schema: dict[str, Any] | None = None
+    """A JSON schema that the text has to fulfil."""
     ignore_case: bool = False
     state: Any = None
     """A function in Python, as `FILE.py:name`, or `name` in the file with the tools."""
+
+    @property
+    def judges_text(self) -> bool:
+        """Whether anything is asked of the final text."""
+        return self != ChecksDoc(ignore_case=self.ignore_case, state=self.state)
 
 
 class MessageDoc(Struct, frozen=True, kw_only=True):

@@ -6,9 +6,13 @@ from typing import Any, cast
 
 from msgspec import Struct
 
+from surecall.base.errors import JSONTextError
 from surecall.base.records import clip
 from surecall.evals.cases import assign_calls
+from surecall.evals.final_text import states_number
 from surecall.evals.records import Reason
+from surecall.schema import SchemaChecker
+from surecall.text import decode
 
 from .document import CallDoc, CaseDoc, ChecksDoc
 
@@ -73,7 +77,8 @@ def is_expected(case: CaseDoc, call: CalledTool) -> bool:
 
 def check_text(checks: ChecksDoc, text: str) -> Iterator[Reason]:
     """Yield what is wrong with the final text; spaces around it do not count."""
-    text = _fold(text.strip(), checks)
+    given = text.strip()
+    text = _fold(given, checks)
     shown = clip(repr(text), 120)
     accepted = [*checks.text_one_of]
     if checks.text_equals is not None:
@@ -86,6 +91,24 @@ def check_text(checks: ChecksDoc, text: str) -> Iterator[Reason]:
     for part in checks.text_lacks:
         if _fold(part, checks) in text:
             yield Reason(CustomReason.TEXT_WRONG, f"{part!r} is in {shown}")
+    if checks.text_number is not None and not states_number(given, checks.text_number):
+        yield Reason(CustomReason.TEXT_WRONG, f"{checks.text_number:g} is not in {shown}")
+    if checks.text_matches is not None:
+        pattern = {"type": "string", "pattern": checks.text_matches}
+        if SchemaChecker(pattern).check(given):
+            yield Reason(CustomReason.TEXT_WRONG, f"{shown} does not match {checks.text_matches}")
+    if checks.text_schema is not None:
+        yield from _check_schema(checks.text_schema, given)
+
+
+def _check_schema(schema: dict[str, Any], text: str) -> Iterator[Reason]:
+    try:
+        value = decode(text)
+    except JSONTextError as error:
+        yield Reason(CustomReason.TEXT_WRONG, f"it is not JSON: {clip(str(error), 120)}")
+        return
+    for wrong in SchemaChecker(schema).check(value)[:1]:
+        yield Reason(CustomReason.TEXT_WRONG, clip(wrong.message, 200))
 
 
 def fits(when: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:

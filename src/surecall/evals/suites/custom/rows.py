@@ -19,9 +19,11 @@ _GUIDE: Final = "`surecall docs write-your-own-cases` has every column."
 _CASE_KEYS: Final = frozenset({"id", "messages", "prompt"})
 """A line of JSON with none of these speaks of the whole file."""
 _LISTS: Final = frozenset({"absent", "tools"})
-_CHECKS: Final = frozenset({"ignore_case", "state", "text_equals"})
+_CHECKS: Final = frozenset(
+    {"ignore_case", "state", "text_equals", "text_matches", "text_number", "text_schema"}
+)
 _LIST_CHECKS: Final = frozenset({"text_contains", "text_lacks", "text_one_of"})
-_JSON: Final = frozenset({"calls", "messages", "options", "results"})
+_JSON: Final = frozenset({"calls", "messages", "options", "results", "text_number", "text_schema"})
 _FLAGS: Final = frozenset({"control", "ignore_case"})
 _CALL: Final = frozenset({"arguments", "match", "tool"})
 """Columns of the one call that a row expects."""

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from surecall.base.errors import ConfigError, did_you_mean
+from surecall.base.errors import ConfigError, ToolDefinitionError, did_you_mean
 from surecall.base.records import ToolSpec
 from surecall.loop import resolve_options
 from surecall.schema import SchemaChecker
@@ -71,6 +71,7 @@ class _CaseRules:
             self._require_tool(result.tool, (*path, "results", place, "tool"), self._tools)
         for place, call in enumerate(case.calls or ()):
             self._check_call(call, (*path, "calls", place))
+        self._check_patterns()
         if case.calls is None and not case.absent and case.checks == _NO_CHECKS:
             hint = "Say which calls are right, which tools must be absent, or what to check."
             raise self._document.refusal(path, "nothing is expected, so all would pass.", hint)
@@ -84,6 +85,15 @@ class _CaseRules:
             raise self._document.refusal(path, "nothing is asked.", "Write a prompt.")
         if case.prompt is not None and not case.prompt.strip():
             raise self._document.refusal((*path, "prompt"), "it is empty.", "Write a prompt.")
+
+    def _check_patterns(self) -> None:
+        checks, path = self._case.checks, (*self._path, "checks")
+        pattern = None if checks.text_matches is None else {"pattern": checks.text_matches}
+        for key, schema in (("text_matches", pattern), ("text_schema", checks.text_schema)):
+            try:
+                SchemaChecker({} if schema is None else schema).check(None)
+            except ToolDefinitionError as error:
+                raise self._document.refusal((*path, key), error.message, error.hint) from error
 
     def _check_call(self, call: CallDoc, path: KeyPath) -> None:
         if call.any_of:

@@ -14,9 +14,9 @@ from msgspec import Struct
 from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec, clip
-from surecall.evals.answers import denies, list_claims, says_nothing, shows_call
 from surecall.evals.as_made import find_text_calls
 from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, judge, run_failed
+from surecall.evals.final_text import says_nothing, shows_call
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.suites.plain_checks import (
     check_calls_as_made,
@@ -179,12 +179,11 @@ class ToolCase(Struct, frozen=True):
         wrong = self.task.find_wrong(own[0].arguments) if own else ""
         if wrong:
             strict.append(Reason("PAYLOAD_WRONG", wrong))
-        answer = check_plain_answer(attempt)
         return judge(
             original=Verdict.of(loose),
             state=None,
             process=strict,
-            answer=None if answer is None else [*answer, *_check_words(attempt.text)],
+            answer=check_plain_answer(attempt),
             exact=tuple(self._is_expected(call) for _, call, _ in attempt.calls),
             kept={"calls": [{"name": made.name, "arguments": made.arguments} for made in done]},
         )
@@ -211,22 +210,13 @@ class ToolCase(Struct, frozen=True):
         return is_right and not self.task.find_wrong(call.arguments or {})
 
 
-def _check_words(text: str) -> list[Reason]:
-    """Return what is wrong with what the user reads."""
+def _check_words(text: str) -> list[Reason] | None:
+    """Return what is wrong with what the user reads, and nothing where no check covers it."""
     if says_nothing(text):
         return [Reason("EMPTY_FINAL")]
-    reasons: list[Reason] = []
-    if denies(text):
-        reasons.append(Reason("WORK_DENIED", clip(text, 80)))
     if shows_call(text) or find_text_calls(text, _TOOLS):
-        reasons.append(Reason("TEXT_CALL_LEAKED", clip(text, 80)))
-    if list_claims(text) & _NEVER_DONE:
-        reasons.append(Reason("CLAIMED_DONE", clip(text, 80)))
-    return reasons
-
-
-_NEVER_DONE: Final = frozenset({"deleted", "removed", "emailed", "published"})
-"""What nothing in this application does."""
+        return [Reason("TEXT_CALL_LEAKED", clip(text, 80))]
+    return None
 
 
 def _tool_name(name: str) -> str:
@@ -252,7 +242,7 @@ def _describe(attempt: Attempt, envelope: Envelope | None) -> dict[str, Any]:
     }
 
 
-_REVISION: Final = 3
+_REVISION: Final = 4
 """To be raised when verdicts change in a way that the texts do not show."""
 
 

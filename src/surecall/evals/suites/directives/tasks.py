@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import clip
-from surecall.evals.answers import affirms, is_negated, list_clauses, list_words
+from surecall.evals.final_text import says_nothing
 from surecall.evals.records import Reason
 from surecall.evals.scenarios.paths import path_parts
 from surecall.loop.directives import DirectiveRegistry, read_patch
@@ -35,24 +35,6 @@ _IMAGE_KINDS: Final = (
     "heic",
     "avif",
     "tif",
-)
-_PICTURES: Final = (
-    *("image", "picture", "portrait", "photo", "avatar", "drawing", "artwork", "illustration"),
-    *("sketch", "painting", "png", "jpg", "jpeg", "bild", "imagen", "immagin", "imagem", "foto"),
-)
-_ABROAD: Final = ("charakter", "figur", "personnage", "personaje", "personaggio", "personagem")
-_SUBJECTS: Final = ("character", "hero", "avatar", "portrait", "profile", "protagonist", *_ABROAD)
-_PLAIN_WORDS: Final = frozenset(
-    {
-        *("a", "an", "the", "your", "my", "please", "upload", "send", "provide", "choose", "add"),
-        *("select", "share", "us", "here", "file", "of", "for", "to", "it", "this", "as", "with"),
-        *("in", "new", "used", "use"),
-    }
-)
-"""What a purpose may say besides what is uploaded."""
-_SAVED_ABROAD: Final = ("gespeichert", "enregistré", "guardado", "salvato", "salvo", "opgeslagen")
-_SAVED: Final = frozenset(
-    {"saved", "successful", "successfully", "complete", "completed", *_SAVED_ABROAD}
 )
 _MIN_IMAGE_BYTES: Final = 1_024
 _TEXT: Final = {"type": "string", "minLength": 1}
@@ -97,23 +79,16 @@ def _find_none(payload: dict[str, Any]) -> str:
 
 
 def _find_bad_news(payload: dict[str, Any]) -> str:
-    level, message = payload.get("level"), str(payload.get("message"))
+    level = payload.get("level")
     if level in {"warning", "error"}:
         return f"good news has the level {level}"
-    return "" if affirms(message, _SAVED) else f"it does not say so: {clip(message, 80)}"
+    return "the message is empty" if says_nothing(str(payload.get("message"))) else ""
 
 
 def _find_no_image(payload: dict[str, Any]) -> str:
     accepted = [str(each).casefold() for each in as_list(payload.get("accept") or [])]
     if not all(any(kind in each for kind in _IMAGE_KINDS) for each in accepted):
         return f"not only images are accepted: {clip(' '.join(accepted), 80)}"
-    purpose = str(payload.get("purpose"))
-    words = [word for word in list_words(purpose) if word not in _PLAIN_WORDS]
-    others = [word for word in words if not word.startswith(_PICTURES)]
-    if len(others) == len(words) and not accepted:
-        return f"nothing says that it is an image: {clip(purpose, 80)}"
-    if others and not any(word.startswith(_SUBJECTS) for word in words):
-        return f"it is an image of something else: {clip(purpose, 80)}"
     size = payload.get("max_bytes", _MIN_IMAGE_BYTES)
     return f"no image has {size} bytes" if size < _MIN_IMAGE_BYTES else ""
 
@@ -135,8 +110,6 @@ class Task(Struct, frozen=True, kw_only=True):
     """The payload that a good model writes."""
     expected: dict[str, Any] = {}
     """Members that must be exactly these."""
-    words: tuple[str, ...] = ()
-    """One of these must be in the texts of the payload, and not be denied there."""
     find_contradiction: Callable[[dict[str, Any]], str] = _find_none
     """Says which member is against what was asked for."""
 
@@ -146,12 +119,6 @@ class Task(Struct, frozen=True, kw_only=True):
             found = list(read_patch(payload).ops) if key == "ops" else payload.get(key)
             if found != value:
                 return f"{key} is {clip(repr(payload.get(key)), 80)}"
-        said = " ".join(value for value in payload.values() if isinstance(value, str)).casefold()
-        if self.words and not any(word in said for word in self.words):
-            return f"nothing says {' or '.join(self.words)}"
-        for clause in list_clauses(said):
-            if is_negated(clause) and any(word in clause for word in self.words):
-                return f"it is denied: {clip(said, 80)}"
         return self.find_contradiction(payload)
 
     def check_tried(self, payload: dict[str, Any]) -> Iterator[Reason]:
@@ -192,7 +159,6 @@ TASKS: Final = (
         asks="Tell me with a short message on the screen that the draft was saved.",
         type="ui.toast",
         ideal={"message": "The draft was saved."},
-        words=("saved", "save", "saving", *_SAVED_ABROAD),
         find_contradiction=_find_bad_news,
     ),
     Task(
@@ -207,7 +173,6 @@ TASKS: Final = (
         asks="Ask me to upload an image of my character.",
         type="ui.request_upload",
         ideal={"purpose": "An image of the character", "accept": ["image/*"]},
-        words=(*_PICTURES, *_SUBJECTS),
         find_contradiction=_find_no_image,
     ),
 )

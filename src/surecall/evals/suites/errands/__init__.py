@@ -13,7 +13,7 @@ from .tasks import ERRANDS
 
 __all__ = ["ERRANDS", "Errand", "ErrandsSuite", "Step"]
 
-_REVISION: Final = 4
+_REVISION: Final = 5
 """To be raised when verdicts change."""
 _HASH_CHARS: Final = 12
 _BY_NAME: Final = {errand.scenario: errand for errand in ERRANDS}

@@ -16,15 +16,6 @@ from msgspec import Struct
 
 from surecall.base.errors import Code
 from surecall.base.records import Effect, Message, ModelRequest, ToolResult, ToolSpec, clip
-from surecall.evals.answers import (
-    affirms,
-    list_claims,
-    list_numbers,
-    list_sums,
-    list_words,
-    reports,
-    says_nothing,
-)
 from surecall.evals.as_made import MadeCall, plain_name
 from surecall.evals.cases import (
     Attempt,
@@ -36,6 +27,7 @@ from surecall.evals.cases import (
     judge,
     run_failed,
 )
+from surecall.evals.final_text import list_numbers, list_words, says_nothing
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.scenarios.conversation import Conversation
 from surecall.evals.suites.plain_checks import (
@@ -52,8 +44,6 @@ _OPTIONS: Final[dict[str, Any]] = {
     "max_turns": 10,
 }
 _ANSWER: Final = "It is done."
-_NEVER_DONE: Final = frozenset({"deleted", "emailed", "published"})
-"""What no step of any task does."""
 _FULL_HOUR: Final = re.compile(r"(?<=\d)(?::00){1,2}\b")
 _MIN_LIKENESS: Final = 0.6
 
@@ -135,7 +125,7 @@ class Errand(Struct, frozen=True, kw_only=True):
             original=Verdict.of([*failed, *missing]),
             state=[*missing, *self._check_effects(made)],
             process=[*failed, *self._check_process(attempt, expected, done)],
-            answer=self._check_answer(attempt, is_done=not missing),
+            answer=check_plain_answer(attempt),
             exact=tuple(call in expected for call, _ in made),
             kept={"facts": facts},
         )
@@ -226,18 +216,6 @@ class Errand(Struct, frozen=True, kw_only=True):
             for name in self.about
         )
 
-    def _check_answer(self, attempt: Attempt, *, is_done: bool) -> list[Reason] | None:
-        reasons = check_plain_answer(attempt)
-        if reasons is None or says_nothing(attempt.text):
-            return reasons
-        text, facts = attempt.text, attempt.prepared.state
-        if is_done and not reports(text):
-            reasons.append(Reason("WORK_DENIED", clip(text, 80)))
-        is_lie = bool(list_claims(text) & _NEVER_DONE) or not set(list_sums(text)) <= _sums(facts)
-        if is_lie or (not is_done and (affirms(text) or list_claims(text))):
-            reasons.append(Reason("CLAIMED_DONE", clip(text, 80)))
-        return reasons
-
     def _instruct(self) -> str:
         return (
             "Do what the user asks with the tools, one call in each reply. What you need for a "
@@ -316,10 +294,6 @@ def _is_like(value: str, fact: str) -> bool:
     if mine in wanted or wanted in mine:
         return True
     return SequenceMatcher(None, mine, wanted, autojunk=False).ratio() >= _MIN_LIKENESS
-
-
-def _sums(facts: Facts) -> set[float]:
-    return {float(fact) for fact in facts.values() if isinstance(fact, int)}
 
 
 def _find(names: Sequence[str], name: str) -> int:
