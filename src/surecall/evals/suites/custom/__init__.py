@@ -20,6 +20,7 @@ from surecall.evals.suites.plain_checks import (
     list_attempts,
 )
 from surecall.evals.suites.sampling import sample_value
+from surecall.text import encode_text
 
 from .document import CallDoc, CaseDoc, ChecksDoc, Document, SuiteDoc, read_bytes, read_document
 from .matching import (
