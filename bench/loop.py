@@ -1,6 +1,6 @@
 """What a tool loop costs: the same three-request loop by surecall, raw aiohttp and other libraries.
 
-    python bench/loop.py [--rounds 5] [--runs 200] [--out results.json]
+    python bench/loop.py [--rounds 5] [--runs 200] [--only NAME...] [--out results.json]
 
 One stub server answers every contender: two replies with one tool call each, then a text. Each
 contender runs in a process of its own, the contenders take turns, and all run on this machine in
@@ -34,6 +34,7 @@ FINAL = "Both tickets are filed."
 PACKAGES = {
     "raw_aiohttp": ("aiohttp", "aiohttp"),
     "surecall": ("surecall", "surecall"),
+    "surecall_quick": ("surecall", "surecall"),
     "openai": ("openai", "openai"),
     "pydantic_ai": ("pydantic_ai", "pydantic_ai, pydantic_ai.models.openai"),
     "openai_agents": ("agents", "agents"),
@@ -71,10 +72,11 @@ def raw_aiohttp(base: str):
     return run
 
 
-def surecall(base: str):
+def surecall(base: str, *, quick: bool = False):
     import surecall as package
 
-    ticket = package.tool(effect="write")(create_ticket)
+    options = {"quick": True} if quick else {}  # sources of before have no such option
+    ticket = package.tool(effect="write", **options)(create_ticket)
     transport = package.HttpTransport(base, api_key="sk-none")
 
     async def run() -> str:
@@ -82,6 +84,11 @@ def surecall(base: str):
         return result.text
 
     return run
+
+
+def surecall_quick(base: str):
+    """The same with the tool declared quick, so that it runs where the loop does, as in raw."""
+    return surecall(base, quick=True)
 
 
 def openai(base: str):
@@ -154,7 +161,15 @@ def langchain(base: str):
 
 CONTENDERS = {
     function.__name__: function
-    for function in (raw_aiohttp, surecall, openai, pydantic_ai, openai_agents, langchain)
+    for function in (
+        raw_aiohttp,
+        surecall,
+        surecall_quick,
+        openai,
+        pydantic_ai,
+        openai_agents,
+        langchain,
+    )
 }
 
 
@@ -220,6 +235,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--only", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
     parser.add_argument("--peers", type=Path, help="folder with one virtual environment a library")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -232,7 +248,9 @@ def main() -> None:
 
 
 def compare(options: argparse.Namespace) -> None:
-    pythons = {name: interpreter_of(name, PACKAGES[name][0], options.peers) for name in CONTENDERS}
+    pythons = {
+        name: interpreter_of(name, PACKAGES[name][0], options.peers) for name in options.only
+    }
     present = {name: python for name, python in pythons.items() if python}
     rounds: dict[str, list[dict[str, float]]] = {name: [] for name in present}
     with running_stub(2, FINAL) as base:

@@ -4,7 +4,6 @@ import asyncio
 import os
 import random
 import resource
-import shutil
 import socket
 import subprocess
 from collections.abc import Generator
@@ -17,11 +16,10 @@ import pytest
 import surecall
 from surecall.base.errors import Code, JournalError, SurecallError
 from surecall.loop import FileJournal
-from surecall.loop.journal import RecordedIntent, RunHeader
+from surecall.loop.journal import RunHeader
 from surecall.models.transport import ScriptedTransport, assistant, tool_call
 from surecall.text import decode
 
-OLD = Path(__file__).with_name("journals")
 REFUSED = (Code.JOURNAL_CORRUPT, Code.NOT_A_JOURNAL)
 
 sent: list[str] = []
@@ -315,71 +313,6 @@ async def test_a_file_that_may_not_grow_is_a_full_disk(tmp_path: Path) -> None:
         assert code in ("", Code.DISK_FULL)
         assert await resume(path) == ""
         assert len(sent) == len(set(sent))
-
-
-# journals of the first version
-
-
-def old_journal(name: str, folder: Path) -> Path:
-    """Copy a journal that surecall wrote before lines had checksums."""
-    return Path(shutil.copyfile(OLD / name, folder / name))
-
-
-@pytest.mark.parametrize("cuts", range(9))
-async def test_a_journal_without_checksums_is_resumed(cuts: int, tmp_path: Path) -> None:
-    """Wherever it ended, effects on record are not repeated, and one that may have been is told."""
-    path = old_journal("effects.jsonl", tmp_path)
-    lines = path.read_bytes().splitlines(keepends=True)
-    kept = lines[: len(lines) - cuts]
-    path.write_bytes(b"".join(kept))
-    result = await run(path)
-    known = [decode(line)["call_id"] for line in kept if b'"kind":"intent"' in line]
-    assert sent == [to for to, call in (("Ada", "c1"), ("Bob", "c2")) if call not in known]
-    assert result.run_id == "r-effects"
-    assert path.read_bytes().startswith(b"".join(kept))
-    again = await run(path)
-    assert (again.text, again.results) == ("Both are sent.", result.results)
-
-
-async def test_an_old_intent_without_a_result_is_an_unknown_outcome(tmp_path: Path) -> None:
-    """The letter to Bob may have been sent, so it is not sent again."""
-    result = await run(old_journal("unknown.jsonl", tmp_path))
-    assert result.results[-1].envelope.error_codes == (Code.OUTCOME_UNKNOWN,)
-    assert sent == []
-
-
-async def test_a_resumed_old_journal_is_checked_from_then_on(tmp_path: Path) -> None:
-    """The first new line answers for all that stood before it."""
-    path = old_journal("unknown.jsonl", tmp_path)
-    await run(path)
-    whole = path.read_bytes()
-    old_bytes = len((OLD / "unknown.jsonl").read_bytes())
-    chance = random.Random(3)
-    for _ in range(300):
-        content = bytearray(whole)
-        content[chance.randrange(old_bytes + 100)] ^= 1 << chance.randrange(8)
-        path.write_bytes(content)
-        assert await resume(path) in REFUSED
-    assert sent == []
-
-
-async def test_a_damaged_end_of_an_old_journal_is_refused(tmp_path: Path) -> None:
-    """Without checksums, too, a whole last line is not dropped."""
-    path = old_journal("unknown.jsonl", tmp_path)
-    content = path.read_bytes()
-    for changed in (content[:-1] + b"\x0b", content[:-3] + b"x}\n", content[:-2] + b"\x7f\n"):
-        path.write_bytes(changed)
-        assert await resume(path) == Code.JOURNAL_CORRUPT
-    path.write_bytes(content[:-1])
-    assert [type(record) for record in FileJournal(path).load()].count(RecordedIntent) == 2
-
-
-def test_the_old_journals_have_no_checksums() -> None:
-    """They are as they were written."""
-    for path in OLD.iterdir():
-        lines = [decode(line) for line in path.read_bytes().splitlines()]
-        assert lines[0]["version"] == 1
-        assert all("check" not in line for line in lines)
 
 
 def test_resuming_is_refused_outside_a_loop_too(tmp_path: Path) -> None:

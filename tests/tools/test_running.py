@@ -223,3 +223,28 @@ async def test_an_exit_asked_for_by_a_tool_is_not_swallowed() -> None:
 
     with pytest.raises(SystemExit):
         await dispatch([leave], "leave")
+
+
+async def test_a_quick_tool_runs_in_the_loop_as_any_other() -> None:
+    """In no thread, in a context of its own, and what it raises or returns is the same."""
+    USER.set("ann")
+
+    @tool(quick=True)
+    def look(what: str) -> str:
+        if what == "none":
+            raise ValueError("nothing there")
+        found, _ = f"{USER.get()} on {threading.current_thread().name}", USER.set("bob")
+        return found
+
+    result = await dispatch([look], "look", {"what": "x"})
+    assert result.envelope.data == {"value": f"ann on {threading.current_thread().name}"}
+    assert USER.get() == "ann"
+    result = await dispatch([look], "look", {"what": "none"})
+    assert result.envelope.error_codes == ("ARGUMENT_ERROR",)
+    assert result.executed
+
+    async def later(what: str) -> str:
+        return what
+
+    result = await dispatch([tool(name="wrapped", quick=True)(lambda: later("there"))], "wrapped")
+    assert result.envelope.data == {"value": "there"}

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -24,9 +24,7 @@ from surecall.wire import RawReply
 
 from .stored import checksum, encode_stored, seal_line, split_sealed
 
-JOURNAL_VERSION: Final = 2
-"""The first version had no checksums; its journals are resumed, and get them from then on. The
-version also fixes which fields are always part of a run's fingerprint: see `plan.py`."""
+JOURNAL_VERSION: Final = 3
 
 _BEGINNING: Final = b'{"kind":"run","run_id":"'
 _ANY_RECORD: Final = b'{"kind":"'
@@ -217,7 +215,7 @@ class FileJournal:
     def _parse(self, content: bytes) -> tuple[tuple[JournalRecord, ...], int, bytes]:
         """Return the records, how many bytes they take, and the checksum of the last."""
         records: list[JournalRecord] = []
-        state = _Reading()
+        check = b""
         size = 0
         *lines, tail = content.split(b"\n")
         for number, line in enumerate(lines, 1):
@@ -225,15 +223,15 @@ class FileJournal:
             if number == len(lines) and not tail and line and not line.strip(b"\0"):
                 break
             try:
-                state, record = _read_line(state, line)
+                check, record = _read_line(check, line)
             except (JSONTextError, msgspec.ValidationError) as error:
                 raise self._corrupt(number, str(error)) from error
             records.append(record)
             size += len(line) + 1
         # A line without its end was not acknowledged, unless its end was there and was changed.
-        if _has_changed_end(state, tail):
+        if _has_changed_end(check, tail):
             raise self._corrupt(len(lines) + 1, "its end is damaged")
-        return tuple(records), size, state.check
+        return tuple(records), size, check
 
     def _write(self, line: bytes, *, durable: bool) -> None:
         assert self._descriptor is not None
@@ -275,42 +273,28 @@ class FileJournal:
         )
 
 
-class _Reading(NamedTuple):
-    """What the lines so far say about the next one."""
-
-    check: bytes = b""
-    """The checksum of the last line."""
-    needs_check: bool = True
-    """False in a journal of the first version, up to the line with which it was resumed."""
-    is_first: bool = True
-
-
-def _read_line(state: _Reading, line: bytes) -> tuple[_Reading, JournalRecord]:
-    """Return the record of a line, and the state after it.
+def _read_line(before: bytes, line: bytes) -> tuple[bytes, JournalRecord]:
+    """Return the checksum of a line that follows the one with another checksum, and its record.
 
     Raises:
         JSONTextError: The line is not JSON, or has not the checksum it must have.
         msgspec.ValidationError: It is not a record.
     """
     text, found = split_sealed(line)
-    check = checksum(state.check, text)
-    if found is not None and found != check:
-        raise JSONTextError(Code.INVALID_JSON, "its checksum does not fit")
-    record = msgspec.convert(decode_own(text), JournalRecord)
-    needs_check = state.needs_check
-    if state.is_first:
-        needs_check = not (isinstance(record, RunHeader) and record.version == 1)
-    if found is None and needs_check:
+    check = checksum(before, text)
+    if found is None:
         raise JSONTextError(Code.INVALID_JSON, "it has no checksum")
-    return _Reading(check, needs_check or found is not None, is_first=False), record
+    if found != check:
+        raise JSONTextError(Code.INVALID_JSON, "its checksum does not fit")
+    return check, msgspec.convert(decode_own(text), JournalRecord)
 
 
-def _has_changed_end(state: _Reading, tail: bytes) -> bool:
+def _has_changed_end(before: bytes, tail: bytes) -> bool:
     """Tell whether what follows the last line end is a whole line and something else."""
     if split_sealed(tail[:-1])[1] is not None:
         return True
     try:
-        _read_line(state, tail[:-1])
+        _read_line(before, tail[:-1])
     except (JSONTextError, msgspec.ValidationError):
         return False
     return True

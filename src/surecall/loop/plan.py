@@ -1,10 +1,10 @@
 """Everything that is settled before the first request, with one fingerprint over all of it."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from surecall.base.errors import Code, ConfigError, RequestError, did_you_mean
@@ -12,7 +12,6 @@ from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec
 from surecall.exchange.demands import HistoryRules
 from surecall.exchange.prompting import PromptMode, choose_mode, name_choice, taught_way
 from surecall.models.profiles import (
-    OBJECT_FIELDS,
     RESERVED_REQUEST_KEYS,
     Capabilities,
     Findings,
@@ -20,41 +19,19 @@ from surecall.models.profiles import (
     join_capabilities,
 )
 from surecall.reading import ReadingLimits, was_judged
-from surecall.text import canonical_hash
+from surecall.text import canonical_bytes, canonical_hash
 from surecall.tools import check_required
 from surecall.wire import DEFAULT_PROTOCOL
 from surecall.wire.call_ids import find_id_shape
 
 from .history import complete_history
-from .options import TEXT_FORMATS_WORDS, Options
+from .options import Options
 from .output import OutputMode, OutputSpec, choose_modes
 
 _TOOL_CHOICES = frozenset({"auto", "none", "required"})
 _DEFAULT_LIMIT = Options().max_tool_calls_per_turn
 _DEFAULT_OPTIONS = msgspec.structs.asdict(Options())
-_DEFAULT_CAPABILITIES = join_capabilities(Capabilities(), Findings())
 
-# Part of every fingerprint since journals have version 2. Never add to these.
-_OPTIONS_OF_2 = """
-    deadline_s disabled_rules fallback_retry_count fix_empty_final fix_empty_final_disable_tools
-    fix_empty_final_user_text keep_content_with_calls max_concurrent_calls max_escalations
-    max_identical_calls max_parse_retries max_run_tokens max_tool_args_bytes max_tool_calls
-    max_tool_calls_per_turn max_tool_output_bytes max_turn_args_bytes max_turns message_transforms
-    overrides_after_cut request_defaults request_overrides response_transforms skip_bad_events
-    stream text_formats tool_allowlist tool_call_transforms tool_choice tool_denylist
-    tool_failure_policy tool_prompting tool_result_transforms tool_timeout_s tool_transforms
-    tool_use_mode
-"""
-_CAPABILITIES_OF_2 = """
-    allows_midturn_system context_window_tokens empty_arguments grammar honours_parallel_false
-    json_object json_schema json_stability needs_reasoning_echo reserved_response_tokens
-    stream_equals_whole streaming strict_tools supports_parallel_tools supports_tool_use
-    text_formats tool_choices tool_id_pattern unique_call_ids
-"""
-_TEXT_FORMATS_OF_2: dict[Any, bool | None] = {
-    word: value for value, word in TEXT_FORMATS_WORDS.items()
-}
-_LATER_OPTIONS = _DEFAULT_OPTIONS.keys() - frozenset(_OPTIONS_OF_2.split())
 _OUTPUT_OPTIONS = (
     "check_output",
     "max_output_retries",
@@ -62,7 +39,6 @@ _OUTPUT_OPTIONS = (
     "prompt_only_request_overrides",
     "structured_request_overrides",
 )
-_LATER_CAPABILITIES = _DEFAULT_CAPABILITIES.keys() - frozenset(_CAPABILITIES_OF_2.split())
 _SPELLINGS = (
     "max_tokens_field",
     "request_fields",
@@ -75,6 +51,7 @@ _SPELLINGS = (
 _NATIVE_RETRIES = 3
 _OWN_ORIGINS = ("default", "preset:", "profile:")
 """What the origin of a value begins with that nobody asked for field by field."""
+_MAX_FRAMES: Final = 64
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -274,7 +251,78 @@ def make_plan(
     findings: Findings = Findings(),  # noqa: B008 - frozen
     output: OutputSpec | None = None,
 ) -> Plan:
-    """Settle a run; raise when it cannot be right."""
+    """Settle a run; raise when it cannot be right.
+
+    Runs that differ in nothing but what is said share all that is settled without it.
+    """
+    given = (options, origins, capabilities, capability_origins, findings, *tools)
+    key = None
+    if probe is None and output is None:
+        key = (model, system, protocol, *map(id, given))
+    frame = None if key is None else _frames.get(key)
+    if frame is None:
+        plan = _settle(
+            Plan(
+                model=model,
+                system=system,
+                messages=(),
+                tools=tools,
+                options=options,
+                origins=dict(origins),
+                capabilities=capabilities,
+                capability_origins=dict(capability_origins),
+                tool_choice="",
+                params={},
+                parallel_tool_calls=None,
+                send_parallel_flag=False,
+                own_fields=frozenset(),
+                ignored_overrides=(),
+                polling_tools=frozenset(),
+                effect_tools=frozenset(),
+                mode="native",
+                mode_reason="",
+                protocol=protocol,
+                fingerprint="",
+                probe=probe,
+                findings=findings,
+                output=output,
+            )
+        )
+        frame = _Frame(plan, _describe_plan(plan), given)
+        if key is not None:
+            if len(_frames) >= _MAX_FRAMES:
+                _frames.clear()
+            _frames[key] = frame
+    plan = frame.plan
+    messages = complete_history(messages)
+    return replace(
+        plan,
+        messages=messages,
+        origins=dict(plan.origins),
+        capability_origins=dict(plan.capability_origins),
+        params=deep_merge(plan.params, {}) if plan.params else {},
+        # What is not finite is refused when the request is rendered.
+        fingerprint=canonical_hash({**frame.surface, "messages": messages}, finite=True),
+    )
+
+
+class _Frame(NamedTuple):
+    """What is settled of a run before anything is said."""
+
+    plan: Plan
+    surface: dict[str, Raw]
+    """What its fingerprint is made of."""
+    given: tuple[Any, ...]
+    """What it was made of: kept, so that nothing else gets the identity of these."""
+
+
+_frames: Final[dict[tuple[Any, ...], _Frame]] = {}
+
+
+def _settle(plan: Plan) -> Plan:
+    """Return a plan with what follows from its model, its tools and its options."""
+    model, tools, options = plan.model, plan.tools, plan.options
+    capabilities, capability_origins = plan.capabilities, plan.capability_origins
     if not model.strip():
         raise RequestError(
             Code.INVALID_OPTION,
@@ -306,30 +354,20 @@ def make_plan(
         has_required=bool(options.required_tools),
     )
     system_first = _lacks("allows_midturn_system", capabilities, capability_origins)
-    plan = Plan(
-        model=model,
-        system=system,
-        messages=complete_history(messages),
+    return replace(
+        plan,
         tools=tools,
-        options=options,
-        origins=dict(origins),
-        capabilities=capabilities,
-        capability_origins=dict(capability_origins),
         tool_choice=_wire_tool_choice(options.tool_choice, tools),
         params=params,
         parallel_tool_calls=parallel,
         send_parallel_flag=capabilities.supports_parallel_tools
         or not _is_known("supports_parallel_tools", capability_origins),
-        own_fields=_find_own_fields(options, origins),
+        own_fields=_find_own_fields(options, plan.origins),
         ignored_overrides=ignored,
         polling_tools=frozenset(tool.name for tool in tools if tool.polling),
         effect_tools=frozenset(tool.name for tool in tools if tool.effect != "read"),
         mode=mode.mode,
         mode_reason=mode.reason,
-        protocol=protocol,
-        fingerprint="",
-        probe=probe,
-        findings=findings,
         native_history=HistoryRules(
             one_call_each=_lacks("supports_parallel_tools", capabilities, capability_origins),
             system_first=system_first,
@@ -338,10 +376,10 @@ def make_plan(
             ids_as_sent="*" in options.disabled_rules,
         ),
         taught_history=HistoryRules(system_first=system_first),
-        output=output,
-        output_modes=() if output is None else choose_modes(options.output_modes, capabilities),
+        output_modes=()
+        if plan.output is None
+        else choose_modes(options.output_modes, capabilities),
     )
-    return _with_fingerprint(plan)
 
 
 def _lacks(field: str, capabilities: Capabilities, origins: Mapping[str, str]) -> bool:
@@ -353,19 +391,9 @@ def _is_known(field: str, origins: Mapping[str, str]) -> bool:
     return origins.get(field, "default") != "default"
 
 
-def _with_fingerprint(plan: Plan) -> Plan:
-    """Hash what a run is.
-
-    Options and capabilities that are newer than the version of the journal are part of it only
-    where they are not at their defaults, so that they do not keep an older run from being resumed.
-    """
-    options = msgspec.structs.asdict(plan.options)
-    if _has_default_limit(plan):
-        # Before the limit had a default, a run without one was recorded with none.
-        options["max_tool_calls_per_turn"] = None
-    # Journals of before were begun when the option had no words yet.
-    options["text_formats"] = _TEXT_FORMATS_OF_2[plan.options.text_formats]
-    origins = _origins_by_key(plan.origins)
+def _describe_plan(plan: Plan) -> dict[str, Raw]:
+    """Write what a run is, for its fingerprint, without what is said in it."""
+    options, origins = msgspec.structs.asdict(plan.options), plan.origins
     if plan.output is None:  # what is asked for a value with says nothing about this run
         options |= {name: _DEFAULT_OPTIONS[name] for name in _OUTPUT_OPTIONS}
         origins = {
@@ -385,51 +413,15 @@ def _with_fingerprint(plan: Plan) -> Plan:
     surface: dict[str, Any] = {
         "model": plan.model,
         "system": plan.system,
-        "messages": plan.messages,
-        "tools": [_describe_tool(tool) for tool in plan.tools],
-        "options": _leave_out(options, _LATER_OPTIONS, _DEFAULT_OPTIONS),
-        "origins": _leave_out(origins, _LATER_OPTIONS, {}),
-        "capabilities": _leave_out(capabilities, _LATER_CAPABILITIES, _DEFAULT_CAPABILITIES),
-        "capability_origins": _leave_out(capability_origins, _LATER_CAPABILITIES, {}),
+        "protocol": plan.protocol,
+        "tools": plan.tools,
+        "options": options,
+        "origins": origins,
+        "output": plan.output,
+        "capabilities": capabilities,
+        "capability_origins": capability_origins,
     }
-    if plan.protocol != DEFAULT_PROTOCOL:
-        surface["protocol"] = plan.protocol
-    if plan.output is not None:
-        surface["output"] = plan.output
-    # What is not finite is refused when the request is rendered.
-    return replace(plan, fingerprint=canonical_hash(surface, finite=True))
-
-
-def _describe_tool(tool: ToolSpec) -> dict[str, Any]:
-    """Return the fields of a tool, without those that journals of before do not know."""
-    fields = msgspec.structs.asdict(tool)
-    if not tool.requires:
-        del fields["requires"]
-    return fields
-
-
-def _leave_out(
-    fields: dict[str, Any], later: set[str], defaults: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the fields without the later ones that are at their defaults."""
-    if not later:
-        return fields
-    return {
-        name: value
-        for name, value in fields.items()
-        if name not in later or value != defaults.get(name, "default")
-    }
-
-
-def _origins_by_key(origins: dict[str, str]) -> dict[str, str]:
-    """Return the origins without those that sum up the keys of an object.
-
-    They say nothing that the keys do not, and journals of before were begun without them.
-    """
-    summed = {key.partition(".")[0] for key in origins if "." in key} & OBJECT_FIELDS
-    if not summed:
-        return origins
-    return {name: "caller" if name in summed else origin for name, origin in origins.items()}
+    return {name: Raw(canonical_bytes(part, finite=True)) for name, part in surface.items()}
 
 
 def _has_default_limit(plan: Plan) -> bool:

@@ -49,10 +49,10 @@ class Recorder:
                 "the journal does not begin with a run.",
                 hint="Start the run again with another journal.",
             )
-        if header.version > JOURNAL_VERSION:
+        if header.version != JOURNAL_VERSION:
             raise JournalError(
                 Code.JOURNAL_MISMATCH,
-                f"the journal has version {header.version}; this surecall knows {JOURNAL_VERSION}.",
+                f"the journal has version {header.version}; this surecall reads {JOURNAL_VERSION}.",
                 hint="Resume with the version that wrote it, or use another journal.",
             )
         if header.fingerprint != fingerprint:

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any, Final
+from types import FunctionType
+from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -44,6 +45,8 @@ AUTO_PRESET: Final = "auto"
 
 _SHAPED_TRANSFORMS: Final = ("message_transforms", "response_transforms", "tool_transforms")
 
+_NO_PROVIDERS: Final = (Tool, FunctionType, list, tuple)
+_SCALARS: Final = (bool, float, int, str, type(None))
 _SIMULATED: Final = {"faults": "--fault", "zoo": "--model"}
 """What the names of simulated models begin with, and the flag that serves one."""
 
@@ -113,6 +116,12 @@ def merge_options(
     catalog: Catalog,
 ) -> ResolvedOptions:
     """Merge presets, sampling profile, configuration and the caller's options, in that order."""
+    presets = tuple(presets)
+    is_usual = profile is None and not config.options and catalog is Catalog.builtin()
+    if is_usual and config.origins.get("stream", "default") == "default":
+        written = tuple((name, value.__class__, value) for name, value in overrides.items())
+        if all(kind in _SCALARS for _, kind, _ in written):
+            return _resolve_usual(provider, model, presets, written)
     layers: list[tuple[str, Mapping[str, Any]]] = []
     if profile is not None:
         layers += [
@@ -126,9 +135,6 @@ def merge_options(
         layers.append((origin, fold_parameters({name: value})))
     if overrides:
         layers.append(("caller", fold_parameters(overrides)))
-    presets = tuple(presets)
-    if not layers and catalog is Catalog.builtin():
-        return _resolve_presets(provider, model, presets)
     return _resolve_layers([*_preset_layers(provider, model, presets, catalog), *layers])
 
 
@@ -146,9 +152,18 @@ def _choose_profiles(expression: str, model: str, catalog: Catalog) -> tuple[Sam
 
 
 @lru_cache(maxsize=128)
-def _resolve_presets(provider: str | None, model: str, presets: tuple[str, ...]) -> ResolvedOptions:
-    """Resolve what presets of the built-in catalog say by themselves, as in most runs."""
-    return _resolve_layers(_preset_layers(provider, model, presets, Catalog.builtin()))
+def _resolve_usual(
+    provider: str | None,
+    model: str,
+    presets: tuple[str, ...],
+    overrides: tuple[tuple[str, Any, Any], ...],
+) -> ResolvedOptions:
+    """Resolve what presets of the built-in catalog and plain options say, as in most runs."""
+    layers = _preset_layers(provider, model, presets, Catalog.builtin())
+    if overrides:
+        given = {name: value for name, _, value in overrides}
+        layers.append(("caller", fold_parameters(given)))
+    return _resolve_layers(layers)
 
 
 def _preset_layers(
@@ -213,9 +228,16 @@ def make_registry(tools: ToolSource) -> tuple[ToolRegistry, tuple[ToolProvider, 
     """Take a registry as it is, or make one of tools and functions; providers stay apart."""
     if isinstance(tools, ToolRegistry):
         return tools, ()
-    given: tuple[Any, ...] = (tools,) if isinstance(tools, ToolProvider) else tuple(tools)
-    providers = tuple(item for item in given if isinstance(item, ToolProvider))
-    return ToolRegistry(item for item in given if not isinstance(item, ToolProvider)), providers
+    given: tuple[Any, ...] = (tools,) if _is_provider(tools) else tuple(cast("Any", tools))
+    providers = tuple(filter(_is_provider, given))
+    if providers:
+        given = tuple(item for item in given if not _is_provider(item))
+    return ToolRegistry(given), providers
+
+
+def _is_provider(given: Any) -> bool:
+    """Tell whether something provides tools; looking for the methods takes longer than a type."""
+    return not isinstance(given, _NO_PROVIDERS) and isinstance(given, ToolProvider)
 
 
 def make_embedded(config: Config) -> EmbeddedTransport:

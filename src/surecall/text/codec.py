@@ -249,17 +249,17 @@ def encode_text(value: Any, *, indent: int | None = None) -> str:
     return (data if indent is None else msgspec.json.format(data, indent=indent)).decode("utf-8")
 
 
-def canonical_bytes(value: Any) -> bytes:
-    """Return the same bytes for the same value, however its keys are ordered."""
-    return _write(value, _sorted_encoder)
-
-
-def canonical_hash(value: Any, *, finite: bool = False) -> str:
-    """Return the SHA-256 of the canonical bytes, in hexadecimal.
+def canonical_bytes(value: Any, *, finite: bool = False) -> bytes:
+    """Return the same bytes for the same value, however its keys are ordered.
 
     `finite` says that the value is known to hold no NaN and no infinity, which saves a walk.
     """
-    return sha256(_write(value, _sorted_encoder, finite=finite)).hexdigest()
+    return _write(value, _sorted_encoder, finite=finite)
+
+
+def canonical_hash(value: Any, *, finite: bool = False) -> str:
+    """Return the SHA-256 of the canonical bytes, in hexadecimal."""
+    return sha256(canonical_bytes(value, finite=finite)).hexdigest()
 
 
 def _write(value: Any, encoder: msgspec.json.Encoder, *, finite: bool = False) -> bytes:

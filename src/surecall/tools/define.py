@@ -191,7 +191,7 @@ _log = open_log("surecall.tools")
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _MAX_NAME_CHARS: Final = 64
-_RULES: Final = frozenset({"approval", "once"})
+_RULES: Final = frozenset({"approval", "once", "quick"})
 _TEXTS: Final = frozenset({"title", "description", "default"})
 """What a schema may have and still allow any value."""
 
@@ -251,6 +251,8 @@ class Tool(Generic[P, R]):
     """Whether equal calls run at most once in a run."""
     available_when: Guard | None
     """Decides before every request whether a model may see and call it; `None` means always."""
+    quick: bool
+    """Whether it returns at once, so that it runs in the event loop and not in a thread."""
 
     def __init__(
         self,
@@ -264,6 +266,7 @@ class Tool(Generic[P, R]):
         approval: ApprovalRule | None = None,
         once: OnceRule = False,
         available_when: Guard | None = None,
+        quick: bool = False,
     ) -> None:
         _check_spec(spec)
         _check_rules(spec.name, approval, once)
@@ -278,6 +281,7 @@ class Tool(Generic[P, R]):
             approval=approval,
             once=once,
             available_when=available_when,
+            quick=quick,
             _rebind=rebind,
         )
         if function is not None:
@@ -326,6 +330,7 @@ class Tool(Generic[P, R]):
             available_when=self.available_when,
             approval=self.approval,
             once=self.once,
+            quick=self.quick,
         )
 
     def guarded(
@@ -342,6 +347,7 @@ class Tool(Generic[P, R]):
             available_when=make_guard(self.name, available_when),
             approval=self.approval,
             once=self.once,
+            quick=self.quick,
         )
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -372,6 +378,7 @@ def tool(
     once: OnceRule = False,
     requires: Sequence[str] = (),
     available_when: Callable[[], bool] | Callable[[RunProgress], bool] | None = None,
+    quick: bool = False,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 def tool(function: Any = None, /, *, parameters: Any = None, **options: Any) -> Any:
     """Make a tool of a function; it stays callable as it was.
@@ -379,13 +386,14 @@ def tool(function: Any = None, /, *, parameters: Any = None, **options: Any) -> 
     Args:
         function: What runs, when used without options.
         parameters: A JSON Schema, or a record type, instead of what the signature says.
-        **options: The fields of `ToolSpec`, `approval`, `once` and `available_when`. Without `name`
-            and `description` the function's name and docstring are taken; without `effect` the
-            tool counts as one that writes. `approval="required"`, or a function of the arguments
-            (and the context), says which calls need an approval; `once=True`, or a function of
-            the arguments that returns a key, lets equal calls run at most once in a run;
-            `available_when` is asked before every request whether a model may see and call the
-            tool, and takes nothing, or the `RunProgress` of the run.
+        **options: The fields of `ToolSpec`, `approval`, `once`, `available_when` and `quick`.
+            Without `name` and `description` the function's name and docstring are taken; without
+            `effect` the tool counts as one that writes. `approval="required"`, or a function of
+            the arguments (and the context), says which calls need an approval; `once=True`, or a
+            function of the arguments that returns a key, lets equal calls run at most once in a
+            run; `available_when` is asked before every request whether a model may see and call
+            the tool, and takes nothing, or the `RunProgress` of the run; `quick=True` says that
+            the function returns at once, and runs it in the event loop, where no timeout ends it.
     """
     if function is None:
         return functools.partial(_define, parameters=parameters, options=options)

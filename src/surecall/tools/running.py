@@ -147,9 +147,9 @@ async def run_tool(
 ) -> _Ran:
     """Run a tool with checked arguments; only cancellation and exits of the process are raised.
 
-    Coroutine functions run in the event loop, all others in a thread. A tool that is out of time,
-    or whose run is cancelled, is cancelled; a thread cannot be, and a coroutine may not answer, so
-    they go on, and what they return late is dropped.
+    Coroutine functions and quick tools run in the event loop, all others in a thread. A tool that
+    is out of time, or whose run is cancelled, is cancelled; a thread cannot be, and a coroutine may
+    not answer, so they go on, and what they return late is dropped.
     """
     if tool.binder is None:
         return _Ran(feedback.explain_not_implemented(tool.name), executed=False)
@@ -158,7 +158,13 @@ async def run_tool(
     except Exception as error:
         return _Ran(_failure(tool, error, at_call=True), executed=False, traceback=_trace(error))
     what = f"the tool {tool.name}"
-    outcome = await run_code(start, is_async=tool.is_async, what=what, timeout_s=timeout_s)
+    if tool.quick and not tool.is_async:
+        outcome: Outcome | None = _call(start)
+        if inspect.isawaitable(outcome.value):
+            start = partial(_identity, outcome.value)
+            outcome = await run_code(start, is_async=True, what=what, timeout_s=timeout_s)
+    else:
+        outcome = await run_code(start, is_async=tool.is_async, what=what, timeout_s=timeout_s)
     if outcome is None:
         return _Ran(feedback.explain_timeout(tool.spec, timeout_s or 0.0), executed=True)
     if outcome.error is not None:
@@ -173,6 +179,13 @@ async def run_tool(
         return _Ran(envelope_of(tool.name, outcome.value), executed=True)
     except Exception as error:
         return _Ran(feedback.explain_not_serializable(tool.spec, error), executed=True)
+
+
+def _call(start: Callable[[], Any]) -> Outcome:
+    try:
+        return Outcome(copy_context().run(start), None)
+    except BaseException as error:  # whoever waits decides what to raise
+        return Outcome(None, error)
 
 
 def _failure(tool: Tool[..., Any], error: BaseException, *, at_call: bool) -> Envelope:
