@@ -124,20 +124,22 @@ def render_page(rows: list[Row]) -> list[str]:
         "",
         "## Fault by fault",
     ]
-    group = ""
-    by_fault: dict[str, list[Row]] = {}
+    groups: dict[str, dict[str, list[Row]]] = {}
     for row in rows:
-        by_fault.setdefault(row.trial.fault.name, []).append(row)
-    for name, found in by_fault.items():
-        if found[0].trial.fault.group != group:
-            group = found[0].trial.fault.group
-            lines += ["", f"### {group}", ""]
-            lines += ["| fault | chat completions | responses | messages | gemini |"]
-            lines += ["|---|---|---|---|---|"]
-        cells = [
-            _render_cell([row for row in found if row.trial.client == client]) for client in CLIENTS
-        ]
-        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+        fault = row.trial.fault
+        groups.setdefault(fault.group, {}).setdefault(fault.name, []).append(row)
+    for group, by_fault in groups.items():
+        lines += ["", f"### {group}", ""]
+        lines += ["| faults | chat completions | responses | messages | gemini |"]
+        lines += ["|---|---|---|---|---|"]
+        alike: dict[str, list[str]] = {}
+        for name, found in by_fault.items():
+            cells = [
+                _render_cell([row for row in found if row.trial.client == client])
+                for client in CLIENTS
+            ]
+            alike.setdefault(" | ".join(cells), []).append(f"`{name}`")
+        lines += [f"| {', '.join(names)} | {cells} |" for cells, names in alike.items()]
     return lines
 
 
