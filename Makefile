@@ -38,12 +38,13 @@ demo: $(VENV)/.local ## Show what helps a real local model, and what it costs (n
 test: $(VENV)/.dev browser ## Run all tests
 	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-check: $(VENV)/.dev ## Check style, types and layers
+check: $(VENV)/.dev ## Check style, types, layers and English
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python scripts/readme_code.py build/readme.py
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/check_english.py
 
 bench: $(VENV)/.dev ## Measure what starting, the loop, reading, repair, evals and records cost
 	$(BIN)/python bench/loop.py
