@@ -148,8 +148,11 @@ class Escalation:
             demand = "call"
         standing = Standing(PROMPT_MODES[mode], tool, demand, is_silent=bad.is_empty)
         rungs = list_rungs(standing, self._route.capabilities)
-        if demand != "no_call" and (tool is None or tool not in offered):
-            kept = ("errors", "taught") if tool is not None else ("errors", "free_choice", "taught")
+        is_offered = tool is not None and tool in offered
+        if demand != "no_call" and not is_offered:  # there is no schema of this tool to hold it to
+            kept: set[RungName] = {"errors", "taught"}
+            if tool is None:
+                kept |= {"free_choice"} if mode == "native" else {"schema"}
             rungs = tuple(rung for rung in rungs if rung.name in kept)
         return rungs
 

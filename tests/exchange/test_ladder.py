@@ -1,0 +1,88 @@
+"""Which rungs there are from where a conversation stands, and where an answer is asked for next."""
+
+import pytest
+
+from surecall.exchange.ladder import Place, Standing, choose_hold, list_rungs, next_rung
+from surecall.models.profiles import Capabilities
+
+NONE = Capabilities()
+NAMED = Capabilities(tool_choices=("auto", "named"))
+SCHEMA = Capabilities(json_schema=True)
+ALL = Capabilities(strict_tools=True, json_schema=True, tool_choices=("auto", "named", "required"))
+TABLE = [
+    (Standing("native", "save"), NONE, "errors taught"),
+    (Standing("native", "save"), NAMED, "errors forced_choice taught"),
+    (Standing("native", "save"), SCHEMA, "errors schema taught"),
+    (Standing("native", "save"), ALL, "errors strict_tool schema taught"),
+    (Standing("strict", "save"), ALL, "errors strict_tool schema taught"),
+    (Standing("taught", "save"), ALL, "errors schema"),
+    (Standing("constrained", "save"), ALL, "errors"),
+    (Standing("native"), ALL, "errors schema taught"),
+    (Standing("taught"), NAMED, "errors"),
+    (Standing("native", "save", "call"), ALL, "errors strict_tool schema taught"),
+    (Standing("native", None, "call"), ALL, "errors free_choice schema taught"),
+    (Standing("taught", None, "call"), ALL, "errors schema"),
+    (Standing("native", "save", "tool"), ALL, "errors schema free_choice taught"),
+    (Standing("native", "save", "tool"), NAMED, "errors free_choice taught"),
+    (Standing("native", "save", "no_call"), ALL, "errors no_tools"),
+    (Standing("taught", "save", "no_call"), ALL, "errors"),
+    (Standing("native", "save", is_silent=True), ALL, "errors"),
+]
+
+
+@pytest.mark.parametrize(("standing", "can", "names"), TABLE)
+def test_the_rungs_from_a_standing(standing: Standing, can: Capabilities, names: str) -> None:
+    """What the model takes and what the client demands decide, and nothing else."""
+    rungs = list_rungs(standing, can)
+    assert " ".join(rung.name for rung in rungs) == names
+    assert rungs[0].mode == standing.mode
+    wanted = ("strict_tool", "forced_choice", "schema")
+    assert all(rung.tool == (standing.tool if rung.name in wanted else None) for rung in rungs)
+
+
+@pytest.mark.parametrize(
+    ("climbed", "budget", "name"),
+    [
+        (0, 0, None),
+        (0, 1, "strict_tool"),
+        (1, 1, None),
+        (1, 9, "schema"),
+        (2, 9, "taught"),
+        (3, 9, None),
+    ],
+)
+def test_a_run_climbs_one_rung_at_a_time(climbed: int, budget: int, name: str | None) -> None:
+    """Above the errors, which it always tells, as far as its budget goes."""
+    rung = next_rung(Standing("native", "save"), ALL, climbed=climbed, budget=budget)
+    assert (None if rung is None else rung.name) == name
+
+
+@pytest.mark.parametrize(
+    ("can", "can_name", "native", "taught"),
+    [
+        (ALL, True, "schema", "schema"),
+        (NAMED, True, "forced_choice", "words"),
+        (NAMED, False, "words", "words"),
+        (Capabilities(tool_choices=("required",)), False, "forced_choice", "words"),
+        (NONE, False, "words", "words"),
+    ],
+)
+def test_how_a_call_is_demanded(
+    can: Capabilities, can_name: bool, native: str, taught: str
+) -> None:
+    """By what the provider honours; a model that is taught its tools has no choice to force."""
+    assert choose_hold(can, "native", can_name=can_name) == native
+    assert choose_hold(can, "taught", can_name=can_name) == taught
+
+
+def test_a_value_is_asked_for_in_each_way_as_often_as_may_be() -> None:
+    """With its errors first, then in the next way; a refused request is not made again."""
+    place: Place | None = Place()
+    seen: list[Place] = []
+    while place is not None:
+        seen.append(place)
+        place = place.next(2, 1)
+    assert seen == [Place(0, 0, 1), Place(0, 1, 2), Place(1, 0, 3), Place(1, 1, 4)]
+    assert Place(0, 0, 1).next_way(2) == Place(1, 0, 2)
+    assert Place(1, 0, 2).next_way(2) is None
+    assert Place().next(1, 0) is None
