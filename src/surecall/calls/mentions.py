@@ -128,6 +128,8 @@ _PAIRED: Final = ('"', "“", "„", "«", "»", "‹", "「", "『", "《")
 _ANY_QUOTE: Final = "".join({*_QUOTES, *_QUOTES.values()} - {"'"})
 _AROUND: Final = "`*_([{ "
 _AFTER: Final = "`*_)]} \"'"
+_INLINE: Final = ("`", "'", '"')
+"""Marks in which a line quotes even markup of a call."""
 _MAX_LINE_HEAD: Final = 100
 _MAX_LINE_TAIL: Final = 500
 _MAX_PARAGRAPH: Final = 600
@@ -295,10 +297,11 @@ class Layout:
         prefix, suffix = self.line_of(place.start, place.end)
         if self._is_one_of_several(prefix, place):
             return "its line is one of several that are no calls"
+        is_inline = prefix[-1:] in _INLINE and suffix[:1] == prefix[-1:]
         prefix = _WRAPPER.sub("", prefix.rstrip(_AROUND + _ANY_QUOTE)).rstrip(_AROUND + _ANY_QUOTE)
         words = _ITEM.sub("", _WRAPPER.sub("", prefix), count=1) if prefix.strip() else ""
         follows = suffix.lstrip(_AFTER)
-        if place.is_marked:
+        if place.is_marked and not is_inline:
             return ""
         if not place.has_arguments and (words or follows.strip("; .")):
             return "only its name is mentioned"
