@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import pytest
@@ -348,6 +349,16 @@ def describe(first: dict[str, Any], asked: dict[str, Any]) -> str:
     return "errors"
 
 
+def check_conversation(replies: list[str], asked: list[dict[str, Any]]) -> None:
+    """Check that each request goes on from the one before it, with what was wrong since."""
+    for reply, (before, after) in zip(replies, pairwise(asked), strict=False):
+        if describe(asked[0], after) not in ("errors", "strict", "forced", "free"):
+            return
+        said = after["messages"][len(before["messages"]) :]
+        assert after["messages"][: len(before["messages"])] == before["messages"]
+        assert bool(said) == (reply not in ("lost", "empty"))
+
+
 async def observe(row: Row) -> Row:
     """Return the row as it comes out."""
     document = json.loads(write_request("chat_completions", "m", HISTORY * row.after_results))
@@ -358,6 +369,7 @@ async def observe(row: Row) -> Row:
         script, body=json.dumps(document).encode(), capabilities=CAN[row.can], **row.state
     )
     assert delivered.upstream_requests == len(script.asked)
+    check_conversation(row.replies.split(), script.asked)
     return row._replace(
         requests=" ".join(describe(script.asked[0], asked) for asked in script.asked[1:]),
         outcome=delivered.outcome,

@@ -34,6 +34,7 @@ from surecall.reading import (
     without_rules,
 )
 from surecall.reading.rules import FUNCTION_CALL_TO_CALLS
+from surecall.reading.taught import with_receipts
 from surecall.text import decode, encode
 from surecall.tools.feedback import explain_arguments_unread, explain_not_allowed
 from surecall.wire import RawReply
@@ -63,7 +64,6 @@ from .readings import (
     is_likely_text,
     leave_others,
     take_one,
-    with_receipts,
     without_notes,
     without_others,
 )

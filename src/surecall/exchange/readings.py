@@ -70,14 +70,6 @@ def without_notes(reading: Reading, names: tuple[str, ...]) -> Reading:
     return replace(reading, calls=calls, defects=defects)
 
 
-def with_receipts(reading: Reading, receipts: tuple[Receipt, ...]) -> Reading:
-    """Return a reading with more receipts: of its first call, or of its own without one."""
-    if not reading.calls:
-        return replace(reading, receipts=receipts + reading.receipts)
-    call, *rest = reading.calls
-    return replace(reading, calls=(replace(call, receipts=receipts + call.receipts), *rest))
-
-
 def take_one(reading: Reading) -> tuple[Reading, tuple[Receipt, ...]]:
     """Keep the first call, for a client that takes one only; the model can make others later."""
     if len(reading.calls) < 2:

@@ -6,6 +6,7 @@ from typing import Final
 from surecall.base.errors import Code
 from surecall.base.records import Envelope, ErrorDetail, clip
 from surecall.text import encode_text
+from surecall.tools.feedback import CHECK_STATE
 from surecall.tools.outputs import render_envelope
 
 _MAX_REASONS: Final = 3
@@ -21,7 +22,6 @@ _SAME_AGAIN: Final = "Sending the same request again is unlikely to help"
 
 FROM_SYSTEM: Final = "[System message:]"
 NO_RESULT: Final = "No result of this call was recorded; it may or may not have run."
-CHECK_STATE: Final = "Check the state before you repeat it."
 EMPTY_ANSWER: Final = "Please give your final answer to the user now, as plain text."
 NOT_CERTAIN_HINT: Final = (
     "Send the complete call again, with every argument and everything that closes it."

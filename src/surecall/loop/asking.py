@@ -14,7 +14,6 @@ from surecall.base.records import (
     Message,
     ModelRequest,
     Reading,
-    Receipt,
     Reply,
     ToolCall,
     clip,
@@ -33,6 +32,7 @@ from surecall.reading import (
 )
 from surecall.reading.reply import Accept
 from surecall.reading.rules import JUDGE_IN_TEXT
+from surecall.reading.taught import with_receipts
 from surecall.reading.truncation import says_malformed
 from surecall.reading.wording import note_unread
 from surecall.text import encode_text
@@ -119,7 +119,7 @@ def read_answer(
     else:
         reading = read(given, "certain")
     if receipts:
-        reading = _with_receipts(reading, receipts)
+        reading = with_receipts(reading, receipts)
     if any(defect.code == Code.SECRET_REDACTED for defect in reply.defects):
         reading = replace(reading, calls=tuple(map(_refuse_masked, reading.calls)))
     if disabled:
@@ -212,14 +212,6 @@ async def read_answer_aside(
     said = [reply.content, *(call.arguments for call in reply.calls)]
     read = partial(read_answer, plan, state, reply, names, transforms)
     return await read_aside(read, is_long=is_long(said))
-
-
-def _with_receipts(reading: Reading, receipts: tuple[Receipt, ...]) -> Reading:
-    """Attach the receipts of an object to its call, or to the answer it held."""
-    if not reading.calls:
-        return replace(reading, receipts=receipts + reading.receipts)
-    call, *rest = reading.calls
-    return replace(reading, calls=(replace(call, receipts=receipts + call.receipts), *rest))
 
 
 def _refuse_masked(call: ToolCall) -> ToolCall:

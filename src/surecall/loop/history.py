@@ -7,11 +7,10 @@ from msgspec.structs import replace
 
 from surecall.base.errors import Code, RequestError
 from surecall.base.records import Message, ToolResult, as_run
+from surecall.exchange.wording import NO_RESULT
 from surecall.text import encode_text
 from surecall.tools.feedback import CHECK_STATE
 from surecall.wire.chat_completions import parse_history_message
-
-from .wording import NO_RESULT
 
 
 def parse_history(items: Iterable[Any]) -> tuple[Message, ...]:

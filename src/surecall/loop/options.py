@@ -15,10 +15,10 @@ from surecall.base.limits import (
     MAX_OUTPUT_BYTES,
     MAX_TURN_ARGUMENTS_BYTES,
 )
+from surecall.exchange.wording import EMPTY_ANSWER
 from surecall.reading import ALL_RULES, FIXED_RULES, RULES, TRANSFORM_RULES
 
 from .output import OutputMode
-from .wording import EMPTY_FINAL_TEXT
 
 ToolUseMode = Literal["enforced", "relaxed", "disabled"]
 ToolFailurePolicy = Literal["fatal", "tolerated"]
@@ -28,7 +28,7 @@ FitGate = Literal["off", "auto", "on"]
 LikelyCalls = Literal["by_effect", "run", "approve", "never"]
 TextFormats = Literal["auto", "off", "all"]
 
-DEFAULT_EMPTY_FINAL_TEXT: Final = EMPTY_FINAL_TEXT
+DEFAULT_EMPTY_FINAL_TEXT: Final = EMPTY_ANSWER
 TEXT_FORMATS_WORDS: Final[dict[bool | None, TextFormats]] = {
     None: "auto",
     False: "off",

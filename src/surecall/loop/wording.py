@@ -5,11 +5,10 @@ from typing import Any, Final
 
 from surecall.base.errors import Code
 from surecall.base.records import ErrorDetail, Message, ToolCall, clip
+from surecall.exchange.wording import EMPTY_ANSWER, NO_RESULT
 from surecall.text import encode_text
 from surecall.tools.feedback import CHECK_STATE, INTERRUPTED
 
-EMPTY_FINAL_TEXT: Final = "Please give your final answer to the user now, as plain text."
-NO_RESULT: Final = "No result of this call was recorded; it may or may not have run."
 HELD_SECRET: Final = ErrorDetail(
     Code.ARGUMENTS_HOLD_SECRET,
     "The arguments held a key of this program, which was taken out; nothing was run.",
@@ -52,7 +51,7 @@ _FAILED_AGAIN: Final = "has failed again in the same way."
 _OWN_WORDS: Final = (
     NOT_EXECUTED,
     NOT_FINISHED,
-    EMPTY_FINAL_TEXT,
+    EMPTY_ANSWER,
     _SAME_CALL,
     _IS_ABOVE,
     _FAILED_AGAIN,

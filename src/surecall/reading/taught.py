@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from surecall.base.errors import Code
 from surecall.base.patterns import lazy_pattern
-from surecall.base.records import Defect, RawCall, Receipt, Reply, clip
+from surecall.base.records import Defect, RawCall, Reading, Receipt, Reply, clip
 from surecall.calls import ToolNames
 from surecall.calls.teach import (
     ANSWER_KEY,
@@ -41,6 +41,14 @@ _MARKUP_END: Final = lazy_pattern(r"(?:</?+\|?[\w:.-]{1,40}+\|?>|\s)*+\Z")
 _CLOSER: Final = lazy_pattern(rf"</\|?(?:{_TAGS})\|?>", re.IGNORECASE)
 _WORD: Final = lazy_pattern(r"[\w.-]++")
 _NAME_WITHIN: Final = 200
+
+
+def with_receipts(reading: Reading, receipts: tuple[Receipt, ...]) -> Reading:
+    """Return a reading with more receipts: of its first call, or of its own without one."""
+    if not reading.calls:
+        return replace(reading, receipts=receipts + reading.receipts)
+    call, *rest = reading.calls
+    return replace(reading, calls=(replace(call, receipts=receipts + call.receipts), *rest))
 
 
 def parse_object_reply(

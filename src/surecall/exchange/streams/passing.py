@@ -12,8 +12,9 @@ from surecall.exchange.echoes import has_own_id, is_signed
 from surecall.exchange.judge import Judge
 from surecall.exchange.policy import Policy
 from surecall.exchange.prepare import Asked
-from surecall.exchange.readings import leave_others, with_receipts
+from surecall.exchange.readings import leave_others
 from surecall.exchange.request import ClientRequest
+from surecall.reading.taught import with_receipts
 from surecall.reading.truncation import came_to_its_end
 from surecall.wire import Stated
 from surecall.wire.bodies import note_type
