@@ -42,6 +42,7 @@ REPLIES: dict[str, Any] = {
     "silent": completion(content=""),
     "claims": completion(content="", finish="tool_calls"),
     "empty": b"",
+    "tired": Sent(200, {}, b"", attempts=2),
     "page": b"<html>busy</html>",
     "lost": ProviderConnectionError(Code.CONNECTION_RESET, "The connection broke.", retryable=True),
     "slow_down": Sent(429, {}, b'{"error": {"message": "Slow down."}}'),
@@ -289,6 +290,7 @@ ROWS = [
     ),
     # What the endpoint answers besides replies.
     Row("empty good", "same", "reasked", "retry+"),
+    Row("tired good", "", "failed", calls=0),
     Row("page good", "", "failed", calls=0),
     Row("empty empty", "same", "failed", "retry-", calls=0),
     Row("lost", "", "failed", calls=0),

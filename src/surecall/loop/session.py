@@ -157,6 +157,7 @@ class Session(Closing, Generic[Pause_co]):
         self._system = system
         self._history = parse_history(history)
         self._registry, self._providers = make_registry(tools)
+        self._masked: tuple[Any, MaskedRegistry] | None = None
         self._opened: list[ToolProvider] = []
         self._opening = asyncio.Lock()
         self._owns_transport = transport is None
@@ -437,9 +438,12 @@ class Session(Closing, Generic[Pause_co]):
         return self._transport
 
     def _mask(self, options: Options) -> MaskedRegistry:
-        return MaskedRegistry(
-            self._registry, allow=options.tool_allowlist, deny=options.tool_denylist
-        )
+        """Return the tools that a run may use; it is asked for twice in each."""
+        allow, deny = options.tool_allowlist, options.tool_denylist
+        key = (self._registry.names, allow, deny)
+        if self._masked is None or self._masked[0] != key:
+            self._masked = (key, MaskedRegistry(self._registry, allow=allow, deny=deny))
+        return self._masked[1]
 
     def _loop(
         self,

@@ -1,10 +1,10 @@
 """Directives: what an application is to do, in the answer itself, next to what the user reads."""
 
 from .envelope import Directive, Envelope, EnvelopeReading, parse_envelope
+from .form import DirectResult, EnvelopeForm, direct
 from .patch import PATCH_PREFIXES, PatchReading, read_patch
 from .registry import DirectiveRegistry, DirectiveType
 from .text_reader import MemberTextReader
-from .turn import DirectResult, EnvelopeForm, direct
 
 __all__ = [
     "PATCH_PREFIXES",

@@ -15,7 +15,6 @@ from surecall.reading.truncation import is_missing_closer
 from surecall.reading.wording import FIRST_IN_ROW, refuse_several
 from surecall.schema import SchemaChecker, coerce_arguments
 
-from . import wording
 from .patch import PatchReading
 from .registry import DirectiveRegistry, KnownType, read_reasons, tokenize
 
@@ -26,6 +25,21 @@ DIRECTIVES: Final = "directives"
 _ANY_ENVELOPE: Final = SchemaChecker({"type": "object", "properties": {TEXT: {}, DIRECTIVES: {}}})
 _ANY_LIST: Final = SchemaChecker({"type": "array"})
 _ANY_OBJECT: Final = SchemaChecker({"type": "object"})
+
+_EMPTY: Final = ErrorDetail(Code.EMPTY, "The answer is empty.", "Answer with the JSON object.")
+_NO_TEXT: Final = ErrorDetail(
+    Code.MISSING_ASSISTANT_TEXT,
+    "The object has no text in assistant_text.",
+    "Write what the user reads there.",
+    "/assistant_text",
+)
+_NO_DIRECTIVES: Final = ErrorDetail(
+    Code.MISSING_DIRECTIVES,
+    "The object has no list in directives.",
+    "Write an empty list when there is nothing to do.",
+    "/directives",
+)
+_SAMPLE_CHARS: Final = 200
 
 
 class Directive(Struct, frozen=True, kw_only=True):
@@ -96,9 +110,9 @@ def parse_envelope(
     if not isinstance(source, str):
         return _Validator(registry, names, ValueReading()).read(dict(source))
     if not source.strip():
-        return EnvelopeReading(errors=(wording.EMPTY,))
+        return EnvelopeReading(errors=(_EMPTY,))
     if len(source) > max_bytes:
-        return EnvelopeReading(errors=(wording.refuse_size(len(source), max_bytes),))
+        return EnvelopeReading(errors=(_refuse_size(len(source), max_bytes),))
     found = read_value(
         source,
         _ANY_ENVELOPE.schema,
@@ -128,10 +142,10 @@ def _explain(text: str, found: ValueReading, *, is_cut: bool) -> tuple[ErrorDeta
         )
     value: Any = found.value
     if isinstance(value, list | int | float | bool):
-        return (wording.refuse_kind("a list" if isinstance(value, list) else "a single value"),)
+        return (_refuse_kind("a list" if isinstance(value, list) else "a single value"),)
     if first is not None and first.code in (Code.VALUE_AMBIGUOUS, Code.VALUE_NOT_CERTAIN):
         return found.errors
-    return (wording.refuse_json(text, first.message if first else ""),)
+    return (_refuse_json(text, first.message if first else ""),)
 
 
 class _Validator:
@@ -151,9 +165,9 @@ class _Validator:
         items = self._list_items(self._member(fields, DIRECTIVES, ""))
         errors: list[ErrorDetail] = []
         if not isinstance(text, str):
-            errors.append(wording.NO_TEXT)
+            errors.append(_NO_TEXT)
         if items is None:
-            errors.append(wording.NO_DIRECTIVES)
+            errors.append(_NO_DIRECTIVES)
         directives = [self._directive(item, at) for at, item in enumerate(items or ())]
         envelope = None
         if not errors:
@@ -273,7 +287,39 @@ class _Validator:
             self._receipts.append(replace(item, place=f"{place}{item.place}"))
 
     def _drop(self, code: str, place: str, message: str, hint: str | None = None) -> None:
-        self._warnings.append(wording.drop_directive(code, place, message, hint))
+        self._warnings.append(_drop_directive(code, place, message, hint))
 
     def _drop_all(self, errors: Iterable[ErrorDetail]) -> None:
         self._warnings.extend(errors)
+
+
+# What is wrong with an envelope
+
+
+def _refuse_size(size: int, limit: int) -> ErrorDetail:
+    """Refuse an envelope that is too long."""
+    return ErrorDetail(
+        Code.TOO_LARGE, f"The answer has {size} characters; {limit} are allowed.", "Answer shorter."
+    )
+
+
+def _refuse_kind(kind: str) -> ErrorDetail:
+    """Refuse JSON that is not an object."""
+    return ErrorDetail(
+        Code.NOT_OBJECT, f"The answer is {kind}, not an object.", "Answer with the JSON object."
+    )
+
+
+def _refuse_json(text: str, reason: str) -> ErrorDetail:
+    """Refuse a text in which no envelope can be found."""
+    sample = clip(text.strip(), _SAMPLE_CHARS)
+    return ErrorDetail(
+        Code.INVALID_JSON,
+        f"The answer cannot be read as one JSON object: {reason} It begins: {sample}",
+        "Answer with the JSON object and nothing around it.",
+    )
+
+
+def _drop_directive(code: str, place: str, message: str, hint: str | None = None) -> ErrorDetail:
+    """Say why a directive is left out."""
+    return ErrorDetail(code, message, hint, place)

@@ -11,8 +11,8 @@ from surecall.base.records import ErrorDetail
 from surecall.schema import SchemaChecker, ValueBinder, infer_schema
 from surecall.text import encode_text
 
-from . import wording
-
+_NO_TYPES: Final = "There are no types of directives here: `directives` is an empty list."
+_TYPES: Final = "The types of directives, and no others:"
 _OTHER: Final = re.compile(r"[\W_]++")
 
 
@@ -155,7 +155,7 @@ class DirectiveRegistry:
     def instructions(self, allowed: Iterable[str] | None = None) -> str:
         """Return what a model is told about the types."""
         chosen = self.select(allowed)
-        return wording.describe_types(map(_describe, chosen)) if chosen else wording.NO_TYPES
+        return "\n".join((_TYPES, *map(_describe, chosen))) if chosen else _NO_TYPES
 
     def schema(self, allowed: Iterable[str] | None = None) -> dict[str, Any]:
         """Return the schema of an envelope with directives of these types."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from time import perf_counter
-from typing import Any, Unpack, cast
+from typing import Any, Final, Unpack, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,12 +32,17 @@ from surecall.loop.arguments import Prompt
 from surecall.loop.output import Check, ReadOutput, TextReader, find_reasons
 from surecall.tools import Approval
 
-from . import wording
 from .envelope import TEXT, Directive, Envelope, parse_envelope
 from .registry import DirectiveRegistry, DirectiveType
 from .text_reader import MemberTextReader
 
 _NAME = "directives"
+_TOLD: Final = (
+    "Answer with one JSON object of two members. `assistant_text` is what the user reads. "
+    "`directives` is a list of what the application is to do; it is empty when there is nothing to "
+    'do. Each directive has a `type` and a `payload`:\n{"assistant_text": "...", "directives": '
+    '[{"type": "...", "payload": {}}]}'
+)
 
 Types = DirectiveRegistry | Iterable[DirectiveType | Mapping[str, Any]]
 """A registry, or the types to make one of."""
@@ -68,7 +73,7 @@ class EnvelopeForm(OutputForm[Envelope]):
         super().__init__(
             self.registry.schema(self._allowed),
             name=_NAME,
-            instructions=f"{wording.ENVELOPE}\n\n{self.registry.instructions(self._allowed)}",
+            instructions=f"{_TOLD}\n\n{self.registry.instructions(self._allowed)}",
         )
 
     def read(
