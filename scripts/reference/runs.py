@@ -136,6 +136,8 @@ def settings_page() -> str:
         "## The key\n",
         "A key never belongs in a file: `api_key = ...` there is refused.",
         "It is read from the variable that `api_key_env` names, or else from `SURECALL_API_KEY`.",
+        "Where a provider is known to need a key and there is none, nothing is sent, and the",
+        "error names the variable.",
         "The key of a [provider](providers.md) goes to that provider only; `OPENAI_API_KEY` also",
         "goes where `OPENAI_BASE_URL` points.",
         "Only the name of the variable is ever shown.\n",

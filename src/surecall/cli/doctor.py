@@ -62,12 +62,16 @@ def check_settings(config: Config) -> Iterator[Check]:
     missing = {
         "model": "Pass --model, set SURECALL_MODEL, or put `model` into surecall.toml.",
         "base_url": "Pass --base-url or --provider, or set base_url or provider in surecall.toml.",
-        "api_key": "Set SURECALL_API_KEY, or name a variable with api_key_env, if one is needed.",
     }
     if embedded_name(config.model or "") is not None:
         missing = {}  # a model inside the process has no address and needs no key
     for row in config.render():
-        if row.key in missing and row.value == "-":
+        if row.key == "api_key" and config.missing_keys:
+            names = " or ".join(config.missing_keys)
+            yield Check("settings", row.key, f"{names} not set", "fail", config.describe_key())
+        elif row.key == "api_key" and row.value == "-" and missing:
+            yield Check("settings", row.key, "not set, and none is known to be needed")
+        elif row.key in missing and row.value == "-":
             origin = "" if row.origin == "default" else row.origin
             yield Check("settings", row.key, "not set", "warn", missing[row.key], origin=origin)
         elif row.origin != "default":
@@ -98,6 +102,9 @@ def check_options(config: Config) -> Iterator[Check]:
 def check_provider(config: Config) -> Iterator[Check]:
     """Check whether the provider answers; nothing is sent when none is set."""
     if not config.base_url or embedded_name(config.model or "") is not None:
+        return
+    if config.missing_keys:
+        yield Check("provider", config.base_url, "not asked: there is no key for it", "warn")
         return
     reached = asyncio.run(reach_provider(config))
     status: Status = "fail" if reached.code else "ok"

@@ -289,8 +289,8 @@ _USUAL: Final = (
 
 
 @click.command
-@click.argument("model", required=False, shell_complete=complete_models)
-@settings_flags("base_url", "protocol", "provider")
+@click.argument("named", metavar="[MODEL]", required=False, shell_complete=complete_models)
+@settings_flags("model", "base_url", "protocol", "provider")
 @click.option(
     "--question",
     "names",
@@ -310,6 +310,7 @@ _USUAL: Final = (
 def probe(
     output: Output,
     *,
+    named: str | None,
     model: str | None,
     names: tuple[str, ...],
     ask_all: bool,
@@ -326,6 +327,9 @@ def probe(
     Every question is a short request with a harmless tool or a short text. Later runs use the
     answers instead of the catalog, until they expire.
     """
+    if named and model:
+        raise click.UsageError("Name the model once: as MODEL or with --model.")
+    model = named or model
     if list_questions + facts + forget > 1:
         raise click.UsageError("Give one of --list, --facts and --forget.")
     if list_questions:

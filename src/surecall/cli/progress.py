@@ -51,12 +51,18 @@ class Progress:
         console: Where to show it.
         live: Whether to show what is being waited for; only on a real terminal.
         brief: Whether to leave out lines that a demonstration does not need.
+        tells_end: Whether to say why a run failed; a command that ends with the error does so
+            itself.
     """
 
-    def __init__(self, console: "Console", *, live: bool = False, brief: bool = False) -> None:
+    def __init__(
+        self, console: "Console", *, live: bool = False, brief: bool = False, tells_end: bool = True
+    ) -> None:
         self._console = console
         self._live = live
         self._brief = brief
+        self._tells_end = tells_end
+        self._held: ModelRequestFailed | None = None
         self._status: Status | None = None
         self._calls: dict[str, ToolCall] = {}
         self._gutter = ""
@@ -80,6 +86,8 @@ class Progress:
 
     def __call__(self, event: Event) -> None:
         """Show the event."""
+        if self._held is not None and not isinstance(event, RunEnded):
+            self._show_failure(self._held, told=True)
         show = self._shows.get(type(event))
         if show is not None:
             show(event)
@@ -209,9 +217,16 @@ class Progress:
         self._wait_for(f"turn {event.turn}: {kind}, {count_of(self._received, 'character')} …")
 
     def _request_failed(self, event: ModelRequestFailed) -> None:
+        if self._tells_end:
+            self._show_failure(event, told=True)
+        else:
+            self._held = event  # what follows decides whether it ended the run
+
+    def _show_failure(self, event: ModelRequestFailed, *, told: bool) -> None:
+        self._held = None
         status = f"status {event.status}, " if event.status else ""
         took = f"({status}{duration_text(event.elapsed_ms)})"
-        words = f"{event.code}  {event.message}"
+        words = f"{event.code}  {event.message}" if told else ""
         self.say("✗", "no reply", words, "red", detail=took, crop=False)
 
     def _request_retried(self, event: ModelRequestRetried) -> None:
@@ -272,6 +287,8 @@ class Progress:
 
     def _run_ended(self, event: RunEnded) -> None:
         self.stop()
+        if self._held is not None:
+            self._show_failure(self._held, told=False)
         if self._brief:
             return
         parts = [count_of(event.turns, "turn"), count_of(event.calls, "call")]
@@ -284,7 +301,9 @@ class Progress:
         elif event.ok:
             self.say("✓", "done", " · ".join(parts), "green")
         else:
-            self.say("✗", "ended", event.code, "red", detail=" · ".join(parts))
+            self.say(
+                "✗", "ended", event.code if self._tells_end else "", "red", detail=" · ".join(parts)
+            )
 
 
 def call_text(call: ToolCall) -> str:

@@ -81,7 +81,7 @@ async def reach_provider(config: Config) -> Reached:
     skew = _clock_skew(headers.get("date"))
     if status in _REFUSALS:
         message, code = f"answers, but refuses with status {status}", _REFUSALS[status]
-        return Reached(message, code, f"Check the key: surecall explain {code}", clock_skew_s=skew)
+        return Reached(message, code, f"Check the key. {config.describe_key()}", clock_skew_s=skew)
     if status >= 500:
         message, fix = f"answers with status {status}", "Wait, or ask the provider."
         return Reached(message, Code.UPSTREAM_5XX, fix, clock_skew_s=skew)

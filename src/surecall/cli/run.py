@@ -243,7 +243,7 @@ def _listener(output: Output) -> tuple[Callable[[Event], None] | None, Callable[
         return output.data, lambda: None
     if output.quiet:
         return None, lambda: None
-    progress = Progress(output.people(), live=output.stderr.isatty())
+    progress = Progress(output.people(), live=output.stderr.isatty(), tells_end=False)
     return progress, progress.stop
 
 

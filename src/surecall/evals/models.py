@@ -331,6 +331,13 @@ async def _open(contender: Contender) -> HttpTransport | EmbeddedTransport:
     return transport
 
 
+def require_keys(contenders: Iterable[Contender]) -> None:
+    """Refuse contenders whose provider is known to need a key, where none is set."""
+    for contender in contenders:
+        if contender.kind != "simulated":
+            _config_for(contender).require_key()
+
+
 def _config_for(contender: Contender) -> Config:
     """Return the settings for a contender: what is meant for one address goes to no other."""
     if contender.kind == "embedded":

@@ -276,6 +276,7 @@ def make_transport(
             "no provider address was given.",
             hint=_suggest_address(config.model or ""),
         )
+    config.require_key()
     return HttpTransport(
         config.base_url,
         api_key=config.api_key,
@@ -285,6 +286,7 @@ def make_transport(
         retry=RetryPolicy(**_given(config.retry)),
         protocol=protocol,
         network=config.network,
+        key_note=config.describe_key(),
     )
 
 

@@ -16,6 +16,7 @@ from surecall.evals.experiments import estimate_rest, find_baselines, unanswered
 from surecall.evals.export import export_run
 from surecall.evals.gates import Gate, check_tallies, parse_gate
 from surecall.evals.metrics.tally import tally_rows
+from surecall.evals.models import require_keys
 from surecall.evals.planning import Experiment
 from surecall.evals.records import TrialRow
 from surecall.evals.runner import ExperimentStarted, ProgressEvent, Stop, run_experiment
@@ -107,6 +108,7 @@ class EvalWork:
         display: EvalDisplay | None = None,
     ) -> RunInfo:
         """Run what is left of the experiment."""
+        require_keys(experiment.matrix.contenders)
         shown = display or make_display(self._output, experiment.manifest, str(store.path))
         stop = Stop()
 

@@ -4,7 +4,7 @@ No key is ever in the file: it names a variable, a file, or the digest of a virt
 keys are errors, and every error says which file and which key.
 """
 
-from .load import GatewaySettings, UpstreamEntry, VirtualKey, is_loopback, load_settings
+from .load import GatewaySettings, UpstreamEntry, VirtualKey, load_settings
 from .tables import (
     DEFAULT_PORT,
     RELAYED_PATHS,
@@ -42,6 +42,5 @@ __all__ = [
     "UpstreamEntry",
     "UpstreamSettings",
     "VirtualKey",
-    "is_loopback",
     "load_settings",
 ]

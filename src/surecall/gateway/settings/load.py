@@ -17,8 +17,8 @@ from surecall.base.errors import ConfigError, did_you_mean, invalid_config
 from surecall.base.json_values import as_fields
 from surecall.base.redaction import Secret, looks_like_key
 from surecall.models.client.network import Network
-from surecall.models.client.urls import join_url
-from surecall.models.config import find_keys, parse_key, read_key, read_network
+from surecall.models.client.urls import is_loopback, join_url
+from surecall.models.config import find_keys, keys_at, parse_key, read_key, read_network
 from surecall.models.config.sources import read_toml
 from surecall.models.profiles import (
     RESERVED_REQUEST_KEYS,
@@ -152,12 +152,6 @@ def load_settings(
     loader = _Loader(path, environ)
     given = {name: value for name, value in (server or {}).items() if value is not None}
     return loader.load(upstream, given, store, approvals)
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach an address."""
-    name = host.strip("[]").lower()
-    return name in {"localhost", "::1"} or name.startswith("127.")
 
 
 class _Loader:
@@ -449,6 +443,15 @@ class _Loader:
                 value = key.digest if attribute == "digest" else key.settings.id
                 if seen.setdefault(value, number) != number:
                     self._refuse(("keys", number), f"has the same {label} as another key.")
+        for name, entry in settings.upstreams.items() if has_keys else ():
+            variables = keys_at(entry.settings.url) if entry.needs_client_key else ()
+            if variables:  # a client's key ends here, so none would reach the upstream
+                self._refuse(
+                    ("upstreams", name),
+                    f"has no API key, and {' and '.join(variables)} "
+                    f"{'is' if len(variables) == 1 else 'are'} not set.",
+                    f"Set {variables[0]}, or name another variable with api_key_env.",
+                )
         if not is_loopback(server.host) and not has_keys:
             self._refuse(
                 ("server", "host"),

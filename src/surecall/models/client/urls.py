@@ -41,6 +41,12 @@ def split_base_url(base_url: str) -> SplitResult:
     return parts
 
 
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach an address."""
+    name = host.strip("[]").lower()
+    return name in {"localhost", "::1"} or name.startswith("127.")
+
+
 def ascii_host(parts: SplitResult) -> str:
     """Return the host of a URL as it is looked up and sent; raise `ValueError` for none."""
     host = parts.hostname or ""

@@ -17,7 +17,7 @@ from .load import (
     read_key,
     read_network,
 )
-from .places import find_keys
+from .places import find_keys, keys_at
 from .settings import SETTINGS, SettingKey, variable_of
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Setting",
     "SettingKey",
     "find_keys",
+    "keys_at",
     "know_keys",
     "load_config",
     "parse_key",

@@ -6,6 +6,7 @@ from functools import lru_cache
 from os.path import expanduser
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, cast
+from urllib.parse import urlsplit
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -13,6 +14,8 @@ from msgspec.structs import replace
 from surecall.base.errors import invalid_config
 from surecall.base.redaction import Secret, redact
 from surecall.models.client.network import Network
+from surecall.models.client.urls import is_loopback
+from surecall.models.profiles import embedded_name
 from surecall.text import encode_text
 
 from .places import keys_at, place_model, provider_keys
@@ -116,6 +119,49 @@ class Config(Struct, frozen=True, kw_only=True):
         files = {name: str(path) for name in names if (path := getattr(self, name)) is not None}
         return replace(self.environment, **files)
 
+    @property
+    def missing_keys(self) -> tuple[str, ...]:
+        """Name the variables of which one must hold a key before anything can be sent.
+
+        There are none where a key was found, where a header holds one, and at an address that is
+        not known to need one.
+        """
+        is_given = self.api_key is not None or _find_secret_header(self.headers)
+        if is_given or embedded_name(self.model) is not None:
+            return ()
+        host = urlsplit(self.base_url or "").hostname
+        if not host or is_loopback(host):
+            return ()
+        return (self.api_key_env,) if self.api_key_env else keys_at(self.base_url or "")
+
+    def require_key(self) -> None:
+        """Refuse to go on without the key that the provider is known to need.
+
+        Raises:
+            ConfigError: `INVALID_CONFIG`, naming the variable that should hold the key.
+        """
+        names = self.missing_keys
+        if not names:
+            return
+        host = urlsplit(self.base_url or "").hostname
+        raise invalid_config(
+            f"no API key for {host}: {' and '.join(names)} "
+            f"{'is' if len(names) == 1 else 'are'} not set.",
+            self.describe_key(),
+        )
+
+    def describe_key(self) -> str:
+        """Say where the key came from, or where one can be put; the key itself is not shown."""
+        origin = self.origins.get("api_key", "default")
+        if self.api_key is not None:
+            return f"The key came from {'api_key' if origin == 'flag' else origin}."
+        if _find_secret_header(self.headers):
+            return f"The key came from the header {_find_secret_header(self.headers)}."
+        if names := self.missing_keys:
+            return f"Set it, as in `export {names[0]}=...`, or pass api_key=... in Python."
+        name = self.api_key_env or KEY_VARIABLE
+        return f"No key was sent: set {name}, or pass api_key=... in Python."
+
     def render(self) -> list[Setting]:
         """List every setting with its value as text and its origin; secrets are masked."""
         free = [f"{table}.{name}" for table in FREE_TABLES for name in getattr(self, table)]
@@ -184,6 +230,10 @@ class Config(Struct, frozen=True, kw_only=True):
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         return [(row.key, row.value) for row in self.render()]
+
+
+def _find_secret_header(headers: Mapping[str, str]) -> str | None:
+    return next((name for name in headers if names_a_secret(name)), None)
 
 
 def _render_value(value: Any) -> str:

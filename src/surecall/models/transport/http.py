@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import asdict
 
 from surecall.base.errors import (
+    Code,
     ProviderConnectionError,
     ProviderError,
     ProviderTimeoutError,
@@ -76,6 +77,7 @@ class HttpTransport(Closing):
         protocol: The wire format that the provider speaks; chat completions by default.
         parse_error: Reads an error answer of this provider, instead of the wire format.
         network: Proxies and certificates; by default those that the environment names.
+        key_note: Where the key came from, which a refusal for status 401 or 403 then says.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class HttpTransport(Closing):
         protocol: WireProtocol | None = None,
         parse_error: ErrorParser | None = None,
         network: Network | None = None,
+        key_note: str = "",
     ) -> None:
         protocol = protocol or ChatCompletions()
         self._base_url = base_url
@@ -100,6 +103,7 @@ class HttpTransport(Closing):
         self._deadlines = deadlines
         self._limits = limits
         self._retry = retry
+        self._key_note = key_note
         self._parse_error = parse_error or protocol.parse_error
         own = {name.title(): value for name, value in check_headers(headers or {}).items()}
         # Keys are known, and taken out of everything, while somebody holds them.
@@ -195,6 +199,8 @@ class HttpTransport(Closing):
         if error.retry_after_s is None:
             error.retry_after_s = parse_retry_after(headers, time.time())
         error.attempts = number
+        if self._key_note and error.code in {Code.AUTH, Code.FORBIDDEN}:
+            error.hint = " ".join(filter(None, (error.hint, self._key_note)))
         raise error
 
     def _make_head(self, origin: "Origin", request: WireRequest) -> "RequestHead":
