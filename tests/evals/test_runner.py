@@ -324,7 +324,7 @@ def test_unanswered_means_never_heard(fields: dict[str, Any], expected: bool) ->
     [
         ({}, False),
         ({"requests": 2, "attempts": 2}, False),
-        ({"requests": 2, "attempts": 3}, True),
+        ({"requests": 2, "attempts": 3}, False),
         ({"code": "RATE_LIMIT"}, True),
         ({"code": "OVERLOADED"}, True),
         ({"error_status": 529}, True),
@@ -332,10 +332,8 @@ def test_unanswered_means_never_heard(fields: dict[str, Any], expected: bool) ->
         ({"code": "AUTH", "error_status": 401}, False),
     ],
 )
-def test_pressure_is_seen_also_when_asking_again_helped(
-    fields: dict[str, Any], expected: bool
-) -> None:
-    """A request that had to be sent twice is a sign as well."""
+def test_pressure_is_seen_in_trials_that_it_cost(fields: dict[str, Any], expected: bool) -> None:
+    """A refusal that was waited out has slowed its endpoint's pace already."""
     assert is_pressed(row_with(**fields)) is expected
 
 

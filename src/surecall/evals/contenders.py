@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -87,6 +88,12 @@ class Contender(Struct, frozen=True, kw_only=True):
     def id(self) -> str:
         """The label, by which filters know it."""
         return self.label
+
+
+def endpoint_of(contender: Contender) -> str:
+    """Return what contenders share that draw on the same provider."""
+    host = urlsplit(contender.base_url or "").netloc
+    return host or contender.provider or contender.label
 
 
 OpenTransport = Callable[[Contender, Unit, Case], AbstractAsyncContextManager[Transport]]

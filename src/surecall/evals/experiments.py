@@ -51,6 +51,7 @@ def plan(
     timeout_s: float | None = None,
     options: Mapping[str, Any] | None = None,
     concurrency: int | None = None,
+    max_wait_s: float | None = None,
     cases: str | None = None,
     sample: int | None = None,
     limit: int | None = None,
@@ -75,6 +76,7 @@ def plan(
         timeout_s: How long a trial may take.
         options: Options of every trial.
         concurrency: Trials at once at each provider.
+        max_wait_s: How long an endpoint is waited for that refuses with 429 or 503.
         cases: Cases by id or glob, separated by commas.
         sample: How many cases to draw, from each scenario in proportion to its size.
         limit: How many cases to take at most.
@@ -98,6 +100,7 @@ def plan(
         timeout_s=timeout_s,
         options=dict(options) if options else None,
         concurrency=concurrency,
+        max_wait_s=max_wait_s,
         cases=cases,
         sample=sample,
         limit=limit,

@@ -41,8 +41,9 @@ from surecall.wire import find_protocol
 
 from .cases import Case
 from .choosing import choose
-from .contenders import Contender, Price
+from .contenders import Contender, Price, endpoint_of
 from .original.variables import read_original_settings
+from .pacing import MAX_WAIT_S, Pace, PacedTransport
 from .records import Unit
 
 SIMULATED: Final = "simulated:"
@@ -282,6 +283,10 @@ class TransportPool:
         self._kept: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Kept]] = (
             WeakKeyDictionary()
         )
+        self._paces: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Pace]] = (
+            WeakKeyDictionary()
+        )
+        self.max_wait_s = MAX_WAIT_S
 
     @asynccontextmanager
     async def __call__(
@@ -295,7 +300,13 @@ class TransportPool:
                 oracles=(CaseOracle(case), *BUILTIN_ORACLES),
             )
             return
-        yield await self._share(contender)
+        transport = await self._share(contender)
+        if contender.kind == "embedded":
+            yield transport
+            return
+        paces = self._paces.setdefault(asyncio.get_running_loop(), {})
+        name = endpoint_of(contender)
+        yield PacedTransport(transport, paces.setdefault(name, Pace(self.max_wait_s)))
 
     async def aclose(self) -> None:
         """Close what is open in the running event loop."""

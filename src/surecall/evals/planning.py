@@ -54,6 +54,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
     timeout_s: float | None = None
     options: dict[str, Any] | None = None
     concurrency: int | None = None
+    max_wait_s: float | None = None
+    """How long an endpoint is waited for that refuses because it was asked too much."""
     cases: str | None = None
     """Cases by id or glob."""
     sample: int | None = None
@@ -147,6 +149,7 @@ def plan_experiment(
         timeout_s=timeout_s,
         options=options,
         cache=_find_cache(wanted.cache),
+        max_wait_s=wanted.max_wait_s,
     )
     return Experiment(
         matrix=matrix,

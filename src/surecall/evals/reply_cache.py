@@ -64,9 +64,9 @@ class CachedTransport:
             self.saved_ms += found.elapsed_ms
             return found
         inner = await self._open()
-        started = time.perf_counter()
+        started = time.perf_counter() - self.waited_s
         reply = await inner.send(request)
-        elapsed_ms = (time.perf_counter() - started) * 1000
+        elapsed_ms = (time.perf_counter() - started - self.waited_s) * 1000
         headers = {name: text for name, text in reply.headers.items() if name in _KEPT_HEADERS}
         kept = _KeptReply(reply.status, headers, reply.body, elapsed_ms)
         await asyncio.to_thread(_write, place, kept)
@@ -81,6 +81,13 @@ class CachedTransport:
 
     async def aclose(self) -> None:
         """Close nothing: the transport inside belongs to whoever opened it."""
+
+    @property
+    def waited_s(self) -> float:
+        """How long the transport inside waited for its turn."""
+        if self._opening is None or not self._opening.done():
+            return 0.0
+        return getattr(self._opening.result(), "waited_s", 0.0)
 
     async def _open(self) -> Transport:
         if self._opening is None:

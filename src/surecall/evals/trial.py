@@ -240,14 +240,17 @@ class _Trial(Struct):
                 options["output"] = prepared.output
             started = time.perf_counter()
             try:
-                await self.converse(session, prepared, options)
+                await self.converse(session, prepared, options, transport)
             finally:
-                self.elapsed_ms = (time.perf_counter() - started) * 1000
+                waited_s = getattr(transport, "waited_s", 0.0)
+                self.elapsed_ms = (time.perf_counter() - started - waited_s) * 1000
                 if isinstance(transport, CachedTransport):
                     self.cached_replies = transport.hits
                     self.elapsed_ms += transport.saved_ms - transport.opening_ms
 
-    async def converse(self, session: Session, prepared: Prepared, options: dict[str, Any]) -> None:
+    async def converse(
+        self, session: Session, prepared: Prepared, options: dict[str, Any], transport: Transport
+    ) -> None:
         """Run what the user says first, and then whatever the user says to each answer."""
         started, seconds = time.perf_counter(), options.get("deadline_s")
         messages = prepared.messages
@@ -260,7 +263,8 @@ class _Trial(Struct):
                 self.result = None
                 self.said[_next_turn(self.trace)] = messages
             if seconds is not None:
-                left = seconds - (time.perf_counter() - started)
+                waited_s = getattr(transport, "waited_s", 0.0)
+                left = seconds - (time.perf_counter() - started - waited_s)
                 options["deadline_s"] = max(left, _MIN_SECONDS)
 
     def grade(self) -> Grades:

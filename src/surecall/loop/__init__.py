@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .result import OutputResult, PausedResult, RunResult, RunStream
     from .runs import Arguments, extract, resume, run, run_sync, stream
     from .session import Session
+    from .tool_loop import pause_deadline
     from .trace import Trace, TurnTrace, load_trace, save_trace
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "extract",
     "load_trace",
     "make_plan",
+    "pause_deadline",
     "replay_trace",
     "resend_turn",
     "resolve_options",
@@ -64,6 +66,7 @@ _HOMES = {
     "result": "OutputResult PausedResult RunResult RunStream",
     "runs": "Arguments extract resume run run_sync stream",
     "session": "Session",
+    "tool_loop": "pause_deadline",
     "trace": "Trace TurnTrace load_trace save_trace",
 }
 

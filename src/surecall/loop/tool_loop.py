@@ -1,7 +1,9 @@
 """The driver: performs what `turn.py` decides, and reports what happens."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from time import perf_counter
 from types import MappingProxyType
@@ -79,6 +81,24 @@ _log = open_log("surecall.loop")
 _TOOL_USE_CODES = frozenset({Code.NO_TOOL_CALLS, Code.REQUIRED_TOOL_MISSING, Code.TOOL_ERROR})
 
 
+_DEADLINE: ContextVar[asyncio.Timeout | None] = ContextVar("surecall_deadline", default=None)
+
+
+@contextmanager
+def pause_deadline() -> Generator[None]:
+    """Stop the clock of the run under way, while a transport waits for reasons of its own."""
+    deadline = _DEADLINE.get()
+    when = None if deadline is None else deadline.when()
+    if deadline is None or when is None:
+        yield
+        return
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    deadline.reschedule(None)
+    yield
+    deadline.reschedule(when + clock() - began)
+
+
 class ToolLoop:
     """One run: asks the model, runs its calls, until there is an answer or a reason to stop."""
 
@@ -124,6 +144,7 @@ class ToolLoop:
         plan, emitter = self._plan, self._emitter
         seconds = plan.options.deadline_s
         deadline = asyncio.timeout(seconds) if until is None else asyncio.timeout_at(until)
+        _DEADLINE.set(deadline)
         try:
             emitter.run_id, resumed = self._recorder.open(emitter.run_id, plan.fingerprint)
             emitter.emit(

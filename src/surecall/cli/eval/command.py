@@ -33,6 +33,7 @@ from surecall.evals.experiments import make_executor, open_run_store, run_store_
 from surecall.evals.export import check_folder, check_formats, parse_formats
 from surecall.evals.gates import limit_errors, parse_gate
 from surecall.evals.matrix import Axes
+from surecall.evals.pacing import MAX_WAIT_S
 from surecall.evals.planning import (
     DEFAULT_SUITE,
     DEFAULT_TIMEOUT_S,
@@ -141,6 +142,12 @@ def evaluate() -> None:
     help=f"Time limit of a trial, in seconds. [default: {DEFAULT_TIMEOUT_S:.0f}]",
 )
 @click.option(
+    "--max-wait",
+    "max_wait_s",
+    type=click.FloatRange(min=0),
+    help=f"Seconds to wait for an endpoint that answers 429 or 503. [default: {MAX_WAIT_S:.0f}]",
+)
+@click.option(
     "--option", "options", multiple=True, metavar="KEY=VALUE", help="Any option, for every trial."
 )
 @count_flag("--concurrency", f"Trials at once per provider. [default: {DEFAULT_CONCURRENCY}]")
@@ -229,7 +236,7 @@ def run(
     given_options = dict(fold_parameters(parse_options(options)))
     check_options(given_options)
     wanted = Wanted(suites=split_names(suites), options=given_options or None, **axes)
-    says_nothing = wanted == Wanted(concurrency=wanted.concurrency)
+    says_nothing = wanted == Wanted(concurrency=wanted.concurrency, max_wait_s=wanted.max_wait_s)
     work = EvalWork(output, parsed_gates, store_file)
 
     def plan(wanted: Wanted) -> Experiment:

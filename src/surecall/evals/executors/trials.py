@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -11,7 +10,8 @@ from msgspec import Struct
 from surecall.base.errors import Code, ConfigError
 from surecall.base.redaction import Secret
 from surecall.evals.cases import Case, Suite
-from surecall.evals.contenders import Contender, OpenTransport, close_transports
+from surecall.evals.contenders import Contender, OpenTransport, close_transports, endpoint_of
+from surecall.evals.pacing import MAX_WAIT_S
 from surecall.evals.records import Task, TrialRow, Unit
 from surecall.evals.reply_cache import CachedOpener
 from surecall.evals.strategies import Settled, settle
@@ -38,6 +38,8 @@ class TrialParams(Struct, frozen=True, kw_only=True):
     """Options for every trial."""
     cache: str | None = None
     """The folder with replies of before, if they are to be used."""
+    max_wait_s: float = MAX_WAIT_S
+    """How long an endpoint is waited for that refuses because it was asked too much."""
 
 
 def make_trials_job(
@@ -48,6 +50,7 @@ def make_trials_job(
     timeout_s: float | None = None,
     options: Mapping[str, Any] | None = None,
     cache: str | None = None,
+    max_wait_s: float | None = None,
 ) -> Job:
     """Describe how the trials of an experiment are run, here or in another process."""
     params = TrialParams(
@@ -57,6 +60,7 @@ def make_trials_job(
         timeout_s=timeout_s,
         options=dict(options or {}),
         cache=cache,
+        max_wait_s=MAX_WAIT_S if max_wait_s is None else max_wait_s,
     )
     return Job(
         open="surecall.evals.executors.trials:open_trials",
@@ -71,8 +75,7 @@ def _lane_of(contender: Contender) -> Lane:
         return Lane(name="embedded", max_concurrency=1)
     if contender.kind == "simulated":
         return Lane(name="simulated")  # they need no provider, only this process
-    host = urlsplit(contender.base_url or "").netloc
-    return Lane(name=host or contender.provider or contender.label)
+    return Lane(name=endpoint_of(contender))
 
 
 @asynccontextmanager
@@ -80,6 +83,8 @@ async def open_trials(params: dict[str, Any]) -> AsyncGenerator[RunUnit, None]:
     """Load suites and models once, and run units until the job is closed."""
     settings = msgspec.convert(params, TrialParams)
     opener: OpenTransport = load_name(settings.open_transport)
+    if hasattr(opener, "max_wait_s"):
+        setattr(opener, "max_wait_s", settings.max_wait_s)  # noqa: B010 - a seam of plain functions
     if settings.cache is not None:
         opener = CachedOpener(opener, settings.cache)
     trials = Trials(settings, [load_suite(name) for name in settings.suites], opener)
@@ -166,9 +171,7 @@ def _secrets_of(contenders: Iterable[Contender]) -> tuple[Secret, ...]:
 
 
 def is_pressed(row: TrialRow) -> bool:
-    """Tell whether the provider was asked more than it takes, also when asking again helped."""
+    """Tell whether a trial was lost because the provider was asked more than it takes."""
     if row.simulated:
         return False  # nobody is there who could be asked too much
-    return (
-        row.attempts > row.requests or row.code in _PRESSED or row.error_status in _PRESSED_STATUSES
-    )
+    return row.code in _PRESSED or row.error_status in _PRESSED_STATUSES
