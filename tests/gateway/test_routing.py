@@ -8,6 +8,7 @@ from typing import Any
 import openai
 import pytest
 
+from surecall.gateway.dashboard.overview import list_down
 from surecall.gateway.strategy import Strategies
 from surecall.gateway.upstreams import Target, Upstream
 from surecall.wire.messages import Messages
@@ -415,3 +416,79 @@ async def test_an_embedded_model_is_asked_with_a_limit(tmp_path: Path) -> None:
     target = Target(upstream, "smollm2-135m")
     known = await Strategies(settings, facts=tmp_path / "facts.db").find(target, with_tools=False)
     assert known.route.request_defaults["max_tokens"] == 512
+
+
+# a primary that only fails, behind a fallback
+
+PAGE = reply(b"<html>Bad day</html>")
+RUBBISH = reply({"hello": "world"})
+FAILING = {
+    "refuses": (None, "CONNECTION_REFUSED"),
+    "answers 500": ([BROKEN], "UPSTREAM_5XX"),
+    "times out": ([5.0], "FIRST_BYTE_TIMEOUT"),
+    "sends a page": ([PAGE], "UPSTREAM_HTML"),
+    "sends rubbish": ([RUBBISH], "UPSTREAM_NO_CHOICES"),
+    "breaks off": ([CUT, None], "UPSTREAM_TRUNCATED_BODY"),
+}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("kind", FAILING)
+async def test_a_primary_that_only_fails_is_named_everywhere(
+    kind: str, stream: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the record, the headers, the metrics, the log and the dashboard of every request."""
+    answers, code = FAILING[kind]
+    good = STREAM if stream else [reply(completion("From b."))]
+    async with serve_stub(answers or []) as first, serve_stub(good) as second:
+        url = first.url if answers else f"http://127.0.0.1:{free_port()}/v1"
+        text = two_upstreams(url, second.url).replace(
+            "[upstreams.b]", "deadlines = {first_byte_s = 0.1}\n[upstreams.b]"
+        )
+        async with serve_gateway(make_settings(tmp_path, text)) as served:
+            for _ in range(3):
+                got = await ask(served, "POST", CHAT, chat("smart", stream=stream))
+                assert got.status == 200
+                assert got.headers["x-surecall-upstream"] == "b"
+                trail = got.headers["x-surecall-attempts"].split(", ")
+                named = [item.partition(";ms=")[0] for item in trail]
+                assert named[-2:] == [f"a;error={code}", "b"]
+                *_, failed, answered = served.last.attempts
+                assert (failed.upstream, failed.model) == ("a", "big")
+                assert (failed.outcome, failed.error) == ("failed", code)
+                assert (answered.upstream, answered.outcome) == ("b", "answered")
+            metrics = (await ask(served, "GET", "/metrics")).body.decode()
+            count = len(first.heads) or 3
+            assert f'surecall_upstream_failures_total{{upstream="a",code="{code}"}}' in metrics
+            assert f'surecall_upstream_requests_total{{upstream="a"}} {count}' in metrics
+            assert 'surecall_upstream_requests_total{upstream="b"} 3' in metrics
+            assert 'surecall_upstream_down{upstream="a"} 1' in metrics
+            assert 'surecall_upstream_down{upstream="b"} 0' in metrics
+            (down,) = list_down(served.gateway.state)
+            assert (down["upstream"], down["code"]) == ("a", code)
+    (line,) = [item.message for item in caplog.records if "is down" in item.message]
+    assert line == f"The upstream a is down: 3 requests in a row failed, the last with {code}."
+
+
+async def test_an_upstream_that_answers_again_is_not_down(tmp_path: Path) -> None:
+    """One answer is enough, also a refusal that is about the client."""
+    limited = reply({"error": {"message": "later"}}, 429)
+    good = [reply(completion())]
+    async with serve_stub(*[[BROKEN]] * 6, [limited]) as first, serve_stub(good) as second:
+        settings = make_settings(tmp_path, two_upstreams(first.url, second.url))
+        async with serve_gateway(settings) as served:
+            health = served.gateway.state.upstreams["a"].health
+            for asked in range(6):
+                await ask(served, "POST", CHAT, chat("smart"))
+                assert health.is_down is (asked >= 2)
+            await ask(served, "POST", CHAT, chat("smart"))
+            assert not health.is_down
+
+
+async def test_only_one_attempt_leaves_no_list(tmp_path: Path) -> None:
+    """What the record says anyway is not said twice; the headers have it."""
+    async with serve_stubbed(tmp_path, [reply(completion())]) as (served, _):
+        got = await ask(served, "POST", CHAT, chat("m"))
+        assert got.headers["x-surecall-upstream"] == "stub"
+        assert got.headers["x-surecall-attempts"].startswith("stub;ms=")
+        assert served.last.attempts == ()

@@ -183,6 +183,14 @@ def show_request(output: Output, request: str, place: str) -> None:
     console = output.page()
     rows = ((label, line_of(text)) for label, text in _facts(record))
     console.print(make_table({"what": "dim whole", "text": ""}, rows, headings=False))
+    if record.attempts:
+        attempts = (
+            (item.upstream, line_of(item.model, 60), item.outcome, item.error, f"{item.ms:.0f}")
+            for item in record.attempts
+        )
+        columns = dict.fromkeys(("attempt at", "model", "outcome", "error"), "")
+        console.print()
+        console.print(make_table({**columns, "ms": "right"}, attempts))
     if record.steps:
         steps = ((step.name, step.outcome, str(step.requests)) for step in record.steps)
         console.print()

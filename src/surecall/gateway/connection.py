@@ -7,7 +7,8 @@ from .heads import Head, Hosts
 
 _REPLY = (
     b"%bcontent-type: application/json\r\ncontent-length: %d\r\nx-surecall-outcome: %b\r\n"
-    b"x-surecall-request-id: %b\r\nx-surecall-receipts: %d\r\n\r\n%b"
+    b"x-surecall-request-id: %b\r\nx-surecall-receipts: %d\r\n"
+    b"x-surecall-upstream: %b\r\nx-surecall-attempts: %b\r\n\r\n%b"
 )
 _MAX_SEEN_HEADERS = 64
 
@@ -47,8 +48,13 @@ class GatewayConnection(HttpConnection):
         receipts: int,
         *,
         of: str,
+        trail: tuple[bytes, bytes],
         body: bytes,
     ) -> None:
-        """Write a whole reply with no headers but the usual ones; `of` is the id of the request."""
-        usual = (STATUS_LINES[status], len(body), outcome.encode(), of.encode(), receipts, body)
+        """Write a whole reply with no headers but the usual ones.
+
+        `of` is the id of the request; `trail` is the upstream that answered, and all attempts.
+        """
+        named = (outcome.encode(), of.encode(), receipts, *trail)
+        usual = (STATUS_LINES[status], len(body), *named, body)
         self.write_answer(exchange, _REPLY % usual)

@@ -172,8 +172,11 @@ class Core:
     ) -> bytes:
         """Return all metrics in the text form of Prometheus, those of other workers added."""
         metrics = self.request_metrics
+        upstreams = tuple(upstreams)
         metrics.in_flight.set(self.gate.inside)
         metrics.waiting.set(self.gate.waiting + sum(item.gate.waiting for item in upstreams))
+        for item in upstreams:
+            metrics.upstream_down.cell(item.name)[0] = int(item.health.is_down)
         counts = self.store.counts
         for result in RESULTS:
             metrics.records.cell(result)[0] = getattr(counts, result)

@@ -21,7 +21,7 @@ from surecall.base.errors import (
     ProviderTimeoutError,
     SurecallError,
 )
-from surecall.base.redaction import Secret, excerpt
+from surecall.base.redaction import Secret, excerpt, open_log
 from surecall.exchange import Route
 from surecall.models.client.urls import join_url
 from surecall.models.config import load_config
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from surecall.models.client import Answer, Origin, RequestHead
     from surecall.models.transport import Engine
 
+_log = open_log("surecall.gateway")
+
 Headers = Sequence[tuple[str, str]]
 
 _PATHS: Final[Mapping[str, str]] = {
@@ -43,6 +45,24 @@ _PATHS: Final[Mapping[str, str]] = {
     "responses": "/responses",
 }
 _MIN_CONNECTIONS: Final = 256
+_DOWN_FAILURES: Final = 3
+_ELSEWHERE: Final = frozenset(
+    {
+        Code.OVERLOADED,
+        Code.RATE_LIMIT,
+        Code.UPSTREAM_5XX,
+        Code.UPSTREAM_BAD_FRAMING,
+        Code.UPSTREAM_EMPTY,
+        Code.UPSTREAM_ENCODING,
+        Code.UPSTREAM_HTML,
+        Code.UPSTREAM_INVALID_JSON,
+        Code.UPSTREAM_NOT_A_REPLY,
+        Code.UPSTREAM_NO_CHOICES,
+        Code.UPSTREAM_REDIRECT,
+        Code.UPSTREAM_TRUNCATED_BODY,
+    }
+)
+"""Errors of one upstream that another may not have."""
 _WINDOW_S: Final = 5.0
 _OPEN_S: Final = 2.0
 _MIN_FAILURES: Final = 20
@@ -110,6 +130,60 @@ class Breaker:
         self._trying = False
 
 
+class Health:
+    """Whether an upstream only fails: down after three failures in a row, until it answers.
+
+        health.note(ProviderTimeoutError(Code.CONNECT_TIMEOUT, "…"))
+        health.is_down  # False: it was the first
+
+    Args:
+        name: What the log calls it.
+        has_own_key: Whether the gateway has a key for it, so that a refused key is a failure.
+    """
+
+    def __init__(self, name: str, *, has_own_key: bool) -> None:
+        self._name = name
+        self._has_own_key = has_own_key
+        self.failures = 0
+        """In a row, without an answer in between."""
+        self.since = 0.0
+        """When the first of them was, in seconds since 1970."""
+        self.code = ""
+
+    @property
+    def is_down(self) -> bool:
+        """Whether it has only failed for some time."""
+        return self.failures >= _DOWN_FAILURES
+
+    def note(self, error: SurecallError | None) -> None:
+        """Note how an attempt ended; an error that is the client's own counts as an answer."""
+        if error is None or not self._is_failure(error):
+            if self.failures:
+                if self.is_down:
+                    _log.warning("The upstream %s answers again.", self._name)
+                self.failures = 0
+            return
+        if not self.failures:
+            self.since = time.time()
+        self.failures += 1
+        self.code = str(error.code)
+        if self.failures == _DOWN_FAILURES:
+            _log.error(
+                "The upstream %s is down: %d requests in a row failed, the last with %s.",
+                self._name,
+                self.failures,
+                error.code,
+            )
+
+    def _is_failure(self, error: SurecallError) -> bool:
+        if isinstance(error, ProviderConnectionError | ProviderTimeoutError):
+            return True
+        if isinstance(error, ProviderStatusError):
+            status = error.status or 0
+            return status >= 500 or (status in {401, 403} and self._has_own_key)
+        return isinstance(error, ProviderError)  # its reply cannot be read
+
+
 class Upstream:
     """One endpoint at work: its connections, how much it takes at once, and how it does.
 
@@ -126,6 +200,7 @@ class Upstream:
         self.gate = Gate(0, 0, 0, f"The upstream {entry.name}")
         self.take_limits(limits, is_only=is_only)
         self.breaker = Breaker()
+        self.health = Health(entry.name, has_own_key=entry.key is not None)
         self.key: Secret | None = entry.key
         self.is_retired = False
         self._engine: Engine | None = None
@@ -398,4 +473,4 @@ def may_fall_back(error: SurecallError | None) -> bool:
         return False
     if isinstance(error, ProviderConnectionError | ProviderTimeoutError):
         return True
-    return error.retryable or error.code in {Code.RATE_LIMIT, Code.OVERLOADED, Code.UPSTREAM_5XX}
+    return error.retryable or error.code in _ELSEWHERE

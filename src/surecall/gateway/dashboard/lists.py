@@ -103,6 +103,7 @@ async def show_request(store: Any, record_id: str, settings: StoreSettings) -> d
         "first_byte_ms": record.first_byte_ms,
         "probe": None if record.probe is None else asdict(record.probe),
         "steps_taken": [asdict(step) for step in record.steps],
+        "attempts": [asdict(item) for item in record.attempts],
         "changes": [asdict(receipt) for receipt in record.receipts],
         "defects": [asdict(defect) for defect in record.defects],
         "parse_error": None if record.parse_error is None else asdict(record.parse_error),

@@ -3,12 +3,13 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from surecall.base.errors import Code
 from surecall.gateway.core import Core, State
 from surecall.gateway.records import (
     NOT_CLEAN,
@@ -78,7 +79,11 @@ class Overviews:
                 kept_s = max(_CACHE_S, _COST_FACTOR * (ended - began))
                 if made["has_any"]:  # the first request is shown at once
                     self._made[chosen.name] = (ended + kept_s, made)
-        return {**made, "now": time.time(), "gateway": self._describe_gateway(state)}
+        now = {"now": time.time(), "gateway": self._describe_gateway(state)}
+        if made["has_any"]:
+            named = {item["upstream"] for item in made["down"]}
+            made = {**made, "down": [*made["down"], *list_down(state, named)]}
+        return {**made, **now}
 
     def _describe_gateway(self, state: State) -> dict[str, Any]:
         gate, store = self._core.gate, self._core.store
@@ -123,6 +128,21 @@ class Overviews:
             "recent": [describe_row(record) for record in recent.records],
             "not_clean": await count_all(store, RecordFilter(since=since, outcome=NOT_CLEAN)),
         }
+
+
+def list_down(state: State, named: Collection[str] = ()) -> list[dict[str, Any]]:
+    """Describe upstreams that only fail; behind a fallback no request has failed with them."""
+    return [
+        {
+            "upstream": name,
+            "failed": health.failures,
+            "since": health.since,
+            "code": health.code,
+            "is_listed": False,
+        }
+        for name, item in state.upstreams.items()
+        if (health := item.health).is_down and name not in named
+    ]
 
 
 async def _has_any(store: Any) -> bool:
@@ -176,7 +196,7 @@ def _describe_pair(
         "outcomes": outcomes,
         "counts": asdict(all_of),
         "wrong": _plain(share(sum(outcomes[name] for name in _WRONG), replies)),
-        "defects": _plain(share(all_of.with_defects, all_of.requests)),
+        "defects": _plain(share(min(all_of.with_defects, replies), replies)),
         "receipts": _plain(share(all_of.with_receipts, all_of.requests)),
         "unparsed": _plain(share(min(all_of.parse_errors, replies), replies)),
         "upstream_ms": percentiles([item.upstream_ms for item in times if item.upstream_ms]),
@@ -226,6 +246,10 @@ _READ: Final = frozenset({"clean", "repaired", "reasked", "unrepaired", "refused
 _MAX_FINDINGS: Final = 100
 _DOWN_S: Final = 300.0
 _DOWN_FAILURES: Final = 3
+_NOT_DOWN: Final = ", ".join(
+    f"'{code}'" for code in (Code.CLIENT_CLOSED, Code.RATE_LIMIT, Code.QUOTA_EXCEEDED)
+)
+"""Errors that say something about a client or its key."""
 
 Pair = tuple[str, str]
 """A model and an upstream."""
@@ -299,7 +323,7 @@ def _find_stretch(slots: Mapping[int, Counter[bool]], expected: float) -> tuple[
 async def _find_code(store: Any, wanted: RecordFilter) -> str:
     """Return the code that is found most often in what was not clean."""
     asked = Selection(
-        columns=("r.findings", "count(*)"),
+        columns=("CASE WHEN r.outcome = 'failed' THEN '' ELSE r.findings END", "count(*)"),
         group_by=1,
         order_by="2 DESC",
         limit=_MAX_FINDINGS,
@@ -318,7 +342,7 @@ async def _find_code(store: Any, wanted: RecordFilter) -> str:
 async def find_down(store: Any) -> list[dict[str, Any]]:
     """Name the upstreams that have only failed in the last minutes, and since when."""
     now = time.time()
-    failed = "r.outcome = 'failed' AND r.error_code <> 'CLIENT_CLOSED'"
+    failed = f"r.outcome = 'failed' AND r.error_code NOT IN ({_NOT_DOWN})"
     recent = f"r.time >= {now - _DOWN_S:.3f}"
     asked = Selection(
         columns=(
@@ -338,7 +362,13 @@ async def find_down(store: Any) -> list[dict[str, Any]]:
         had = merged.get(row[0])
         merged[row[0]] = list(row) if had is None else _merge_down(had, row)
     return [
-        {"upstream": name, "failed": bad, "since": last or first, "code": code}
+        {
+            "upstream": name,
+            "failed": bad,
+            "since": last or first,
+            "code": code,
+            "is_listed": True,
+        }
         for name, bad, good, last, first, code in merged.values()
         if name and bad >= _DOWN_FAILURES and not good
     ]

@@ -38,9 +38,23 @@ class AnsweringJob(AskingJob):
             body = mask_error(body)  # an upstream may repeat the gateway's key, which no client has
         await self._keep(self._record(status, delivered, body))
         link, cycle = self._link, self._cycle
-        is_usual = not delivered.headers and delivered.error is None and not delivered.defects
+        is_usual = (
+            self._target is not None
+            and not delivered.headers
+            and delivered.error is None
+            and not delivered.defects
+        )
         if is_usual and link.can_write(cycle) and not self._core.is_draining:
-            link.write_reply(cycle, status, delivered.outcome, receipts, of=self.id, body=body)
+            assert self._target is not None
+            link.write_reply(
+                cycle,
+                status,
+                delivered.outcome,
+                receipts,
+                of=self.id,
+                trail=(self._target.upstream.name.encode(), self._trail()),
+                body=body,
+            )
             return
         headers = [
             _JSON_TYPE,
@@ -73,6 +87,16 @@ class AnsweringJob(AskingJob):
             (b"x-surecall-outcome", outcome.encode()),
             (b"x-surecall-request-id", self.id.encode()),
             (b"x-surecall-receipts", str(receipts).encode()),
+            *self._trail_headers(),
+        ]
+
+    def _trail_headers(self) -> list[tuple[bytes, bytes]]:
+        """Say which upstream was asked last, and every attempt before."""
+        if self._target is None or not self._attempts:
+            return []
+        return [
+            (b"x-surecall-upstream", self._target.upstream.name.encode()),
+            (b"x-surecall-attempts", self._trail()),
         ]
 
     async def _respond(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
@@ -159,10 +183,15 @@ class AnsweringJob(AskingJob):
         return (
             self._caller is not None
             or self._copy is not None
-            or self._retries > 0
+            or self._has_trail()
             or self._has_left
             or (known is not None and known.probe_ok is not None)
         )
+
+    def _has_trail(self) -> bool:
+        """Tell whether there was more than one attempt that was answered."""
+        attempts = self._attempts
+        return len(attempts) > 1 or (bool(attempts) and attempts[0].outcome != "answered")
 
     def _add_findings(
         self, record: RequestRecord, result: Delivered | Ending, reply: bytes | None
@@ -188,6 +217,7 @@ class AnsweringJob(AskingJob):
             receipts=result.receipts,
             defects=result.defects,
             parse_error=parse_error,
+            attempts=tuple(self._attempts) if self._has_trail() else (),
             request_body=None if copy is None else self._body,
             reply_body=None if copy is None else reply,
         )

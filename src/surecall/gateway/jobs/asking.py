@@ -4,10 +4,13 @@ import asyncio
 import time
 from collections.abc import Awaitable
 from random import random
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from surecall.base.errors import ProviderError
+from msgspec.structs import replace
+
+from surecall.base.errors import Code, ProviderError, SurecallError
 from surecall.exchange import Sent
+from surecall.gateway.records import AttemptNote
 from surecall.gateway.upstreams import Target, Upstream
 from surecall.models.transport.retry import RetryPolicy, parse_retry_after, plan_wait
 from surecall.wire import WireProtocol
@@ -26,6 +29,40 @@ class AskingJob(ClientJob):
     _requests = 0
     _retries = 0
     _waited_s = 0.0
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._attempts: list[AttemptNote] = []
+
+    def note_attempt(self, target: Target, began_s: float, error: ProviderError | None) -> None:
+        """Note how an attempt at a target ended."""
+        ms = round((time.perf_counter() - began_s) * 1000, 1)
+        name = target.upstream.name
+        if error is None:  # what it says is still to be read
+            self._attempts.append(AttemptNote(name, target.model, ms=ms))
+            return
+        target.upstream.health.note(error)
+        self._attempts.append(AttemptNote(name, target.model, "failed", str(error.code), ms))
+
+    def note_skipped(self, target: Target, code: Code) -> None:
+        """Note that a target was not asked."""
+        name = target.upstream.name
+        self._attempts.append(AttemptNote(name, target.model, "skipped", str(code)))
+
+    def note_unusable(self, target: Target, error: SurecallError | None) -> None:
+        """Note that nothing can be made of what the last attempt brought."""
+        if error is None or not self._attempts or self._attempts[-1].outcome != "answered":
+            return
+        last = self._attempts[-1]
+        self._attempts[-1] = replace(last, outcome="failed", error=str(error.code))
+        target.upstream.health.note(error)
+
+    def _trail(self) -> bytes:
+        """Return every attempt as a header names it: `a;error=UPSTREAM_5XX;ms=12, b;ms=230`."""
+        return ", ".join(
+            f"{item.upstream}{f';error={item.error}' if item.error else ''};ms={item.ms:.0f}"
+            for item in self._attempts
+        ).encode()
 
     def count_request(self, body: bytes) -> None:
         """Count a request to an upstream."""
@@ -100,18 +137,19 @@ class Asking:
         while True:
             attempt += 1
             job.count_request(body)
+            began_s = time.perf_counter()
             try:
                 answer = await self.send_once(body, stream=False)
                 data = await job.read_whole(answer)
             except ProviderError as error:
+                job.note_attempt(self.target, began_s, error)
                 if not self.is_last or not await job.wait_to_retry(error):
                     error.attempts = attempt
                     raise
                 continue
             sent = Sent(answer.status, answer.header_map, data, attempt)
-            if sent.status < 400 or not self.is_last:
-                return sent
-            if not await job.wait_to_retry(read_error(self.target.upstream.protocol, sent)):
+            refusal = self._note_answer(sent, began_s)
+            if refusal is None or not self.is_last or not await job.wait_to_retry(refusal):
                 return sent
 
     async def open(self, body: bytes, *, stream: bool) -> "Answer | Sent":
@@ -119,20 +157,30 @@ class Asking:
         job = self._job
         while True:
             job.count_request(body)
+            began_s = time.perf_counter()
             try:
                 answer = await self.send_once(body, stream=stream)
                 if answer.status < 400:
+                    job.note_attempt(self.target, began_s, None)
                     return answer
                 data = await job.read_whole(answer)
                 sent = Sent(answer.status, answer.header_map, data)
             except ProviderError as error:
+                job.note_attempt(self.target, began_s, error)
                 if not self.is_last or not await job.wait_to_retry(error):
                     raise
                 continue
-            if not self.is_last:
+            refusal = self._note_answer(sent, began_s)
+            if refusal is None or not self.is_last or not await job.wait_to_retry(refusal):
                 return sent
-            if not await job.wait_to_retry(read_error(self.target.upstream.protocol, sent)):
-                return sent
+
+    def _note_answer(self, sent: Sent, began_s: float) -> ProviderError | None:
+        """Note an answer that has come, and return the error that it stands for."""
+        refusal = None
+        if sent.status >= 400:
+            refusal = read_error(self.target.upstream.protocol, sent)
+        self._job.note_attempt(self.target, began_s, refusal)
+        return refusal
 
     def send_once(self, body: bytes, *, stream: bool) -> "Awaitable[Answer]":
         """Send a body and return the answer, whatever it is."""

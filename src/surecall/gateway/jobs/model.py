@@ -11,12 +11,12 @@ from surecall.base.errors import Code, ProviderError, ProviderStatusError
 from surecall.base.limits import MAX_INLINE_CHARACTERS
 from surecall.base.records import Usage
 from surecall.base.redaction import mask_error
-from surecall.exchange import ClientRequest, Delivered, Policy, Route, mediate, relay
+from surecall.exchange import ClientRequest, Delivered, Policy, Route, Sent, mediate, relay
 from surecall.gateway.heads import Wishes, returned_headers
 from surecall.gateway.upstreams import Target, may_fall_back
 from surecall.text import encode
 
-from .asking import Asking
+from .asking import Asking, read_error
 from .streaming import StreamingJob
 from .usage import find_stream_usage, find_usage
 
@@ -78,6 +78,7 @@ class Job(StreamingJob):
             is_last = target is targets[-1]
             upstream = target.upstream
             if upstream.breaker.is_open and not is_last:
+                self.note_skipped(target, Code.CONNECTION_FAILED)
                 continue
             if not upstream.gate.try_enter():
                 try:
@@ -85,11 +86,14 @@ class Job(StreamingJob):
                 except ProviderStatusError:
                     if is_last:
                         raise
+                    self.note_skipped(target, Code.OVERLOADED)
                     continue
             try:
                 self._target = target
                 asking = Asking(self, target, first, is_last)
                 if await self._ask(asking, wishes):
+                    if self._attempts and self._attempts[-1].outcome == "answered":
+                        upstream.health.note(None)
                     return
             finally:
                 upstream.leave()
@@ -148,6 +152,8 @@ class Job(StreamingJob):
         )
         error = delivered.error
         self._upstream_s += delivered.upstream_s
+        if delivered.outcome == "failed":
+            self.note_unusable(asking.target, error)
         if delivered.outcome == "failed" and not asking.is_last and may_fall_back(error):
             return False
         await self._deliver(delivered)
@@ -163,26 +169,36 @@ class Job(StreamingJob):
         body = request.body_for(asking.target.model)
         self.count_request(body)
         began_s = time.perf_counter()
-        answer = await asking.send_once(body, stream=request.stream)
+        try:
+            answer = await asking.send_once(body, stream=request.stream)
+        except ProviderError as error:
+            self.note_attempt(asking.target, began_s, error)
+            raise
         self._answer = answer
         headers = returned_headers(answer.raw_headers)
-        own = self._own_headers("relayed", 0)
         is_stream = any(
             name == b"content-type" and value.startswith(b"text/event-stream")
             for name, value in headers
         )
         if not is_stream:
             reply = await self.read_whole(answer)
+            refusal = None
             if answer.status >= 400:
+                sent = Sent(answer.status, answer.header_map, reply)
+                refusal = read_error(asking.target.upstream.protocol, sent)
                 reply = mask_error(reply)
+            self.note_attempt(asking.target, began_s, refusal)
             self._upstream_s += time.perf_counter() - began_s
             relayed = Delivered(
                 status=answer.status, body=reply, outcome="relayed", usage=find_usage(reply)
             )
             await self._keep(self._record(answer.status, relayed, reply))
             length = (b"content-length", str(len(reply)).encode())
+            own = self._own_headers("relayed", 0)
             await self._respond(answer.status, [*headers, *own, length], reply)
             return True
+        self.note_attempt(asking.target, began_s, None)
+        own = self._own_headers("relayed", 0)
         self._has_started = True
         self._first_byte_s = time.perf_counter() - self._began_s
         await self._send(

@@ -167,6 +167,7 @@ class RelayJob(ClientJob):
         shown = [
             *returned_headers(answer.raw_headers),
             (b"x-surecall-outcome", b"relayed"),
+            (b"x-surecall-upstream", upstream.name.encode()),
             (b"x-surecall-request-id", self.id.encode()),
         ]
         is_stream = any(

@@ -105,6 +105,8 @@ class StreamingJob(AnsweringJob):
         ending = await self._end(relay, failure)
         while ending.ask is not None:
             ending = await self._ask_again(relay, ending.ask, asking)
+        if ending.outcome == "failed":
+            self.note_unusable(asking.target, ending.error)
         if not self._has_started and ending.error is not None:
             if ending.outcome == "failed" and not asking.is_last and may_fall_back(ending.error):
                 return False
@@ -130,6 +132,8 @@ class StreamingJob(AnsweringJob):
         self._upstream_s += delivered.upstream_s
         error = delivered.error
         if error is not None:
+            if delivered.outcome == "failed":
+                self.note_unusable(asking.target, error)
             is_failed = delivered.outcome == "failed" and not asking.is_last
             if is_failed and may_fall_back(error):
                 return False
@@ -220,6 +224,7 @@ class StreamingJob(AnsweringJob):
         self._has_started = True
         self._first_byte_s = time.perf_counter() - self._began_s
         headers = [*_STREAM_HEADERS, (b"x-surecall-request-id", self.id.encode())]
+        headers += self._trail_headers()
         if self._answer is not None:
             headers += [
                 item

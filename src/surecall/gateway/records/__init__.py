@@ -5,6 +5,7 @@ from typing import Final
 
 from surecall.base.errors import Code, StoreError
 from surecall.gateway.telemetry.record import (
+    AttemptNote,
     Outcome,
     ParseError,
     ProbeNote,
@@ -50,6 +51,7 @@ __all__ = [
     "MAX_BODY_BYTES",
     "NOT_CLEAN",
     "STORE_FILE",
+    "AttemptNote",
     "Counts",
     "Durability",
     "Ledger",

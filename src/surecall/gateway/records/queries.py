@@ -17,7 +17,7 @@ MAX_TIMED: Final = 20_000
 
 _COUNTS: Final = (
     "count(*)",
-    "sum(CASE WHEN r.findings IS NOT NULL THEN 1 ELSE 0 END)",
+    "sum(CASE WHEN r.findings IS NOT NULL AND r.outcome <> 'failed' THEN 1 ELSE 0 END)",
     "sum({has_receipts})",
     "sum({has_parse_error})",
     "sum(r.retries)",
@@ -31,7 +31,7 @@ class Counts(Struct):
 
     requests: int = 0
     with_defects: int = 0
-    """Requests in which a defect was found, or that ended with an error."""
+    """Requests with a reply in which a defect was found; errors of an endpoint are not counted."""
     with_receipts: int = 0
     """Requests in which something was changed."""
     parse_errors: int = 0

@@ -18,7 +18,13 @@ from msgspec.structs import asdict, astuple, replace
 from surecall.base.errors import JSONTextError, row_refused
 from surecall.base.records import Defect, Receipt
 from surecall.base.redaction import drop_begun, redact, redact_name, redact_start
-from surecall.gateway.telemetry.record import ParseError, ProbeNote, RequestRecord, StepNote
+from surecall.gateway.telemetry.record import (
+    AttemptNote,
+    ParseError,
+    ProbeNote,
+    RequestRecord,
+    StepNote,
+)
 from surecall.loop.stored import encode_kept
 from surecall.text import decode_own
 
@@ -77,6 +83,7 @@ class _Details(Struct, omit_defaults=True):
     receipts: tuple[Receipt, ...] = ()
     defects: tuple[Defect, ...] = ()
     parse_error: ParseError | None = None
+    attempts: tuple[AttemptNote, ...] = ()
 
 
 _NO_DETAILS: Final = (*astuple(_Details()), None, None)
@@ -133,7 +140,7 @@ def _encode_findings(record: RequestRecord) -> StoredRow:
     if record.request_body is not None or record.reply_body is not None:
         record = _redact_bodies(record)
         bodies = (record.id, _pack(record.request_body), _pack(record.reply_body))
-    if record.receipts or record.defects or record.steps or record.parse_error or record.probe:
+    if any(astuple(record)[_PLAIN:-2]):
         record = _redact_findings(record)
         details = encode_kept(_Details(*astuple(record)[_PLAIN:-2]))
     if record.defects or record.error_code:
@@ -251,7 +258,17 @@ def _redact_findings(record: RequestRecord) -> RequestRecord:
         replace(item, message=_text(item.message), place=_text(item.place))
         for item in record.defects[:MAX_FINDINGS]
     )
-    return replace(record, probe=probe, parse_error=parse_error, receipts=receipts, defects=defects)
+    attempts = tuple(
+        replace(item, model=_column(_name(item.model))) for item in record.attempts[:MAX_FINDINGS]
+    )
+    return replace(
+        record,
+        probe=probe,
+        parse_error=parse_error,
+        receipts=receipts,
+        defects=defects,
+        attempts=attempts,
+    )
 
 
 def _text(text: str) -> str:

@@ -6,7 +6,7 @@ them.
 
 from .metrics import CONTENT_TYPE, OTHER, Counter, Gauge, Histogram, Metrics, SeriesSnapshot
 from .otel import RequestSpans, RunSpans
-from .record import ParseError, ProbeNote, RequestRecord, StepNote
+from .record import AttemptNote, ParseError, ProbeNote, RequestRecord, StepNote
 from .requests import OUTCOMES, RESULTS, RequestMetrics
 from .runs import RunMetrics, observe
 
@@ -15,6 +15,7 @@ __all__ = [
     "OTHER",
     "OUTCOMES",
     "RESULTS",
+    "AttemptNote",
     "Counter",
     "Gauge",
     "Histogram",

@@ -145,6 +145,12 @@ class Gauge(Series):
         return {(): (self.value(),)}
 
 
+class Levels(Counter):
+    """Numbers that go up and down, one for each label; set them by their cell."""
+
+    kind: Kind = "gauge"
+
+
 class Histogram(Series):
     """How often values were within each bound, their sum and their number."""
 
@@ -210,6 +216,10 @@ class Metrics:
     def gauge(self, name: str, text: str, read: Callable[[], float] | None = None) -> Gauge:
         """Return the gauge of this name; `read` is asked for its value when it is shown."""
         return self._keep(Gauge(name, text, read))
+
+    def levels(self, name: str, text: str, **labels: Collection[str]) -> Levels:
+        """Return the gauges of this name."""
+        return self._keep(Levels(name, text, labels))
 
     def histogram(
         self,

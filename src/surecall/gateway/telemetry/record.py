@@ -41,6 +41,18 @@ class StepNote(Struct, frozen=True):
     requests: int = 0
 
 
+class AttemptNote(Struct, frozen=True, omit_defaults=True):
+    """One attempt to have a request answered by an upstream."""
+
+    upstream: str
+    model: str
+    outcome: Literal["answered", "failed", "skipped"] = "answered"
+    """`skipped` was not asked: it only fails at the moment, or has no room."""
+    error: str = ""
+    """The code of what went wrong."""
+    ms: float = 0.0
+
+
 class RequestRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One request of a client, from its arrival to its last byte.
 
@@ -86,6 +98,8 @@ class RequestRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     receipts: tuple[Receipt, ...] = ()
     defects: tuple[Defect, ...] = ()
     parse_error: ParseError | None = None
+    attempts: tuple[AttemptNote, ...] = ()
+    """Every attempt in order; none where the only one was answered."""
     request_body: bytes | None = None
     reply_body: bytes | None = None
 

@@ -133,6 +133,17 @@ class RequestMetrics(Findings):
             "Requests sent again before a first byte; divide by surecall_upstream_requests_total.",
             upstream=upstreams,
         )
+        self.upstream_failures = metrics.counter(
+            "surecall_upstream_failures_total",
+            "Attempts that failed or were skipped; divide by surecall_upstream_requests_total.",
+            upstream=upstreams,
+            code=tuple(map(str, Code)),
+        )
+        self.upstream_down = metrics.levels(
+            "surecall_upstream_down",
+            "1 while an upstream has only failed, three times at least; added up over workers.",
+            upstream=upstreams,
+        )
         self.added_seconds = metrics.histogram(
             "surecall_added_seconds",
             "Time a request took beyond waiting for the upstream.",
@@ -199,7 +210,10 @@ class RequestMetrics(Findings):
         requests[0] += 1
         replies[0] += 1
         calls[0] += record.calls
-        sent[0] += record.upstream_requests
+        if record.attempts:
+            self._observe_attempts(record)
+        else:
+            sent[0] += record.upstream_requests
         tokens_in[0] += record.prompt_tokens
         tokens_out[0] += record.completion_tokens
         seconds = record.upstream_ms / 1000
@@ -231,6 +245,14 @@ class RequestMetrics(Findings):
         if self.requests.declares(upstream, model, outcome):
             self._cells[upstream, model, outcome, strategy] = cells
         return cells
+
+    def _observe_attempts(self, record: RequestRecord) -> None:
+        """Count each attempt at its own upstream."""
+        for attempt in record.attempts:
+            if attempt.outcome != "skipped":
+                self.upstream_requests.add(attempt.upstream)
+            if attempt.error:
+                self.upstream_failures.add(attempt.upstream, attempt.error)
 
     def _observe_findings(self, record: RequestRecord) -> None:
         upstream, model = record.upstream, record.model_asked

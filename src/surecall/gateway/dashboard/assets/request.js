@@ -150,7 +150,7 @@ function drawLane(data) {
 
 function drawAside(data) {
   const total = data.upstream_ms + data.added_ms;
-  const steps = data.steps_taken;
+  const { steps_taken: steps, attempts } = data;
   const like = data.like;
   return h("aside", { class: "aside" },
     h("section", {}, h("h2", {}, "Timing"), waterfall([
@@ -162,7 +162,9 @@ function drawAside(data) {
       data.outcome === "reasked" ? "Amber: the upstream was asked more than once. " : "",
       total && data.added_ms / total < 0.01 ? `Steps under 1${THIN}% are drawn 3 px wide.` : "",
     )),
-    h("section", {}, h("h2", {}, "What was tried"), steps.length || data.retries ? h("ul", { class: "tried" },
+    h("section", {}, h("h2", {}, "What was tried"), steps.length || attempts.length || data.retries ? h("ul", { class: "tried" },
+      attempts.map((item) => h("li", {}, icon(item.outcome === "answered" ? "ok" : "stop"), h("span", {}, name(item.upstream), " ", name(item.model),
+        h("small", {}, item.outcome, item.error ? [" with ", code(item.error)] : "", item.ms ? ` after ${duration(item.ms)}` : "")))),
       steps.map((step) => {
         const helped = step.outcome === "rescued";
         return h("li", {}, icon(helped ? "ok" : "stop"), h("span", { class: helped ? "" : "k2" }, STEP_WORDS.get(step.name) ?? name(step.name),
