@@ -16,7 +16,7 @@ ALLOWED = Path(__file__).with_suffix(".txt")
 PAGES = (ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md")))
 CODE = re.compile(r"^```.*?^```$|`[^`\n]+`|\]\([^)]*\)|<!--.*?-->", re.MULTILINE | re.DOTALL)
 
-START = r"(?:^(?:[-*] |\d+\. |\| )?|(?<=[.!?] )|(?<=\| ))"
+START = r"(?:^(?:[-*] |\d+\. )?|(?<=[.!?] ))"
 HABITS = {
     "name the thing": rf"{START}(?:What|Whatever|Whoever) (?![^.\n|]*\?)(?=[^.\n|]*[.:](?:\s|$))",
     "repeat the noun": r"\b(?:those|that) of\b",
@@ -26,7 +26,7 @@ HABITS = {
     "instead of": r"\bin the place of\b",
     "outside": r"\bmade by others\b",
     "also, or nothing": r", too\b",
-    "is not a": r"\b(?:is|are|was|were) no (?!longer\b|more\b|better\b|less\b|fewer\b|other\b)",
+    "is not a": r"(?<!here )\b(?:is|are|was|were) no (?!longer\b|more\b|better\b|less\b|fewer\b|other\b)",
     "besides, next to or apart from": r"\bbeside\b",
     "the known word": r"\b(?:judge[ds]|weigh(?:s|ed)?|settle[ds]|mend(?:s|ed|ing)?|strangers?)\b",
 }
