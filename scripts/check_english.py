@@ -26,7 +26,7 @@ HABITS = {
     "instead of": r"\bin the place of\b",
     "outside": r"\bmade by others\b",
     "also, or nothing": r", too\b",
-    "is not a": r"(?<!here )\b(?:is|are|was|were) no (?!longer\b|more\b|better\b|less\b|fewer\b|other\b)",
+    "is not a": r"(?<!here )\b(?:is|are|was|were) no (?!(?:longer|more|better|less|fewer)\b)",
     "besides, next to or apart from": r"\bbeside\b",
     "the known word": r"\b(?:judge[ds]|weigh(?:s|ed)?|settle[ds]|mend(?:s|ed|ing)?|strangers?)\b",
 }

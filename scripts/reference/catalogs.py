@@ -58,13 +58,11 @@ def faults_page() -> str:
     """Every named fault and every simulated model."""
     parts = [
         "# Faults\n",
-        "What [a faulty provider](../how-to/test-against-a-faulty-provider.md) can do to a reply.",
-        "Each row says what a run makes of it when every reply has the fault: *right* means that",
-        "the right call is run exactly once and the answer is given; a code is how the run ends.",
-        "`surecall faults show NAME` tells more.\n",
-        "A fault is served in all four wire formats unless its row names some; a request that asks",
-        "for it in another one is answered with",
-        "[FAULT_NOT_APPLICABLE](codes.md#fault_not_applicable).\n",
+        "Every fault of [a faulty provider](../how-to/test-against-a-faulty-provider.md), and how",
+        "a run ends when every reply has it: *right* means that the right call runs exactly once",
+        "and the answer comes; a code is an error. `surecall faults show NAME` shows more.\n",
+        "A fault exists in all four wire formats unless its row names some; in another one the",
+        "answer is [FAULT_NOT_APPLICABLE](codes.md#fault_not_applicable).\n",
     ]
     for group in GROUPS:
         chosen = find_faults(group)
@@ -117,7 +115,7 @@ def scenarios_page() -> str:
         "# Scenarios\n",
         "The suite `state` asks a model to work on [a workspace](../explanation/workspace.md).",
         "Every trial has its own workspace and gets two verdicts.",
-        "The *loose* one is that of the experiment this suite continues: a final text and a value.",
+        "The *loose* one comes from the original experiment: a final text and a value.",
         "The *strict* one asks whether the model did what it was asked to do, and nothing else.",
         "For every scenario it also demands that the run ended with an answer, that `/draft/foo`",
         "was changed once and nothing else was, that the workspace was read in an earlier reply",
@@ -137,9 +135,9 @@ def scenarios_page() -> str:
         "## Presets\n",
         "Names and presets can be mixed, separated by commas; `*` stands for any characters and",
         "`!` excludes, as in `typical,multi*,!chat_only`.",
-        "Without any, `default` is meant; `*` alone is `all`.",
-        "A name that is not known is [an error](codes.md#unknown_scenario).",
-        "The order is always that of the table above.\n",
+        "Without any, it is `default`; `*` alone is `all`.",
+        "An unknown name is [an error](codes.md#unknown_scenario).",
+        "The order is the order of the table above.\n",
         "| preset | scenarios |",
         "|---|---|",
     ]
@@ -168,10 +166,10 @@ def transforms_page() -> str:
         "`surecall explain NAME` shows one of them.",
         "[Direct a user interface](../how-to/direct-a-user-interface.md) registers one of its own.",
         "",
-        "Those of replies and calls are names for rules of reading, which are always on.",
+        "Transforms of replies and calls are names for rules of reading, which are always on.",
         "Each leaves the same [receipt](../explanation/receipts.md) under every preset.",
         'The first three of them are structure: `disabled_rules=["*"]` leaves them on.',
-        "Transforms of what is sent leave no receipts; yours leave those that they return.",
+        "Transforms of requests leave no receipts; yours leave the receipts that they return.",
     ]
     for family in FAMILIES:
         rows = [one for one in BUILTIN if one.family == family]

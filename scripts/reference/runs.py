@@ -65,9 +65,9 @@ def events_page() -> str:
     """Every event with its fields."""
     parts = [
         "# Events\n",
-        "A run tells what happens as it happens: to `on_event`, and through `surecall.stream`.",
+        "A run reports what happens as it happens: to `on_event`, and through `surecall.stream`.",
         "Events carry sizes and codes, not bodies, except for text deltas.",
-        "An exception raised by a listener does not disturb the run.\n",
+        "A listener that raises does not disturb the run.\n",
         "Every event has these fields:\n",
         *field_table(Event),
     ]
@@ -163,7 +163,7 @@ def metrics_page() -> str:
     lines = [
         "# Metrics",
         "",
-        "What a gateway counts, in the text form of Prometheus at `/metrics`.",
+        "The series of a gateway, in the text form of Prometheus at `/metrics`.",
         "Runs of the library count in the same series of replies, under the upstream `library`,",
         "and in some of their own. A value of a label that was not configured is `other`.",
     ]
@@ -215,7 +215,7 @@ def providers_page() -> str:
         lines.append(f"| {' | '.join(cells)} |")
     lines += [
         "",
-        "What is known about a provider and its models has a date and a source:",
+        "Every fact about a provider and its models has a date and a source:",
         "`surecall models`, and [Capabilities](../explanation/capabilities.md).",
         "A provider without an address has one for each customer, or runs in this process.",
     ]

@@ -24,7 +24,7 @@ def wrap(
 
     Calls are read wherever the model wrote them, repaired, checked against the tools of the
     request, and asked for again within the budget of the policy; what stays unusable is an error
-    of the SDK that says why. What was done is in `surecall` of the response object.
+    of the SDK that gives the reason. `surecall` of the response object lists every change.
 
     Args:
         client: `OpenAI`, `AsyncOpenAI`, `Anthropic`, `AsyncAnthropic` or one derived from these.

@@ -83,7 +83,7 @@ def plan(
         shuffle: Whether trials are run in random order.
         cache: A folder with replies; the same request to the same model is not sent again.
         prices: Dollars for a million tokens by model, such as `"0.25/2.00"`.
-        config: Settings in force; those of the environment by default.
+        config: Settings in force; by default from the environment.
 
     Raises:
         ConfigError: Something does not exist, or nothing is selected.

@@ -67,7 +67,7 @@ def find_contenders(
 
     Args:
         expression: References separated by commas; `!` excludes by label, glob or tag.
-        config: Settings in force; those of the environment by default.
+        config: Settings in force; by default from the environment.
         catalog: What is known of models.
         prices: What models cost, by label or by the provider's name for them.
 

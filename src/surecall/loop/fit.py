@@ -31,7 +31,7 @@ class FitCheck(Struct, frozen=True, kw_only=True):
     tool: str
     fits: bool
     score: float | None = None
-    """Log-probability of yes minus that of no; unset when there was only a plain answer."""
+    """Log-probability of yes less log-probability of no; unset after a plain answer."""
     threshold: float | None = None
     requests: int = 1
     usage: Usage | None = None

@@ -55,7 +55,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_turns: int = 12
     """Requests to the model before the run is stopped with `MAX_TURNS_REACHED`."""
     max_tool_calls_per_turn: int | None = 128
-    """Calls accepted from one reply; the rest are ignored and recorded, and the model is told so.
+    """Calls accepted from one reply; the rest are ignored and recorded, and the model reads that.
     `None` means no limit. Unless a number is given, it is one when `parallel_tool_calls` is
     false."""
     max_tool_calls: int | None = None
@@ -76,7 +76,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_concurrent_calls: int = 8
     """Calls of read-only tools that run at the same time."""
     tool_timeout_s: float | None = None
-    """Seconds a tool may take when it does not say so itself."""
+    """Seconds a tool may take, unless it sets its own `timeout_s`."""
     fix_empty_final: bool = True
     """Ask once more when the final answer is empty after tools were used."""
     fix_empty_final_user_text: str = DEFAULT_EMPTY_FINAL_TEXT
@@ -138,7 +138,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     request_defaults: dict[str, Any] = {}
     """Body fields sent with every request, such as a sampling profile's parameters."""
     request_overrides: dict[str, Any] = {}
-    """Body fields that win over the defaults. Reserved keys are ignored, and the run says so."""
+    """Body fields that win over the defaults. Reserved keys are ignored and reported."""
     overrides_after_cut: dict[str, Any] = {}
     """Body fields that win over all others in the request that follows a cut call, such as a
     higher `max_tokens`, or a `temperature` that gets a small model out of its circle."""

@@ -91,7 +91,7 @@ class OutputForm(Generic[T]):
     Args:
         output: A dataclass, Struct, TypedDict, pydantic model or any other type with a schema, or
             a JSON schema.
-        name: Its name for the provider; by default that of the type.
+        name: Its name for the provider; by default the name of the type.
         check: Called with a value that fits; says what is wrong with it, and the model is asked
             again with these words.
         instructions: What the model is told besides the schema.

@@ -159,7 +159,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
 
 class PausedResult(RunResult, frozen=True, kw_only=True):
-    """What a run returns that waits for approvals: `pending` says for which.
+    """The result of a run that waits for approvals: `pending` lists them.
 
     It has no answer and no value yet; `surecall.resume` continues it.
     """

@@ -85,9 +85,9 @@ class Session(Closing, Generic[Pause_co]):
         preset: Names of presets; `auto` takes those the catalog names, an empty tuple none.
         profile: A sampling profile.
         capabilities: What the model can do, where the catalog does not know or is wrong.
-        probe: `auto` asks the provider first whether the model can call tools, when neither the
-            caller, nor an earlier probe, nor the catalog says so: three requests at most.
-        config: Settings to use instead of those of the environment.
+        probe: `auto` asks the provider first whether the model can call tools, unless the
+            caller, an earlier probe or the catalog has the answer: three requests at most.
+        config: Settings to use instead of the environment.
         on_event: Called with every event; what it raises is ignored.
         approver: Asked before a tool runs; a plain function runs in a thread.
         approvals: Where calls that need an approval wait for it when there is no approver; the

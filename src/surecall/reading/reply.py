@@ -109,7 +109,7 @@ class ReplyReader:
             block may be one.
         formats: The formats to look for; by default all that are known.
         shape: How ids are given.
-        accept: Whether to take calls that the text probably makes, too; otherwise they are listed.
+        accept: Whether to take calls that the text only probably makes; otherwise they are listed.
     """
 
     def __init__(
@@ -319,11 +319,11 @@ def read_reply(
             any wire format. With tools, arguments are fitted to their schemas, and calls written as
             text are found. None means that they are not known: then calls in markup are found. An
             empty list means that none were offered: then no text is a call.
-        accept: `likely` takes calls that the text probably makes, too: what takes a judgement to
-            be called a call. By default they stay in the content and are listed as `seen`.
+        accept: `likely` also takes calls that the text only probably makes. By default they stay in
+            the content and are listed as `seen`.
         protocol: The wire format, where the shape of what is given does not tell it.
         choice: Which of several choices, counted from 0; by default the first.
-        finish_reason: Why the model stopped; by default what the reply says itself.
+        finish_reason: Why the model stopped; by default the reason in the reply.
         generation_prompt: What the template had already opened, such as `<think>`.
         text_formats: Whether to look for calls written as text when there are no others.
         used_ids: Ids of earlier calls in the conversation, which are not given again.

@@ -108,7 +108,7 @@ def _lacks_signature(call: Any) -> bool:
 
 
 def openai_tools_strip_function_descriptions(tools: Wire) -> Wire:
-    """Leave out the description of every function tool; those of parameters stay."""
+    """Leave out the description of every function tool; descriptions of parameters stay."""
     if not any(_is_described(tool) for tool in tools):
         return tools
     return [_without_description(tool) if _is_described(tool) else tool for tool in tools]
@@ -190,7 +190,7 @@ BUILTIN: Final = (
     BuiltIn(
         "openai_tools_strip_function_descriptions",
         "tools",
-        "Leaves out the description of every function tool; those of parameters stay.",
+        "Leaves out the description of every function tool; descriptions of parameters stay.",
         function=openai_tools_strip_function_descriptions,
     ),
     BuiltIn(

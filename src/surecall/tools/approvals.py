@@ -50,7 +50,7 @@ class Approval(Struct, frozen=True, kw_only=True):
 
     @property
     def runs_with(self) -> Any:
-        """What runs, or may run: what a person put in the place of the payload, or the payload."""
+        """What runs, or may run: the payload, or a person's replacement for it."""
         return self.payload if self.approved_payload is None else self.approved_payload
 
     def at(self, now: datetime) -> "Approval":

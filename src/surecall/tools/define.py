@@ -211,7 +211,7 @@ class ToolContext(Struct, frozen=True):
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every attempt at one call: `run/turn/call`, or that of equal calls."""
+        """The same for every attempt at one call: `run/turn/call`, or the key of equal calls."""
         return self.once_key or f"{self.run_id}/{self.turn}/{self.call_id}"
 
 

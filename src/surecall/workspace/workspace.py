@@ -61,7 +61,7 @@ class Committed(NamedTuple):
 
 
 class Workspace:
-    """What a model works on over many runs; every method works on the newest state.
+    """State that a model works on over many runs; every method works on the newest state.
 
     Args:
         workspace_id: A workspace that was created before.
@@ -104,7 +104,7 @@ class Workspace:
     # reading
 
     async def read(self, *, revision: int | None = None) -> WorkspaceState:
-        """Return the newest state, or that of an earlier revision.
+        """Return the newest state, or the state at an earlier revision.
 
         Raises:
             WorkspaceError: `WORKSPACE_NOT_FOUND` or `VERSION_NOT_FOUND`.

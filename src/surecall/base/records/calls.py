@@ -104,7 +104,7 @@ class ToolCall(Struct, frozen=True, kw_only=True):
         )
 
     def edited(self, arguments: dict[str, Any], receipts: tuple[Receipt, ...]) -> "ToolCall":
-        """Return the call with arguments that somebody put in the place of its own."""
+        """Return the call with arguments that somebody changed."""
         return replace(self, arguments=arguments, receipts=self.receipts + receipts)
 
 
@@ -138,7 +138,7 @@ class Envelope(Struct, frozen=True):
 
 
 class ToolResult(Struct, frozen=True, kw_only=True):
-    """What became of one call: the envelope, and the text the model is shown."""
+    """The outcome of one call: the envelope, and the text that the model reads."""
 
     call_id: str
     name: str

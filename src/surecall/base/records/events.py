@@ -24,7 +24,7 @@ class CallSummary(Struct, frozen=True):
 
 
 class Event(Struct, frozen=True, kw_only=True, tag_field="type"):
-    """What every event carries."""
+    """The fields of every event."""
 
     run_id: str = ""
     turn: int = 0
@@ -90,7 +90,7 @@ class ModelRequestEnded(Event, frozen=True, tag="llm_request_end"):
     receipts_count: int = 0
     defect_codes: tuple[str, ...] = ()
     receipts: tuple[Receipt, ...] = ()
-    """Changes outside the calls; those of a call are with its `tool_call_start`."""
+    """Changes outside the calls; `tool_call_start` has the changes to its call."""
 
 
 class TextDelta(Event, frozen=True, tag="text_delta"):
@@ -201,7 +201,7 @@ class FitJudged(Event, frozen=True, tag="fit_judged"):
     tool: str
     fits: bool
     score: float | None
-    """Log-probability of yes minus that of no; unset when there was only a plain answer."""
+    """Log-probability of yes less log-probability of no; unset after a plain answer."""
     threshold: float | None
     """The score from which a tool fits."""
     elapsed_ms: float

@@ -112,7 +112,7 @@ class EnvelopeForm(OutputForm[Envelope]):
 
 
 class DirectResult(Struct, frozen=True, kw_only=True):
-    """What came of asking for text and directives; whatever went wrong is in `errors`."""
+    """Text and directives; `errors` lists whatever went wrong."""
 
     ok: bool
     envelope: Envelope | None = None
@@ -190,7 +190,7 @@ async def direct(
             with these words.
         accept: `certain` takes only replies that are nothing but the envelope.
         on_text: Called with each piece of `assistant_text` while the envelope is still arriving;
-            the text begins anew with every `turn`, when the model is asked again.
+            the text starts over with every `turn`, when the model is asked again.
         arguments: Any argument of `run`. With tools, these are used before.
     """
     started = perf_counter()

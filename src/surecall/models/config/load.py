@@ -310,7 +310,7 @@ def load_config(
 
     Args:
         cwd: Folder where the search for a file begins; the current one by default.
-        environ: Variables to read; those of the process by default.
+        environ: Variables to read; by default `os.environ`.
         overrides: Values that win, by dotted key or as tables; `None` means not given.
         path: The file to read, instead of searching for one.
         search: Whether to search for a file when no path is given.
@@ -400,7 +400,7 @@ def read_network(environ: Mapping[str, str] | None = None) -> Network:
     """Return the proxies and certificates that variables name.
 
     Args:
-        environ: Variables to read; those of the process by default.
+        environ: Variables to read; by default `os.environ`.
     """
     variables = os.environ if environ is None else environ
     files = {
@@ -433,7 +433,7 @@ def list_variables(prefix: str, environ: Mapping[str, str] | None = None) -> dic
 
     Args:
         prefix: What their names begin with.
-        environ: Variables to read; those of the process by default.
+        environ: Variables to read; by default `os.environ`.
     """
     return {
         name.removeprefix(prefix): value.strip()
@@ -447,7 +447,7 @@ def read_key(variable: str, environ: Mapping[str, str] | None = None) -> Secret 
 
     Args:
         variable: The name of the variable.
-        environ: Variables to read; those of the process by default.
+        environ: Variables to read; by default `os.environ`.
 
     Raises:
         ConfigError: `INVALID_CONFIG`: it holds something that no key is.

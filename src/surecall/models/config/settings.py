@@ -75,7 +75,7 @@ SETTINGS: Final[Mapping[str, SettingKey]] = {
     "api_key_env": SettingKey(
         Text,
         "the name of a variable",
-        "Variable that holds the key. When unset: `SURECALL_API_KEY`, then that of the "
+        "Variable that holds the key. When unset: `SURECALL_API_KEY`, then the key of the "
         "[provider](providers.md), which is sent to that provider only; `OPENAI_API_KEY` also "
         "goes where `OPENAI_BASE_URL` points.",
     ),
@@ -120,7 +120,7 @@ SETTINGS: Final[Mapping[str, SettingKey]] = {
         Literal["off", "auto"],
         "`off` or `auto`",
         "Whether a run with tools asks the provider first whether the model can call them, when "
-        "nobody has said so: three requests at most. Answers that are stored are used either way. "
+        "nothing else tells: three requests at most. Stored answers are used either way. "
         "For embedded models the default is `auto`.",
         "off",
     ),

@@ -68,8 +68,8 @@ class HttpTransport(Closing):
     Args:
         base_url: Where the provider is, such as `https://api.example.com/v1`.
         api_key: Sent as the wire format has it, a bearer token by default, and only there.
-        api_prefix: Path below the base URL; `None` means that of the wire format, such as `/v1`,
-            if the base URL has no path.
+        api_prefix: Path below the base URL; `None` means the default of the wire format, such as
+            `/v1`, if the base URL has no path.
         headers: Sent with every request.
         deadlines: How long each part of an attempt may take.
         limits: How large an answer may be.
