@@ -1,9 +1,6 @@
 """Find habits of English that readers stumble over, in the README and the documentation.
 
-python scripts/check_english.py [--write] [--list]
-
-Each page may have as many as `check_english.txt` allows, and pages that are not in it none.
-`--write` lowers those figures to what is there now, `--list` prints every place.
+python scripts/check_english.py [PAGE ...]
 """
 
 import re
@@ -12,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-ALLOWED = Path(__file__).with_suffix(".txt")
-PAGES = (ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md")))
+PAGES = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
 CODE = re.compile(r"^```.*?^```$|`[^`\n]+`|\]\([^)]*\)|<!--.*?-->", re.MULTILINE | re.DOTALL)
 
 START = r"(?:^(?:[-*] |\d+\. )?|(?<=[.!?] ))"
@@ -34,7 +30,7 @@ PATTERNS = {better: re.compile(text, re.MULTILINE) for better, text in HABITS.it
 
 
 def habits(text: str) -> Iterator[tuple[int, str, str]]:
-    """Return line, words and what is better, for each habit in a page."""
+    """Return line, words and the better form, for each habit in a page."""
     prose = CODE.sub(lambda code: re.sub(r"[^\n]", "x", code[0]), text)
     for better, pattern in PATTERNS.items():
         for found in pattern.finditer(prose):
@@ -42,29 +38,16 @@ def habits(text: str) -> Iterator[tuple[int, str, str]]:
             yield line, prose[found.start() : found.end() + 20].partition("\n")[0], better
 
 
-def read_allowed() -> dict[str, int]:
-    """Return how many each page may have."""
-    rows = ALLOWED.read_text("utf-8").splitlines() if ALLOWED.exists() else []
-    return {page: int(count) for count, page in (row.split(" ", 1) for row in rows)}
-
-
 def main() -> int:
-    """Compare every page with what it may have."""
-    allowed, failed, now = read_allowed(), 0, dict[str, int]()
-    for path in PAGES:
-        page = path.relative_to(ROOT).as_posix()
-        found = sorted(habits(path.read_text("utf-8")))
-        over = len(found) > allowed.get(page, 0)
-        failed += over
-        if over or "--list" in sys.argv:
-            for line, words, better in found:
-                print(f"{page}:{line}: {words!r}: {better}")
-        if kept := min(len(found), allowed.get(page, 0)):
-            now[page] = kept
-    if "--write" in sys.argv:
-        ALLOWED.write_text("".join(f"{count} {page}\n" for page, count in now.items()), "utf-8")
-    print(f"{len(PAGES)} pages, {failed} with more habits than they may have")
-    return 1 if failed else 0
+    """Print every place, and fail if there is one."""
+    pages = [Path(name).resolve() for name in sys.argv[1:]] or PAGES
+    count = 0
+    for path in pages:
+        for line, words, better in sorted(habits(path.read_text("utf-8"))):
+            print(f"{path.relative_to(ROOT)}:{line}: {words!r}: {better}")
+            count += 1
+    print(f"{len(pages)} pages, {count} habits")
+    return 1 if count else 0
 
 
 if __name__ == "__main__":
