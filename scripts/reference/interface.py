@@ -119,11 +119,10 @@ def top_level_parts(text: str) -> list[str]:
 def room_names() -> Iterator[str]:
     """Return the tables of the names that the guides import from a part of surecall."""
     used: dict[str, set[str]] = {}
-    for page in sorted(PAGES.glob("*/*.md")):
-        if page.parent.name != "reference":
-            for found in IMPORT.finditer(page.read_text("utf-8")):
-                names = (name.strip() for name in found["names"].split(","))
-                used.setdefault(found["module"], set()).update(filter(None, names))
+    for page in (*sorted(PAGES.glob("tutorial/*.md")), *sorted(PAGES.glob("how-to/*.md"))):
+        for found in IMPORT.finditer(page.read_text("utf-8")):
+            names = (name.strip() for name in found["names"].split(","))
+            used.setdefault(found["module"], set()).update(filter(None, names))
     yield "| name | what it is |"
     yield "|---|---|"
     for module in sorted(used):

@@ -321,7 +321,7 @@ class Code(StrEnum):
 
 
 class SurecallError(Exception):
-    """Anything surecall raises on purpose; secrets are taken out of whatever it is given."""
+    """Any error that surecall raises on purpose; it holds no known secret."""
 
     def __init__(self, code: str, message: str, *, hint: str | None = None) -> None:
         self.code = str(code)

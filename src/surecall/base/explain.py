@@ -31,7 +31,7 @@ class CodeText:
 
 
 def explain_code(code: str) -> CodeText:
-    """Return what there is to say about a code, in any case and with `-` or `_`."""
+    """Return the explanation of a code, in any case and with `-` or `_`."""
     texts = _texts()
     name = code.strip().upper().replace("-", "_")
     if name in texts:

@@ -79,7 +79,7 @@ class Prepared(Struct, kw_only=True):
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
-    """What became of a prepared trial."""
+    """The outcome of a prepared trial."""
 
     prepared: Prepared
     result: RunResult | None

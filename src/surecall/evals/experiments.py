@@ -60,7 +60,7 @@ def plan(
     prices: Mapping[str, Price | str] | None = None,
     config: Config | None = None,
 ) -> Experiment:
-    """Plan an experiment: who takes part, in what, how often. Nothing is asked or written.
+    """Plan an experiment: who takes part, in what, how often. Sends and writes nothing.
 
     The filters are those of `surecall eval`; `None` means its default.
 
@@ -262,7 +262,7 @@ class EvalRun:
         judged: Judged = "strict",
         max_errors: str = MAX_ERRORS,
     ) -> Recommendation:
-        """Say which model to take, or why none can be named."""
+        """Recommend a model, or explain why none stands out."""
         with self._open() as store:
             tallies = tally_rows(store.rows(self.id))
         return recommend(tallies, strategy=strategy, judged=judged, max_errors=max_errors)

@@ -61,7 +61,7 @@ def recommend(
     judged: Judged = "strict",
     max_errors: str = MAX_ERRORS,
 ) -> Recommendation:
-    """Say which model to take, or why none can be named.
+    """Recommend a model, or explain why none stands out.
 
     Args:
         tallies: The trials of a run, counted by `tally_rows`.

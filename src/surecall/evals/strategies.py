@@ -212,7 +212,7 @@ def settle(
     *,
     overrides: Mapping[str, Any] | None = None,
 ) -> Settled:
-    """Settle what is in force for a contender under a strategy.
+    """Return the settings of a contender under a strategy.
 
     From weakest to strongest: presets, the strategy's own options, the sampling profile, the
     experiment's `overrides`, the fallback, what the strategy does without, the scenario. So no

@@ -26,7 +26,7 @@ be made right, refused with reasons, passed on without being read, or failed at 
 
 
 class Policy(Struct, frozen=True, kw_only=True):
-    """What may be done to make the calls of one reply usable, and at what cost."""
+    """The steps that may make the calls of one reply usable, and their budget."""
 
     steps: tuple[StepName, ...] = STEPS
     """The steps that may be taken; none but these."""

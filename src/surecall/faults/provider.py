@@ -30,7 +30,7 @@ from .replies import Occasion, PlannedReply, honour_request, plan_reply
 from .workspace import WorkspaceOracle
 
 BUILTIN_ORACLES: Final = (DirectiveOracle(), WorkspaceOracle(), ObligingOracle())
-"""Who decides what would be right; the first that knows the conversation wins."""
+"""The oracles of right calls; the first that knows the conversation wins."""
 
 FAULT_PREFIX: Final = "faults:"
 

@@ -80,7 +80,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     fix_empty_final: bool = True
     """Ask once more when the final answer is empty after tools were used."""
     fix_empty_final_user_text: str = DEFAULT_EMPTY_FINAL_TEXT
-    """What is said when asking once more."""
+    """The text that asks once more for a final answer."""
     fix_empty_final_disable_tools: bool = True
     """Send no tools when asking once more."""
     fallback_retry_count: int = 0
@@ -99,9 +99,8 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     for a model that is not shown tools; `constrained` also holds the whole reply to a schema.
     `auto` is `taught` for a model that is known not to support tools, `native` for any other."""
     max_parse_retries: int = 1
-    """When a model writes a call that cannot be read: how often in a row it is told so and asked
-    again. After that, the answer says that no tool was executed. Unless a number is given, a call
-    in the place that the provider has for calls may be made again three times."""
+    """How often in a row surecall asks again for a call that cannot be read. After that, the answer
+    ends with a note that no tool ran. Unless a number is given, native calls have three retries."""
     max_escalations: int = 0
     """When the arguments for one tool are refused twice in a row: how many steps up the requests
     may go, through a forced choice, a schema for the reply and a taught form."""
@@ -110,7 +109,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     model in the turns in which tools are offered, `all` in every turn, `off` never. `true` means
     `all`, `false` means `off`, and null means `auto`."""
     likely_calls: LikelyCalls = "by_effect"
-    """What becomes of a call that is only likely: `by_effect` runs it on a tool that only reads,
+    """How to treat a call that is only likely: `by_effect` runs it on a tool that only reads,
     and tells the model otherwise that it was not executed; `run` runs it, `approve` has the
     approver decide, and `never` leaves it in the text it is part of."""
     approval_lifetime_s: float = APPROVAL_LIFETIME_S
@@ -119,7 +118,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Tools that must have succeeded in this run before an answer is accepted; without them it ends
     with `REQUIRED_TOOL_MISSING`. Given to a run, never to a session."""
     after_required: AfterRequired | None = None
-    """What follows when all required tools have succeeded: `answer` offers no more tools, `go_on`
+    """After all required tools have succeeded: `answer` offers no more tools, `go_on`
     does. Unset means `answer` where replies are held to a schema, and `go_on` elsewhere. The only
     tool of a run counts as required when `tool_choice` names it."""
     stop_after_calls: bool = False
@@ -134,23 +133,23 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `on` always, `auto` only where a probe found that this helps, `off` never."""
     disabled_rules: tuple[str, ...] = ()
     """Rules of reading that are switched off, by the names their receipts carry; `*` is all of
-    them. To find out what a rule is worth: a call that needs it is refused."""
+    them. A call that needs such a rule is refused, which shows what the rule is worth."""
     request_defaults: dict[str, Any] = {}
     """Body fields sent with every request, such as a sampling profile's parameters."""
     request_overrides: dict[str, Any] = {}
     """Body fields that win over the defaults. Reserved keys are ignored and reported."""
     overrides_after_cut: dict[str, Any] = {}
     """Body fields that win over all others in the request that follows a cut call, such as a
-    higher `max_tokens`, or a `temperature` that gets a small model out of its circle."""
+    higher `max_tokens`, or a `temperature` that gets a small model out of its loop."""
     output_modes: tuple[OutputMode, ...] = ()
     """In a run that ends with a value, the ways of asking for it, in order: `json_schema` holds
     the reply to the schema, `json_object` to some JSON object, `prompt_only` to nothing. Empty
     means all three. Ways that the model is known not to support are left out."""
     max_output_retries: int = 1
-    """How often a value that cannot be used is asked for again, with what was wrong, before the
-    next way of asking is tried."""
+    """How often surecall asks again for an unusable value, with its errors, before it takes the
+    next way of asking."""
     check_output: bool = True
-    """Whether the application's own check of a value is asked before the value is taken."""
+    """Whether the application's own check runs before a value is accepted."""
     structured_request_overrides: dict[str, Any] = {}
     """Body fields that win over all others in requests held to a schema or to a JSON object."""
     prompt_only_request_overrides: dict[str, Any] = {}

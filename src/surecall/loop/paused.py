@@ -280,7 +280,7 @@ def _is_running(pid: int) -> bool:
 async def approve(
     store: ApprovalStore, approval_id: str, *, by: str, arguments: dict[str, Any] | None = None
 ) -> Approval:
-    """Approve a call, or what a person makes of it.
+    """Approve a call, as it is or with changed arguments.
 
     Args:
         store: Where the approval waits.

@@ -78,7 +78,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
     @property
     def problems(self) -> tuple[ErrorDetail, ...]:
-        """What a developer has to look at: calls that a limit dropped, an approver that failed."""
+        """Problems for a developer: calls that a limit dropped, an approver that failed."""
         found: list[ErrorDetail] = []
         for turn in self.trace.turns:
             found += [
@@ -109,7 +109,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
-        """Every change made to what the model said."""
+        """Every change to what the model sent."""
         return self.trace.receipts
 
     @property
@@ -179,7 +179,7 @@ class PausedResult(RunResult, frozen=True, kw_only=True):
 
 
 class OutputResult(RunResult, Generic[T], frozen=True, kw_only=True):
-    """The value that a run ended with, besides all that a run returns.
+    """The result of a run that ends with a value.
 
     A run that was given a store for approvals may return a `PausedResult` instead, and a type
     checker demands that you look.
@@ -197,12 +197,12 @@ class OutputResult(RunResult, Generic[T], frozen=True, kw_only=True):
 
     @property
     def attempts(self) -> tuple[OutputReading, ...]:
-        """What became of every reply that should have been the value; the last one was."""
+        """The outcome of every reply that should have been the value; the last one was."""
         return tuple(turn.output for turn in self.trace.turns if turn.output is not None)
 
     @property
     def certainty(self) -> Certainty:
-        """Whether it took a judgement to find the value in the reply."""
+        """Whether the value was certain, or only likely."""
         return self._last_attempt.certainty
 
     @property
@@ -212,7 +212,7 @@ class OutputResult(RunResult, Generic[T], frozen=True, kw_only=True):
 
     @property
     def output_mode(self) -> OutputMode:
-        """The way of asking that led to the value."""
+        """The way of asking that gave the value."""
         return self._last_attempt.mode
 
     @property
@@ -283,7 +283,7 @@ class RunStream(Generic[R_co]):
 
     @property
     def result(self) -> R_co:
-        """What the run returned."""
+        """The result of the run."""
         if self._result is None:
             raise RuntimeError("the run has not ended; iterate over all its events first")
         return self._result

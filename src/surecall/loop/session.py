@@ -365,7 +365,7 @@ class Session(Closing, Generic[Pause_co]):
         output: AnyForm | None = None,
         **options: Unpack[CallerArguments],
     ) -> Plan:
-        """Settle what a run of this prompt would do, without sending anything.
+        """Plan a run of this prompt without sending anything.
 
         Tools of a server are known from the first run on.
         """

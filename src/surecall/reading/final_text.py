@@ -260,7 +260,7 @@ class TaggedText(NamedTuple):
 
 
 class OutputTags:
-    """Treats tags in the final text of a run; code and `{{placeholders}}` are never touched.
+    """Handles tags in the final text of a run; code and `{{placeholders}}` are never touched.
 
     Args:
         rules: For each name of a tag, `strip` leaves out the tag, `drop` also what it holds, and

@@ -22,7 +22,7 @@ DEFAULT_LIFETIME: Final = timedelta(seconds=APPROVAL_LIFETIME_S)
 
 
 class Approval(Struct, frozen=True, kw_only=True):
-    """Something that waits for a decision, or the decision about it."""
+    """A request that waits for a decision, or the decision about it."""
 
     id: str
     subject: ApprovalSubject

@@ -14,7 +14,7 @@ _log = open_log("surecall.tools")
 
 
 class RunProgress(Struct, frozen=True):
-    """What a run has done so far."""
+    """The progress of a run."""
 
     results: tuple[ToolResult, ...] = ()
     """The results of all calls of this run, in order."""

@@ -205,7 +205,7 @@ class ToolContext(Struct, frozen=True):
     turn: int = 0
     call_id: str = ""
     receipts: tuple[Receipt, ...] = ()
-    """What was changed in the call before it ran."""
+    """The changes to the call before it ran."""
     once_key: str = ""
     """The same for all calls that a tool with `once` takes for equal; empty for other tools."""
 

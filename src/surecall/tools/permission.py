@@ -52,12 +52,12 @@ class ApprovalRequest(Struct, frozen=True, kw_only=True):
 
 
 class ApprovalDecision(Struct, frozen=True):
-    """Whether the call may run, why not, and with what arguments if not with its own."""
+    """Whether the call may run, why not, and which arguments replace its own."""
 
     approved: bool
     reason: str = ""
     arguments: dict[str, Any] | None = None
-    """What a person wants to run instead; it has to fit the tool's schema."""
+    """A person's replacement; it has to fit the tool's schema."""
 
 
 class Approver(Protocol):

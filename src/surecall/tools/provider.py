@@ -8,7 +8,7 @@ from .define import Tool
 
 @runtime_checkable
 class ToolProvider(Protocol):
-    """Where tools come from that are known only after a connection was made."""
+    """A source of tools that are known only after connecting."""
 
     @property
     def is_open(self) -> bool:

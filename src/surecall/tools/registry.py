@@ -47,7 +47,7 @@ class _Tools:
 
 
 class ToolRegistry(_Tools):
-    """Tools by name, in the order in which they were registered, hidden ones too."""
+    """Tools by name, in the order of registration, including hidden ones."""
 
     __slots__ = ()
 

@@ -196,7 +196,7 @@ class Workspace:
     async def undo(
         self, to: str | int, *, request_id: str | None = None, author: Author = APPLICATION
     ) -> WorkspaceState:
-        """Go back to an earlier version, as a new version; locks hold for this too.
+        """Go back to an earlier version, as a new version; locks apply.
 
         Args:
             to: An etag such as `draft:3` restores that part alone; the number of a revision
@@ -227,7 +227,7 @@ class Workspace:
         request_id: str | None = None,
         author: Author = APPLICATION,
     ) -> Proposal:
-        """Propose facts; nothing holds before somebody accepts and commits them.
+        """Propose facts; nothing changes before somebody accepts and commits them.
 
         Raises:
             WorkspaceError: `ARGUMENT_ERROR`, `REQUEST_ID_REUSED` or `WORKSPACE_TOO_LARGE`.
@@ -312,7 +312,7 @@ class Workspace:
         return read_proposal(await self._store.decide(proposal_id, decision))
 
     async def commit(self, proposal_id: str, *, request_id: str | None = None) -> Committed:
-        """Make what was accepted of a proposal the facts; the confirmation is used up by it.
+        """Commit the accepted part of a proposal, which uses up the confirmation.
 
         Raises:
             ApprovalError: `APPROVAL_MISSING` before a confirmation, `APPROVAL_USED` after a

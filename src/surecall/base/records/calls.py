@@ -89,13 +89,13 @@ class ToolCall(Struct, frozen=True, kw_only=True):
 
     @property
     def sent(self) -> Any:
-        """What the model sent as arguments, before anything of the application changed it."""
+        """The arguments as the model sent them, before the application changed them."""
         made = (item.before for item in self.receipts if item.rule == CHANGED_BY_TRANSFORM)
         return next(made, self.raw)
 
     @property
     def changed_by(self) -> tuple[str, ...]:
-        """Who changed what the model sent: names of people and transforms, and rules of reading."""
+        """The people, transforms and rules of reading that changed the call."""
         return tuple(
             dict.fromkeys(
                 item.why.removesuffix(CHANGED) if item.why.endswith(CHANGED) else item.rule
@@ -147,15 +147,15 @@ class ToolResult(Struct, frozen=True, kw_only=True):
     """The envelope as JSON text, after transforms and limits."""
     elapsed_ms: float = 0.0
     executed: bool = False
-    """Whether the tool's own code was started."""
+    """Whether the tool's code started."""
     replaced: bool = False
     """Whether the tool's own answer was replaced because of a limit."""
     arguments: dict[str, Any] | None = None
-    """What the tool ran with, when a person changed the arguments; `None` when nobody did."""
+    """The arguments that ran, if a person changed them; `None` otherwise."""
     receipts: tuple[Receipt, ...] = ()
     """The changes that a person made to the call."""
     problem: ErrorDetail | None = None
-    """What a developer has to look at and a model does not read: an approver that failed."""
+    """A problem for a developer that no model reads, such as an approver that failed."""
     traceback: str = ""
     """Where the tool's own code raised; no model reads it."""
 

@@ -43,11 +43,11 @@ _SAMPLE_CHARS: Final = 200
 
 
 class Directive(Struct, frozen=True, kw_only=True):
-    """Something that the application is to do; its payload has been checked."""
+    """An instruction to the application, with a checked payload."""
 
     type: str
     payload: dict[str, Any]
-    """As JSON, after what could mean only one thing was converted."""
+    """As JSON, after conversions that leave one meaning."""
     value: Any = None
     """The payload as an object of the type that was registered for it; the payload otherwise."""
 

@@ -118,25 +118,25 @@ class DirectResult(Struct, frozen=True, kw_only=True):
     envelope: Envelope | None = None
     errors: tuple[ErrorDetail, ...] = ()
     attempts: tuple[OutputReading, ...] = ()
-    """What became of every reply, in order."""
+    """The outcome of every reply, in order."""
     history: tuple[Message, ...] = ()
     usage: Usage = Usage()
     elapsed_ms: float = 0.0
     trace: Trace | None = None
     """Unset when nothing was asked."""
     error: Exception | None = None
-    """What a run would have raised."""
+    """The error that a run would have raised."""
     pending: tuple[Approval, ...] = ()
     """What the run waits for: `surecall.resume(trace.run_id, output=EnvelopeForm(...))` goes on."""
 
     @property
     def assistant_text(self) -> str:
-        """What the user reads; empty without an envelope."""
+        """The text for the user; empty without an envelope."""
         return "" if self.envelope is None else self.envelope.assistant_text
 
     @property
     def directives(self) -> tuple[Directive, ...]:
-        """What the application is to do."""
+        """The directives of the envelope."""
         return () if self.envelope is None else self.envelope.directives
 
     @property
@@ -146,17 +146,17 @@ class DirectResult(Struct, frozen=True, kw_only=True):
 
     @property
     def mode(self) -> OutputMode | None:
-        """The way of asking that was used last."""
+        """The last way of asking."""
         return self.attempts[-1].mode if self.attempts else None
 
     @property
     def certainty(self) -> Certainty:
-        """Whether it took a judgement to find the envelope in the reply."""
+        """Whether the envelope was certain, or only likely."""
         return self.attempts[-1].certainty if self.attempts else "certain"
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
-        """Every change made to what the model said."""
+        """Every change to what the model sent."""
         return () if self.trace is None else self.trace.receipts
 
     @property

@@ -153,7 +153,7 @@ class DirectiveRegistry:
         return tuple(known for name, known in self._known.items() if name in wanted)
 
     def instructions(self, allowed: Iterable[str] | None = None) -> str:
-        """Return what a model is told about the types."""
+        """Return the text that explains the types to a model."""
         chosen = self.select(allowed)
         return "\n".join((_TYPES, *map(_describe, chosen))) if chosen else _NO_TYPES
 

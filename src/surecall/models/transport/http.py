@@ -67,17 +67,17 @@ class HttpTransport(Closing):
 
     Args:
         base_url: Where the provider is, such as `https://api.example.com/v1`.
-        api_key: Sent as the wire format has it, a bearer token by default, and only there.
+        api_key: Sent as the wire format defines it, by default as a bearer token.
         api_prefix: Path below the base URL; `None` means the default of the wire format, such as
             `/v1`, if the base URL has no path.
         headers: Sent with every request.
         deadlines: How long each part of an attempt may take.
         limits: How large an answer may be.
-        retry: How often a failed attempt is made again, before any of its answer is used.
+        retry: How often to retry a failed attempt, before any of its answer is used.
         protocol: The wire format that the provider speaks; chat completions by default.
         parse_error: Reads an error answer of this provider, instead of the wire format.
         network: Proxies and certificates; by default those that the environment names.
-        key_note: Where the key came from, which a refusal for status 401 or 403 then says.
+        key_note: The origin of the key, for the message of a 401 or 403.
     """
 
     def __init__(
