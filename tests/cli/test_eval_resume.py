@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from surecall.evals.store import RunStore
 
@@ -53,6 +54,65 @@ def test_the_name_of_a_run_is_enough_to_go_on_with_it(words: tuple[str, ...]) ->
     run = interrupted_run()
     found = documents(invoke("eval", *words, "--json"))
     assert (found[0]["run"], found[-1]["trials"]) == (run, 4)
+
+
+def test_what_an_endpoint_failed_is_run_again() -> None:
+    """In place, with the failed attempt kept; nothing else is run."""
+    run = documents(invoke("eval", *STEADY, "--trials", "4", "--json"))[-1]["run"]
+    with RunStore(Path(".surecall/evals.db")) as store:
+        failed = [
+            replace(row, outcome="error", code="RATE_LIMIT", strict_ok=False, original_ok=False)
+            for row in store.rows(run)
+            if row.index in (1, 3)
+        ]
+        store.replace_verdicts(run, store.info(run).manifest, failed)
+        assert (store.info(run).errors, store.info(run).is_complete) == (2, True)
+    assert document(invoke("eval", "--retry-errors", run, "--dry-run", "--json"))["done"] == 4
+    found = documents(invoke("eval", "--retry-errors", run, "--json"))
+    assert [item["index"] for item in of_type(found, "trial")] == [1, 3]
+    with RunStore(Path(".surecall/evals.db")) as store:
+        info = store.info(run)
+        assert (info.done, info.errors, info.strict_ok, info.status) == (4, 0, 4, "complete")
+        attempts = store.failed_attempts(run)
+        assert [(number, row.index) for number, row in attempts] == [(1, 1), (1, 3)]
+        store.replace_verdicts(run, info.manifest, failed[:1])
+    invoke("eval", "--retry-errors", run, "-q")
+    with RunStore(Path(".surecall/evals.db")) as store:
+        attempts = store.failed_attempts(run)
+        assert [(number, row.index) for number, row in attempts] == [(1, 1), (2, 1), (1, 3)]
+        store.remove(run)
+    assert invoke("eval", "--retry-errors", "@latest", "--new").exit_code == 4
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("eval", *STEADY),
+        ("eval", "--resume"),
+        ("eval", "--retry-errors", "@latest"),
+        ("runs", "list"),
+        ("runs", "show"),
+        ("recommend",),
+    ],
+    ids=" ".join,
+)
+def test_every_command_refuses_a_damaged_store(words: tuple[str, ...]) -> None:
+    """Also one that would only add to it, and it is not changed."""
+    invoke("eval", *STEADY, "--trials", "60", "-q")
+    place = Path(".surecall/evals.db")
+    with RunStore(place) as store:
+        (root,) = store._database.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'bodies'"
+        ).fetchone()
+        (size,) = store._database.execute("PRAGMA page_size").fetchone()
+        store._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    data = bytearray(place.read_bytes())
+    data[(root - 1) * size : root * size] = b"\xa5" * size
+    place.write_bytes(data)
+    result = invoke(*words)
+    assert result.exit_code != 0
+    assert "STORE_CORRUPT" in result.stderr
+    assert place.read_bytes() == bytes(data)
 
 
 CASES = """

@@ -58,7 +58,7 @@ _FLAGS: Final = frozenset({"--json", "-q", "--quiet", "--debug"})
 _DEFAULTS: Final = Axes()
 _SUITES_HELP: Final = f"{', '.join(SUITES)} or custom:FILE. [default: {DEFAULT_SUITE}]"
 _SCENARIOS_HELP: Final = "Scenarios by name, glob or preset. [default: the suite's own choice]"
-_NOT_IN_COMMAND: Final = frozenset({"is_new", "resume", "dry_run"})
+_NOT_IN_COMMAND: Final = frozenset({"is_new", "resume", "retry_errors", "dry_run"})
 
 
 class _RunOrCommand(click.Group):
@@ -177,6 +177,12 @@ def evaluate() -> None:
     shell_complete=complete_runs,
     help="Resume this run; by default the latest unfinished run of this experiment.",
 )
+@click.option(
+    "--retry-errors",
+    metavar="RUN",
+    shell_complete=complete_runs,
+    help="Run the trials of this run again that its endpoints failed.",
+)
 @click.option("--gate", "gates", multiple=True, metavar="EXPR", help="Exit with 1 unless it holds.")
 @undecided_flag
 @max_errors_flag
@@ -210,6 +216,7 @@ def run(
     dry_run: bool,
     is_new: bool,
     resume: str | None,
+    retry_errors: str | None,
     gates: tuple[str, ...],
     undecided: Any,
     max_errors: str | None,
@@ -226,7 +233,8 @@ def run(
     Finished trials are stored; after an interruption the same command resumes the run.
     `surecall eval vendors` compares endpoints that serve the same model.
     """
-    _refuse_conflicts(is_new=is_new, resume=resume, engine=engine, ray_address=ray_address)
+    _refuse_conflicts((is_new, resume, retry_errors), engine, ray_address)
+    resume = retry_errors or resume
     parsed_gates = [parse_gate(text, undecided=undecided) for text in gates]
     if max_errors is not None:
         parsed_gates.append(limit_errors(max_errors))
@@ -266,6 +274,8 @@ def run(
         )
         if dry_run:
             return work.show_plan(store, experiment, chosen.run_id)
+        if retry_errors is not None:
+            chosen = work.retry_errors(store, chosen)
         try:
             if chosen.is_complete and chosen.run_id is not None:
                 info = store.info(chosen.run_id)
@@ -286,11 +296,9 @@ def run(
             return work.cut_short(store)
 
 
-def _refuse_conflicts(
-    *, is_new: bool, resume: str | None, engine: str, ray_address: str | None
-) -> None:
-    if is_new and resume is not None:
-        raise click.UsageError("Use either --new or --resume.")
+def _refuse_conflicts(runs: tuple[object, ...], engine: str, ray_address: str | None) -> None:
+    if sum(map(bool, runs)) > 1:
+        raise click.UsageError("Use one of --new, --resume and --retry-errors.")
     if ray_address is not None and engine != "ray":
         raise click.UsageError("--ray-address is for --engine ray.")
 

@@ -19,6 +19,7 @@ from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.models import require_keys
 from surecall.evals.planning import Experiment
 from surecall.evals.records import TrialRow
+from surecall.evals.resuming import ChosenRun
 from surecall.evals.runner import ExperimentStarted, ProgressEvent, Stop, run_experiment
 from surecall.evals.store import RunInfo, RunStore
 
@@ -59,6 +60,15 @@ class EvalWork:
                 self._output.data({"type": "note", "message": line})
             else:
                 self._output.note(line)
+
+    def retry_errors(self, store: RunStore, chosen: ChosenRun) -> ChosenRun:
+        """Make room for new attempts of the trials that their endpoints failed."""
+        assert chosen.run_id is not None
+        with store.hold(chosen.run_id):
+            count = store.retry_errors(chosen.run_id)
+        trials = "1 trial" if count == 1 else f"{count} trials"
+        self.note(f"{trials} to run again after an error of the endpoint")
+        return replace(chosen, is_complete=chosen.is_complete and not count)
 
     def settle_gates(
         self, store: RunStore, experiment: Experiment, run_id: str | None, *, is_resumed: bool

@@ -41,6 +41,7 @@ from .rows import (
     decode_body,
     decode_info,
     decode_row,
+    decode_sealed,
     encode_body,
 )
 
@@ -66,6 +67,14 @@ _INSERT_TRIAL: Final = (
     f"VALUES ({', '.join('?' * len(COLUMNS))})"
 )
 _REPLACE_TRIAL: Final = _INSERT_TRIAL.replace("INSERT", "INSERT OR REPLACE", 1)
+_KEEP_ATTEMPTS: Final = """
+INSERT INTO retried (run, idx, attempt, row, body)
+SELECT trials.run, trials.idx,
+    (SELECT count(*) FROM retried WHERE retried.run = trials.run AND retried.idx = trials.idx) + 1,
+    trials.row, bodies.body
+FROM trials LEFT JOIN bodies ON bodies.run = trials.run AND bodies.idx = trials.idx
+WHERE trials.run = ? AND trials.outcome = 'error'
+"""
 _RECOUNT: Final = """
 UPDATE runs SET manifest = :manifest, manifest_hash = :hash,
     (done, seed_ok, strict_ok, errors) = (
@@ -215,7 +224,7 @@ class RunStore:
         """Forget a run with all its trials."""
         number = self._number(run_id)
         with self.hold(run_id), self._writing() as database:
-            for table in ("bodies", "trials", "tags"):
+            for table in ("bodies", "retried", "trials", "tags"):
                 database.execute(f"DELETE FROM {table} WHERE run = ?", (number,))  # noqa: S608
             database.execute("DELETE FROM runs WHERE number = ?", (number,))
             self._numbers.clear()
@@ -283,6 +292,38 @@ class RunStore:
                 _RECOUNT,
                 {"run": number, "manifest": encode_text(manifest), "hash": manifest.hash},
             )
+
+    def retry_errors(self, run_id: str) -> int:
+        """Make room for a new attempt of every trial that its endpoint failed; return how many.
+
+        The failed attempts are kept beside the trials: `failed_attempts` returns them.
+        """
+        number, manifest = self._number(run_id), self.info(run_id).manifest
+        with self._writing() as database:
+            count = database.execute(_KEEP_ATTEMPTS, (number,)).rowcount
+            failed = "(SELECT idx FROM trials WHERE run = :run AND outcome = 'error')"
+            for table in ("bodies", "trials"):
+                database.execute(
+                    f"DELETE FROM {table} WHERE run = :run AND idx IN {failed}",  # noqa: S608
+                    {"run": number},
+                )
+            database.execute(
+                _RECOUNT,
+                {"run": number, "manifest": encode_text(manifest), "hash": manifest.hash},
+            )
+            if count:
+                database.execute(
+                    "UPDATE runs SET status = 'interrupted' WHERE number = ?", (number,)
+                )
+        return count
+
+    def failed_attempts(self, run_id: str) -> list[tuple[int, TrialRow]]:
+        """Return the attempts that were made again, with their numbers, in the order of trials."""
+        found = self._select(
+            "SELECT attempt, row FROM retried WHERE run = ? ORDER BY idx, attempt",
+            self._number(run_id),
+        )
+        return [(each["attempt"], self._decode(decode_sealed, each)) for each in found]
 
     def count_right(self, run_id: str) -> RightCounts:
         """Count the trials that are in the rates of a run: no controls, no endpoint errors."""

@@ -5,13 +5,31 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from surecall.base.database import check_owner, connect, read_version, transaction, write_ahead
+from surecall.base.database import (
+    check_owner,
+    connect,
+    damaged,
+    read_version,
+    transaction,
+    write_ahead,
+)
 
 SCHEMA_VERSION: Final = 1
 
 _APPLICATION_ID: Final = 0x53_43_45_56  # "SCEV"
 _CACHE_KIB: Final = 4096
 
+_RETRIED: Final = """
+CREATE TABLE IF NOT EXISTS retried (
+    run INTEGER NOT NULL REFERENCES runs (number),
+    idx INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    row TEXT NOT NULL,
+    body BLOB,
+    PRIMARY KEY (run, idx, attempt)
+);
+"""
+"""Attempts that an endpoint failed and that were made again; the trial is where it always is."""
 _TABLES: Final = """
 CREATE TABLE runs (
     number INTEGER PRIMARY KEY,
@@ -175,16 +193,26 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
     if read_version(connection) == SCHEMA_VERSION:
+        _check_pages(connection, path)
+        with suppress(sqlite3.OperationalError):  # a file that cannot be written is only read
+            connection.execute(_RETRIED)
         _renew_views(connection)
         return
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     # Two processes may meet here: the second finds the tables of the first.
     with transaction(connection):
         if read_version(connection) != SCHEMA_VERSION:
-            for statement in (_TABLES + _VIEWS).split(";\n"):
+            for statement in (_TABLES + _RETRIED + _VIEWS).split(";\n"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file with a damaged page, whatever is wanted of it."""
+    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise damaged(path, found)
 
 
 def _renew_views(connection: sqlite3.Connection) -> None:

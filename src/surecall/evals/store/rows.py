@@ -102,12 +102,17 @@ def check_types(found: Mapping[str, Any]) -> None:
             raise ValueError(f"{name} is {value}")
 
 
-def decode_row(found: Mapping[str, Any]) -> TrialRow:
-    """Return the trial of a stored row, which must say the same as its other columns."""
+def decode_sealed(found: Mapping[str, Any]) -> TrialRow:
+    """Return the trial in the column `row`, which must be as it was written."""
     text, check = split_sealed(found["row"].encode())
     if check is not None and check != checksum(b"", text):  # rows of before have none
         raise ValueError("the checksum of a trial does not fit")
-    row = msgspec.convert(_decode_json(text), TrialRow)
+    return msgspec.convert(_decode_json(text), TrialRow)
+
+
+def decode_row(found: Mapping[str, Any]) -> TrialRow:
+    """Return the trial of a stored row, which must say the same as its other columns."""
+    row = decode_sealed(found)
     for name, read in _REPEATED.items():
         if found[name] != read(row):
             raise ValueError(f"{name} is not what the row says")
