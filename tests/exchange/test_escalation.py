@@ -112,6 +112,19 @@ async def test_arguments_are_held_to_their_schema_where_the_endpoint_can() -> No
     assert len(first["tools"]) == 2
 
 
+async def test_a_client_of_the_older_field_has_its_tool_forced_there() -> None:
+    """An endpoint refuses a choice of tools beside functions."""
+    asked = json.loads(write_request("chat_completions", "m"))
+    asked["functions"] = [tool["function"] for tool in asked.pop("tools")]
+    script = Script(BAD, BAD, GOOD)
+    capabilities = Capabilities(strict_tools=True, tool_choices=("named",))
+    delivered = await ask(script, body=json.dumps(asked).encode(), capabilities=capabilities)
+    assert names(delivered)[-2:] == [("reask", "failed"), ("force", "ok")]
+    assert script.asked[2]["function_call"] == {"name": "save"}
+    assert "tool_choice" not in script.asked[2]
+    assert script.asked[2]["functions"] == asked["functions"]
+
+
 async def test_the_budget_of_requests_is_kept() -> None:
     """Not more is asked than the policy says, and what was skipped is not counted."""
     script = Script(BAD)

@@ -227,7 +227,10 @@ class Preparation:
             document = {name: item for name, item in document.items() if name not in dropped}
         if forced_tool is not None:
             name = first.renamed.get(forced_tool, forced_tool)
-            document |= self._render_choice(forced_tool, name, is_strict=is_strict)
+            if "functions" in document:  # the older field, which has a choice of its own
+                document |= {"function_call": {"name": name}}
+            else:
+                document |= self._render_choice(forced_tool, name, is_strict=is_strict)
         return self._fit(replace(first, body=encode(document)))
 
     def ask_for_one(self, first: Asked) -> Asked:

@@ -5,9 +5,8 @@ from typing import Any, Final
 
 from surecall.base.errors import Code
 from surecall.base.records import ErrorDetail, Message, ToolCall, clip
-from surecall.exchange.wording import EMPTY_ANSWER, NO_RESULT
+from surecall.exchange.wording import EMPTY_ANSWER
 from surecall.text import encode_text
-from surecall.tools.feedback import CHECK_STATE, INTERRUPTED
 
 HELD_SECRET: Final = ErrorDetail(
     Code.ARGUMENTS_HOLD_SECRET,
@@ -60,20 +59,6 @@ _OWN_WORDS: Final = (
 )
 """Words of ours by which a repeated notice is known."""
 
-OWN_NOTICES: Final = (
-    *_OWN_WORDS,
-    ASK_FOR_OUTPUT,
-    DOES_NOT_FIT.message,
-    "[tool not executed",
-    NO_RESULT,
-    INTERRUPTED,
-    CHECK_STATE,
-    HELD_SECRET.message,
-    MALFORMED,
-    "Use the result you have, change the arguments, or give your final answer",
-    "To use a tool, make a tool call in the way that tools were offered to you",
-)
-"""Everything that is written for a model only; no user should read it."""
 _ORDINALS: Final = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 
 
