@@ -47,3 +47,48 @@ def _read(text: str, size: int) -> Reading:
     for start in range(0, len(text), size):
         reader.feed(text[start : start + size])
     return reader.close("stop")
+
+
+_M3 = "]<]minimax[>["
+_TWO_SECTIONS = "<![CDATA[5]]]]><![CDATA[>5]]>"
+
+
+def _call_in_m3(item: str) -> str:
+    items = f"{_M3}<item>1{_M3}</item>{_M3}<{item}>2{_M3}</item>"
+    body = f'{_M3}<invoke name="clean">{_M3}<keep>{items}{_M3}</keep>{_M3}</invoke>'
+    return f"{_M3}<tool_call>{body}{_M3}</tool_call>"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<function name="clean"><param name="count"><![CDATA[5]]><![CDATA[5]]></param></function>',
+        '<function name="clean"><param name="note"><![CDATA12]]></param></function>',
+        '<function name="clean"><param name="note">![CDATA[12]]></param></function>',
+        "<tool_calls>\n- name: clean\n  arguments:\n    options:\n    count: 5\n</tool_calls>",
+        _call_in_m3("it_m"),
+    ],
+)
+def test_markup_that_no_rule_explains_makes_a_call_likely(text: str) -> None:
+    """It is text of a value, or a value without its text, only to a reader that trusts it."""
+    reading = _read(text, len(text))
+    assert not [call for call in reading.calls if call.certainty == "certain" and not call.errors]
+    (call,) = reading.calls
+    assert call.doubt
+    assert any(not receipt.lossless for receipt in call.receipts)
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        (
+            f'<function name="clean"><param name="note">{_TWO_SECTIONS}</param></function>',
+            {"note": "5]]>5"},
+        ),
+        (_call_in_m3("item"), {"keep": [1, 2]}),
+    ],
+)
+def test_markup_of_the_format_is_certain(text: str, arguments: dict[str, object]) -> None:
+    """Sections around a closer, as XML writes it, and tags of items."""
+    (call,) = _read(text, len(text)).calls
+    assert (call.certainty, call.arguments) == ("certain", arguments)

@@ -5,7 +5,7 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from surecall.base.records import ToolCall
 from surecall.calls import ToolNames
@@ -237,9 +237,11 @@ def _strictly_read(payload: str) -> Iterator[Any]:
 def _holds(value: Any, said: str) -> bool:
     if _canonical(value) == said:
         return True
-    if isinstance(value, dict) and value.get("name") == TARGET.name:  # the arguments are beside it
-        flat = {key: item for key, item in value.items() if key != "name"}
-        if said in (_canonical(flat), _canonical(read_arguments(flat, TARGET.parameters).value)):
+    if isinstance(value, dict):  # the arguments, perhaps beside the name, and fitted to the schema
+        record = cast("dict[str, Any]", value)
+        is_beside = record.get("name") == TARGET.name
+        given = {key: item for key, item in record.items() if key != "name" or not is_beside}
+        if said in (_canonical(given), _canonical(read_arguments(given, TARGET.parameters).value)):
             return True
     if isinstance(value, str) and value[:1] == "{":
         return any(_holds(inner, said) for inner in _strictly_read(value))

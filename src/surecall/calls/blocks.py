@@ -50,6 +50,8 @@ _WORD: Final = re.compile(r"[^\W\d][\w.-]*+")
 _TAG_END: Final = re.compile(r"[^\n<>]{0,60}+(?:>|</)")
 _CLOSERS: Final = ("close_section", "close_call", "close_value")
 _CDATA: Final = ("<![CDATA[", "]]>")
+_CDATA_STARTS: Final = ("<![", "![CDATA", "<!CDATA", "<[CDATA", "[CDATA[", "<![CDATA")
+_TWO_SECTIONS: Final = "two sections in a row are one value only around a closer inside it"
 _LABELS: Final = frozenset({"name", "tool"})
 _VALUE: Final = "value"
 _VALUE_ATTRIBUTES: Final = frozenset({*_LABELS, _VALUE, "string", "type"})
@@ -273,7 +275,9 @@ class _BlockReader:
             self._note(found.rule, found.end, max(found.resume, found.end), tag.label)
         is_certain = found.certain and not self._swallows_key(found, seen)
         self._is_certain = self._is_certain and is_certain
-        if leaves_traces(text, self._grammar.words) or _ends_cdata(text):
+        if _leaves_cdata(text):
+            self._note("missing_closing_tag", tag.end, found.end, tag.label)
+        if leaves_traces(text, self._grammar.words) or _leaves_cdata(text):
             self._doubt = _SWALLOWED
         text = self._text_of(tag, strip_padding(text, self._padding))
         self._parameters.append(Parameter(tag.label, text, tag))
@@ -327,7 +331,12 @@ class _BlockReader:
             here = closed + len(_CDATA[1])
             if self._source.at_end(here) or not self._source.starts(_CDATA[0], here):
                 break
-            at = here + len(_CDATA[0])  # how XML writes the closer of a section inside it
+            at = here + len(_CDATA[0])
+            if not (text.endswith("]]") and self._source.starts(">", at)):
+                # XML needs two sections only for the closer of a section inside one.
+                self._receipts.append(
+                    tag_receipt("doubled_word", text, tag.label, _TWO_SECTIONS, lossless=False)
+                )
         self._parameters.append(Parameter(tag.label, text, tag))
         here = skip_debris(self._source, here)
         closer = None if self._source.at_end(here) else self._grammar.tag(self._source, here)
@@ -414,9 +423,9 @@ class _BlockReader:
         self._receipts.append(tag_receipt(rule, found, after, lossless=rule not in _LOSSY))
 
 
-def _ends_cdata(text: str) -> bool:
-    """Tell whether the end of a value is a section of CDATA, before which something else stands."""
-    return _CDATA[0] in text and text.rstrip().endswith(_CDATA[1])
+def _leaves_cdata(text: str) -> bool:
+    """Tell whether a value begins or ends like a section of CDATA, and is none as a whole."""
+    return text.lstrip().startswith(_CDATA_STARTS) or text.rstrip().endswith(_CDATA[1])
 
 
 def _is_word(text: str) -> bool:

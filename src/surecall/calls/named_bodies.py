@@ -22,6 +22,7 @@ from surecall.text import decode_noting
 from .fitting import fits_exactly, note_only, single_parameter
 from .formats import Candidate, TextCall
 from .names import Name, ToolNames, find_names, parameter_names
+from .yaml_lines import read_block, read_entry
 
 _MAX_BODY: Final = 32_768
 """How far the end of a value or an element is looked for."""
@@ -63,10 +64,6 @@ _KEY_IN_ELEMENT: Final = lazy_pattern(
     r"<(parameter|param|argument|arg|arg_key|key)>\s*+([\w.-]{1,64})\s*+</\1>\s*+(<(?:arg_)?value>)?"
 )
 _KEY_AS_TAG: Final = lazy_pattern(r"<([^\W\d][\w.-]{0,63}+)>")
-_LINE: Final = lazy_pattern(
-    r"([ \t]*+)(?:-[ \t]++)?\"?+([^\W\d][\w.-]*+)\"?+:(?:[ \t]++([^\n]*+))?(?:\n|\Z)"
-)
-_BLOCK_MARK: Final = lazy_pattern(r"([|>])([+-]?)\d?[ \t]*+\Z")
 _CDATA: Final = lazy_pattern(r"\s*+<!\[CDATA\[((?:[^\]]++|\](?!\]>))*+)\]\]>\s*+")
 _OWN_TAG: Final = lazy_pattern(
     r"</?(?:parameter|param|argument|arg_key|arg_value|function|tool_call)\b"
@@ -320,25 +317,12 @@ def _read_line(
     text: str, at: int, known: frozenset[str], limit: int
 ) -> tuple[str, str, int] | None:
     """Return the key and the value of a line as in YAML, with the block under it."""
-    line = _LINE.match(text, at, limit)
-    if line is None or line[2] not in known:
+    entry = read_entry(text, at, limit)
+    if entry is None or entry.key not in known:
         return None
-    margin, key, value = len(line[1]), line[2], (line[3] or "").strip()
-    mark = _BLOCK_MARK.match(value)
-    if mark is None:
-        if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
-            value = value[1:-1]
-        return (key, value, line.end()) if value else None
-    block: list[str] = []
-    here = line.end()
-    while here < limit:
-        end = text.find("\n", here, limit)
-        end = limit if end < 0 else end
-        row = text[here:end]
-        if row.strip() and len(row) - len(row.lstrip(" \t")) <= margin:
-            break
-        block.append(row)
-        here = min(end + 1, limit)
-    indent = min((len(row) - len(row.lstrip()) for row in block if row.strip()), default=0)
-    rows = [row[indent:] for row in block]
-    return (key, (" " if mark[1] == ">" else "\n").join(rows).strip("\n "), here) if rows else None
+    if (block := read_block(entry)) is not None:
+        return (entry.key, block.strip("\n "), entry.end) if entry.below else None
+    value = entry.text
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
+        value = value[1:-1]
+    return (entry.key, value, entry.line_end) if value else None

@@ -6,6 +6,7 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from surecall.base.errors import JSONTextError
+from surecall.base.records import Receipt
 from surecall.calls.fitting import code_call
 from surecall.calls.formats import CallFormat, Found, OwnFormat, TextCall, add_receipts
 from surecall.calls.json_block import (
@@ -22,7 +23,7 @@ from surecall.calls.json_block import (
 from surecall.calls.names import PLACEHOLDERS
 from surecall.calls.shapes import find_calls, read_json_calls
 from surecall.calls.source import Source
-from surecall.schema import type_text_value
+from surecall.calls.yaml_lines import UnreadableError, read_mapping, read_value
 from surecall.text import decode, repair_json
 
 
@@ -159,14 +160,6 @@ TAGGED_JSON: Final = OwnFormat(
 # calls as YAML
 
 
-class _UnreadableError(ValueError):
-    """Not the part of YAML that is read."""
-
-
-_SPECIAL: Final = frozenset("[]{}\"'“”‘’:#&*!|>%@`")
-_JSON_STARTS: Final = ("{", "[", '"')
-
-
 def _read_yaml_calls(source: Source, at: int, closer: str) -> Block | None:
     """Read the list that begins here, up to the closer."""
     end = source.find(closer, at)
@@ -205,90 +198,27 @@ def _call_of(source: Source, lines: list[str], *, is_cut: bool) -> TextCall | No
         return None
     if is_cut:
         return TextCall(name=name, arguments=text, state="cut")
+    receipts: list[Receipt] = []
     try:
-        return TextCall(name=name, arguments=_arguments_of(source, name, lines[1:]))
-    except _UnreadableError:
+        arguments = _arguments_of(source, name, lines[1:], receipts)
+    except UnreadableError:
         return TextCall(name=name, arguments=text, state="unreadable")
+    return TextCall(name=name, arguments=arguments, receipts=tuple(receipts))
 
 
-def _arguments_of(source: Source, name: str, lines: list[str]) -> Any:
+def _arguments_of(source: Source, name: str, lines: list[str], receipts: list[Receipt]) -> Any:
     if not lines:
         return None
     key, _, rest = lines[0].strip().partition(":")
     if key not in ("arguments", "parameters"):
-        raise _UnreadableError(key)
+        raise UnreadableError(key)
+    body = "\n".join(lines[1:])
     if rest.strip():
-        return "\n".join([rest.strip(), *lines[1:]])
-    values: dict[str, Any] = {}
-    at = 1
-    indent = _indent(lines[1]) if len(lines) > 1 else 0
-    while at < len(lines):
-        if _indent(lines[at]) != indent:
-            raise _UnreadableError(lines[at])
-        key, colon, rest = lines[at].strip().partition(":")
-        end = at + 1
-        while end < len(lines) and (
-            _indent(lines[end]) > indent
-            or not lines[end].strip()
-            or (not rest.strip() and _is_entry(lines[end]))
-        ):
-            end += 1
-        if not colon or not key:
-            raise _UnreadableError(lines[at])
-        schema = source.schema_of(name, key.strip("\"'"))
-        values[key.strip("\"'")] = _value_of(rest.strip(), lines[at + 1 : end], schema)
-        at = end
-    return values
-
-
-def _value_of(text: str, below: list[str], schema: dict[str, Any] | None) -> Any:
-    if text in ("|", "|-"):
-        return _block_text(below, keeps_newline=text == "|")
-    below = [line for line in below if line.strip()]
-    if not text:
-        if below and all(_is_entry(line) for line in below):
-            return [_scalar(line.strip()[1:].strip(), None) for line in below]
-        if below:
-            raise _UnreadableError(below[0])
-        return None
-    if below:
-        raise _UnreadableError(below[0])
-    return _scalar(text, schema)
-
-
-def _block_text(lines: list[str], *, keeps_newline: bool) -> str:
-    indent = min((_indent(line) for line in lines if line.strip()), default=0)
-    text = "\n".join(line[indent:] for line in lines).rstrip("\n")
-    return text + "\n" if keeps_newline else text
-
-
-def _scalar(text: str, schema: dict[str, Any] | None) -> Any:
-    if text.startswith(_JSON_STARTS):
-        try:
-            return decode(text)
-        except JSONTextError:
-            entries = text[1:-1].split(",")
-            if text[0] == "[" and text[-1] == "]" and all(map(_is_plain_entry, entries)):
-                return [_scalar(entry.strip(), None) for entry in entries]
-            raise _UnreadableError(text) from None
-    if len(text) > 1 and text[0] == text[-1] == "'":
-        return text[1:-1].replace("''", "'")
-    if text[0] in "&*!>%@`'|}],":
-        raise _UnreadableError(text)
-    return type_text_value(text, schema)
-
-
-def _is_plain_entry(text: str) -> bool:
-    """Tell whether an entry of a list on one line needs no quotes and has none."""
-    return bool(text.strip()) and _SPECIAL.isdisjoint(text)
-
-
-def _is_entry(line: str) -> bool:
-    return line.strip().startswith("- ")
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip(" "))
+        return f"{rest.strip()}\n{body}" if body else rest.strip()
+    return {
+        entry.key: read_value(entry, source.schema_of(name, entry.key), receipts)
+        for entry in read_mapping(body)
+    }
 
 
 # tokens

@@ -19,6 +19,7 @@ from surecall.calls.tags import (
     tag_receipt,
 )
 from surecall.calls.text_values import Parameter, note_broken
+from surecall.calls.yaml_lines import UnreadableError, read_mapping, read_value
 from surecall.schema import property_schema, type_text_value
 
 # values
@@ -163,6 +164,7 @@ class _InvokeReader:
         self._stack = [self._root]
         self._receipts: list[Receipt] = []
         self._readable = True
+        self._known = parameter_names(source.tools.parameters(head.label))
 
     def run(self) -> Block:
         source, here = self._source, self._head.end
@@ -247,8 +249,12 @@ class _InvokeReader:
         if len(self._stack) == 1:
             self._readable = False
             return None
-        if self._stack[-1].key != tag.word:
-            self._note("wrong_closing_tag", f"</{tag.word}>", f"</{self._stack[-1].key}>")
+        opened = self._stack[-1].key
+        if opened != tag.word:  # which of the two is right, only a declared name can tell
+            is_known = opened == _ITEM_KEY or (len(self._stack) == 2 and opened in self._known)
+            before, after = f"</{tag.word}>", f"</{opened}>"
+            note = tag_receipt("wrong_closing_tag", before, after, lossless=is_known)
+            self._receipts.append(note)
         self._stack.pop()
         return None
 
@@ -335,7 +341,6 @@ _MCP: Final = "use_mcp_tool"
 _MCP_GRAMMAR: Final = ElementGrammar(
     calls=(_MCP,), values=("server_name", "tool_name", "arguments"), style="tag"
 )
-_YAML_LINE: Final = re.compile(r"[ \t]*+([^\s:#<>-][^:\n]{0,128}?)[ \t]*+:(?:[ \t]++(.*+))?\Z")
 _IN_ITEM: Final = r"((?:[^<]++|<(?!/item>))*+)"
 _ITEM: Final = re.compile(rf"<item>{_IN_ITEM}</item>")
 _ITEMS: Final = re.compile(rf"(?:<item>{_IN_ITEM}</item>\s*+)*+")
@@ -389,17 +394,19 @@ def _name_at(source: Source, at: int) -> str:
 
 
 def _from_lines(source: Source, name: str, text: str, end: int) -> Block | None:
-    """Read a body of lines `key: value`, each key a parameter."""
+    """Read a body of lines `key: value`, each key a parameter; blocks are not as plain."""
     keys = parameter_names(source.tools.parameters(name))
-    values: dict[str, str] = {}
-    for line in text.splitlines():
-        match = _YAML_LINE.match(line)
-        if match is None or match[1] not in keys:
-            return None
-        values[match[1]] = (match[2] or "").strip().strip("\"'")
-    receipt = tag_receipt("yaml_body", text, "arguments")
-    arguments = source.typed(name, values)
-    return Block(TextCall(name=name, arguments=arguments, receipts=(receipt,)), end)
+    values: dict[str, Any] = {}
+    receipts = [tag_receipt("yaml_body", text, "arguments")]
+    try:
+        for entry in read_mapping(text):
+            if entry.key not in keys or entry.key in values or entry.below:
+                return None
+            schema = source.schema_of(name, entry.key)
+            values[entry.key] = read_value(entry, schema, receipts)
+    except UnreadableError:
+        return None
+    return Block(TextCall(name=name, arguments=values, receipts=tuple(receipts)), end)
 
 
 def _read_mcp(source: Source, at: int) -> Block | None:
