@@ -31,13 +31,14 @@ class Kept:
         is_passed: Whether the client gets all words as they come, so that these need not be kept.
     """
 
-    __slots__ = ("_bytes", "_is_passed", "_max_bytes", "_max_parts", "_parts", "_words_bytes")
+    __slots__ = ("_bytes", "_max_bytes", "_max_parts", "_parts", "_words_bytes", "is_passed")
 
     def __init__(self, *, is_limited: bool = True, is_passed: bool = False) -> None:
         self._bytes = 0
         self._parts = 0
         self._words_bytes = 0
-        self._is_passed = is_passed
+        self.is_passed = is_passed
+        """Whether the client gets all words as they come."""
         max_bytes = _MAX_PASSED_BYTES if is_passed else _MAX_BYTES
         self._max_bytes = max_bytes if is_limited else sys.maxsize
         self._max_parts = _MAX_PARTS if is_limited else sys.maxsize
@@ -54,7 +55,7 @@ class Kept:
 
     def takes_words(self, count: int) -> bool:
         """Count bytes of words, and tell whether these are kept."""
-        if self._is_passed:
+        if self.is_passed:
             self._words_bytes += count
             return self._words_bytes <= _MAX_PASSED_WORDS_BYTES
         self.add_bytes(count)

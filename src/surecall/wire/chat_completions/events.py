@@ -433,7 +433,8 @@ class ChatReader(EventReader):
             role = piece["role"]
             self.role_at = self.role_at or self.events
             if role:
-                check_role(role)
+                if not self._is_passed:
+                    check_role(role)
                 self._has_role = True
         has_calls = any(piece.get(key) for key in _CALL_KEYS)
         if self._finish is not None:

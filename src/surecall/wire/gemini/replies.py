@@ -269,7 +269,8 @@ class ReplyFold:
         fields = as_fields(content)
         role, parts = fields.get("role"), fields.get("parts")
         self.defects += note_foreign_calls(fields, "/content", ("tool_calls",))
-        check_role(role, "model")
+        if not self._kept.is_passed:
+            check_role(role, "model")
         self._has_role = self._has_role or bool(role)
         if parts and not isinstance(parts, list):
             raise _refuse_type(parts, "list", "parts")

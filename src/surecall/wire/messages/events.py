@@ -169,6 +169,8 @@ class MessagesReader(EventReader):
 
     def _render(self) -> RawReply:
         fields = {**self._fields, "content": self._blocks.render(), "usage": self._usage}
+        if self._is_passed and fields.get("role"):
+            fields["role"] = "assistant"  # the client has whatever it was
         defects = (*self._blocks.defects, *self._repeated, *self._skipped_defects())
         if self._fields.get("stop_reason") is None and self._blocks.calls_count:
             # The event that says why the model stopped was lost, and perhaps more with it.
@@ -178,13 +180,15 @@ class MessagesReader(EventReader):
 
     def _begin_message(self, event: dict[str, Any], data: bytes, shown: list[StreamDelta]) -> int:
         message: Any = event.get("message")
-        if not isinstance(message, dict):
+        if self._is_passed:
+            message = as_fields(message)
+        elif not isinstance(message, dict):
             return self._refuse_event(data, "its message is not an object.")
-        if self.has_begun:
+        elif self.has_begun:
             raise self._refuse_order("begins a second message")
         self.has_begun = True
         fields = as_fields(message)
-        check_role(fields.get("role"))
+        self._check_role(fields)
         self._put(self._fields, fields)
         self._put(self._usage, fields.get("usage"))
         blocks = as_list(fields.get("content"))
@@ -199,7 +203,7 @@ class MessagesReader(EventReader):
         if delta and not isinstance(delta, dict):
             return self._refuse_event(data, "its delta is not an object.")
         fields = cast("dict[str, Any]", delta or {})
-        check_role(fields.get("role"))
+        self._check_role(fields)
         if fields.get("stop_reason") is not None:
             self._has_stopped = True
         self._put(self._fields, fields)
@@ -243,6 +247,8 @@ class MessagesReader(EventReader):
             return self._refuse_event(data, "its delta is not an object.")
         index = event.get("index")
         if not self._blocks.can_take(index, delta):
+            if self._is_passed and index not in self._open_calls:
+                return PASS
             return self._refuse_event(data, "its delta is not a piece of the block.")
         piece = self._blocks.take(index, delta)
         if piece is None:
@@ -262,6 +268,10 @@ class MessagesReader(EventReader):
         block = self._blocks.take_ended_thought()
         if block is not None:
             shown.append(StreamDelta("reasoning", "", {"thinking_blocks": [block]}))
+
+    def _check_role(self, fields: dict[str, Any]) -> None:
+        if not self._is_passed:
+            check_role(fields.get("role"))
 
     def _put(self, target: dict[str, Any], fields: Any) -> None:
         """Add fields to those before: each count is a total, and one left out still holds."""

@@ -29,6 +29,7 @@ from surecall.wire.replies import refuse_reply
 from .partial_output import PartialOutput, deltas_differ
 from .replies import (
     Output,
+    check_roles,
     find_repeated_keys,
     parse_body,
     parse_response,
@@ -256,6 +257,8 @@ class ResponsesReader(EventReader):
         output, differing = self._final_output()
         if self._output:  # items were streamed, which only a response has
             self._response.setdefault("object", "response")
+        if not self._is_passed:
+            check_roles(output)
         defects = (*self._output.defects, *differing, *self._repeated)
         return parse_response(self._response, output, (*defects, *self._note_lost()))
 
@@ -284,7 +287,7 @@ class ResponsesReader(EventReader):
                 shown.append(StreamDelta("reasoning", "", {"reasoning_items": self._mend([item])}))
         elif kind in _BEGINS:
             if kind == "response.created":
-                if self._has_begun:
+                if self._has_begun and not self._is_passed:
                     raise self._refuse_order("begins a second response")
                 self._has_begun = True
             self._response = as_fields(fields.get("response")) or self._response

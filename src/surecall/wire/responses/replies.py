@@ -179,7 +179,14 @@ def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawRepl
         message = f"The provider answered with a response that has the status {show(status)}."
         raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, start_of(body))
     items = as_list(output)
+    check_roles(items)
     return parse_response(response, items, find_repeated_keys(items, body))
+
+
+def check_roles(output: list[Any]) -> None:
+    """Refuse an output that the model did not write."""
+    for item in output:
+        check_role(as_fields(item).get("role"))
 
 
 def parse_response(
@@ -188,11 +195,9 @@ def parse_response(
     """Return the reply that a response object and its output make.
 
     Raises:
-        ProviderReplyError: `UPSTREAM_NOT_A_REPLY`, for an output that the model did not write, or
-            one that says nothing and lacks the marks of a response that ended so.
+        ProviderReplyError: `UPSTREAM_NOT_A_REPLY`, for an output that says nothing and lacks the
+            marks of a response that ended so.
     """
-    for item in output:
-        check_role(as_fields(item).get("role"))
     message: dict[str, Any] = {"output": output}
     for key in ("status", "incomplete_details"):
         if response.get(key) is not None:
