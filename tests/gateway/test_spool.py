@@ -229,12 +229,12 @@ async def test_the_log_says_what_became_of_records(
     for number in range(20):
         await store.add(make_record(number))
     assert (store.counts.spooled, store.counts.dropped) == (0, 20)
-    assert "records are dropped" in caplog.text
+    assert "Records are dropped" in caplog.text
     assert "wait" not in caplog.text
     assert len(caplog.records) == 1
     monkeypatch.undo()
     await store.add(make_record(20))
-    assert "records wait in" in caplog.text
+    assert "Records wait in" in caplog.text
     inner.is_gone = False
     await store.replay()
     assert "1 came back from the spool, 20 were dropped" in caplog.text

@@ -15,7 +15,7 @@ from .suggestions import complete_files
 
 if TYPE_CHECKING:
     from surecall.gateway import Gateway, GatewaySettings
-    from surecall.gateway.settings import UpstreamEntry
+    from surecall.gateway.settings import LogFormat, UpstreamEntry
 
 
 @click.command
@@ -42,6 +42,11 @@ if TYPE_CHECKING:
     help="Settings, as TOML.",
 )
 @click.option("--workers", type=click.IntRange(1, 64), help="Processes that serve.  [default: 1]")
+@click.option(
+    "--log",
+    type=click.Choice(["text", "json"]),
+    help="Write a line for every request to standard error, in this format.",
+)
 @click.option("--check", is_flag=True, help="Show what would run, or every error, and end.")
 @pass_output
 def serve(
@@ -53,6 +58,7 @@ def serve(
     approvals: str | None,
     config_file: str | None,
     workers: int | None,
+    log: "LogFormat | None",
     check: bool,
 ) -> ExitCode:
     """Make the tool calls of any client reliable, by changing its base URL.
@@ -63,6 +69,7 @@ def serve(
     """
     gc.disable()  # nothing that an import makes is garbage
     try:
+        from surecall.gateway.log import set_up_log
         from surecall.gateway.server import bind_socket, run_server, run_workers
         from surecall.gateway.settings import load_settings
     finally:
@@ -73,7 +80,7 @@ def serve(
 
     def read() -> "GatewaySettings":
         return load_settings(
-            path, upstream=upstream, server=given, store=store, approvals=approvals
+            path, upstream=upstream, server=given, store=store, approvals=approvals, log=log
         )
 
     settings = read()
@@ -81,6 +88,7 @@ def serve(
     if check:
         _show_settings(output, settings)
         return ExitCode.OK
+    set_up_log(settings.log.format)
     sock = bind_socket(listening.host, listening.port)
     url = _url(listening.host, sock.getsockname()[1])
 

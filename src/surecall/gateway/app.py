@@ -37,6 +37,7 @@ from .gates import overloaded
 from .heads import Head
 from .jobs import Job, RelayJob, list_models
 from .keys import Caller, forbidden, unauthorized
+from .log import explain, log_refused
 from .records import Ledger, Retention, SqliteLedger
 from .settings import GatewaySettings, Role, UpstreamEntry
 from .supervision import Supervised
@@ -193,7 +194,7 @@ class Gateway(Core):
                     if self.state.upstreams.get(name) is not upstream:
                         await upstream.close()
                 self.reload_error = error
-                _log.error("the settings were not taken, the old ones stay: %s", error)
+                _log.error("The settings were not taken, the old ones stay. %s", explain(error))
                 return error
             old, self.state = self.state, state
             self.reload_error = None
@@ -204,7 +205,7 @@ class Gateway(Core):
             for upstream in fresh.values():
                 upstream.take_limits(settings.limits, is_only=len(fresh) == 1)
             self.take_settings(settings)
-            _log.warning("the settings were read anew")
+            _log.warning("The settings were reloaded.")
             return None
 
     def _make_upstreams(
@@ -229,7 +230,7 @@ class Gateway(Core):
                 kept = Retention(max_age_s=age_s, max_records=store.max_records)
                 self.request_metrics.pruned.add_many(await self.store.prune(kept))
             except StoreError as error:
-                _log.warning("old requests were not removed: %s", error)
+                _log.warning("Old requests were not removed: %s", explain(error))
             await asyncio.sleep(_PRUNE_EVERY_S)
 
     async def _pulse_regularly(self) -> None:
@@ -281,12 +282,12 @@ class Gateway(Core):
                 self.count_shed("draining")
                 raise overloaded("The gateway is being stopped.", 5.0)
         except SurecallError as error:
-            await self._refuse(send, protocol or guess_protocol(path, head), error)
+            await self._refuse(scope, send, protocol or guess_protocol(path, head), error)
             return
         if endpoint.kind == "model":
             assert protocol is not None
             if named is not None and named[1] and not wants_events(scope):
-                await self._refuse(send, protocol, EVENTS_ONLY)
+                await self._refuse(scope, send, protocol, EVENTS_ONLY)
                 return
             job = Job(self, state, protocol, head, caller, (scope, receive, send))
             job.named = named
@@ -328,7 +329,7 @@ class Gateway(Core):
                 content_type=CONTENT_TYPE,
             )
         elif kind == "reload":
-            await self._answer_reload(send, head)
+            await self._answer_reload(scope, send, head)
         elif kind == "models":
             await list_models(state, head, caller, scope, send)
         else:
@@ -341,11 +342,14 @@ class Gateway(Core):
         status = "draining" if self.is_draining else "ready" if is_ready else "loading"
         await respond(send, 200 if is_ready else 503, encode({"status": status}))
 
-    async def _answer_reload(self, send: Any, head: Head) -> None:
+    async def _answer_reload(self, scope: Any, send: Any, head: Head) -> None:
         if not self.state.keyring:
             # Without keys anybody on this machine could; there it takes a signal.
             await self._refuse(
-                send, protocol_of("chat_completions"), forbidden("Reloading needs an admin key.")
+                scope,
+                send,
+                protocol_of("chat_completions"),
+                forbidden("Reloading needs an admin key."),
             )
             return
         error = await self.reload()
@@ -354,7 +358,9 @@ class Gateway(Core):
             return
         await respond(send, 200, encode({"status": "reloaded"}))
 
-    async def _refuse(self, send: Any, protocol: WireProtocol, error: SurecallError) -> None:
+    async def _refuse(
+        self, scope: Any, send: Any, protocol: WireProtocol, error: SurecallError
+    ) -> None:
         status, body = render_error(protocol, error)
         extra = retry_headers(error)
         if isinstance(error, ProviderStatusError) and error.status in {404, 405}:
@@ -363,6 +369,8 @@ class Gateway(Core):
             extra.append((b"www-authenticate", b"Bearer"))
         if self.is_draining:
             extra.append((b"connection", b"close"))
+        if self.logs_requests:
+            log_refused(scope["method"], scope["path"], status, error)
         await respond(send, status, body, extra=extra)
 
 
@@ -442,7 +450,7 @@ class KeptEchoes:
         except (sqlite3.Error, StoreError, OSError) as error:
             if not self._is_broken:
                 self._is_broken = True
-                _log.warning("%s cannot be used: %s", self._path, error)
+                _log.warning("The file %s cannot be used: %s", self._path, explain(error))
             return None
         return None if row is None else row[0]
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from surecall.base.errors import StoreError
 from surecall.base.redaction import open_log
+from surecall.gateway.log import explain
 
 from .gates import overloaded
 from .records import Ledger, MemoryLedger, Window
@@ -145,7 +146,7 @@ class Budgets:
             account.left += await self._ledger.take(window, account.limit, amount, owed)
         except StoreError as error:
             account.left -= owed
-            _log.warning("budgets cannot be counted: %s", error)
+            _log.warning("Budgets cannot be counted: %s", explain(error))
             return False
         return True
 

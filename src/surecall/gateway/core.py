@@ -14,6 +14,7 @@ from .budgets import Budgets
 from .gates import Gate, RetryBudget, overloaded
 from .heads import Hosts
 from .keys import Keyring
+from .log import log_request
 from .records import RequestRecord, Retention, SpooledRecords, SqliteRecords, StoreCounts
 from .settings import GatewaySettings, PolicySettings
 from .strategy import Strategies
@@ -110,6 +111,7 @@ class Core:
             self.metrics, upstreams=tuple(settings.upstreams), models=tuple(self._named)
         )
         self.request_metrics.receipts.allow("rule", EXCHANGE_RULES)
+        self.logs_requests = settings.log.requests
         self._spans: Any = None
         if settings.telemetry.otel:
             from surecall.gateway.telemetry import RequestSpans
@@ -125,6 +127,7 @@ class Core:
         limits = settings.limits
         self.gate.limit, self.gate.max_waiting = limits.max_in_flight, limits.max_waiting
         self.gate.max_wait_s = limits.max_wait_s
+        self.logs_requests = settings.log.requests
         self._declare(settings.upstreams, list_models_of(settings))
 
     def observe(self, record: RequestRecord) -> None:
@@ -132,6 +135,8 @@ class Core:
         if record.status == 200 and record.model_asked not in self._named:
             self._declare_model(record.model_asked)
         self.request_metrics.observe(record)
+        if self.logs_requests:
+            log_request(record)
         if self._spans is not None:
             self._spans.observe(record)
 

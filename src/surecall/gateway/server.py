@@ -14,6 +14,7 @@ from surecall.base.redaction import open_log
 from surecall.serving import HttpServer
 
 from .connection import GatewayConnection
+from .log import explain
 
 if TYPE_CHECKING:
     from .app import Gateway
@@ -201,7 +202,7 @@ class _Supervisor:
             run_server(self._make(number), self._sock, say_ready)
             code = 0
         except BaseException as error:
-            _log.error("worker %d ended: %s", number, error)
+            _log.error("Worker %d ended: %s", number, explain(error))
         finally:
             os._exit(code)
 
@@ -224,9 +225,9 @@ class _Supervisor:
                 continue
             now = time.monotonic()
             self._deaths = [at for at in self._deaths if now - at < 10.0] + [now]
-            _log.error("worker %d ended with code %d", number, code)
+            _log.error("Worker %d ended with code %d and is started again.", number, code)
             if len(self._deaths) > 3 * self._count:
-                _log.error("workers end again and again; giving up")
+                _log.error("Workers end again and again; the gateway gives up.")
                 self._stop()
                 worst = 1
             else:

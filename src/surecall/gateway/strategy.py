@@ -146,7 +146,7 @@ class Strategies:
         try:
             facts = FactStore(self._facts, max_age_s=self._max_age_s, clock=self._clock).fresh(key)
         except ConfigError as error:
-            _log.warning("what probes found out is not used: %s", error.message)
+            _log.warning("Facts of probes are not used: %s", error.message)
             return {}, {}, forever
         dates = {fact.field: date_text(fact.asked_at)[:10] for fact in facts}
         until = min((fact.expires_at for fact in facts), default=forever)
@@ -165,7 +165,9 @@ class Strategies:
     async def _probe(self, target: Target) -> None:
         note = await self.probe(target)
         if note is not None and not note.ok:
-            _log.warning("probe of %s at %s: %s", target.model, target.upstream.name, note.error)
+            _log.warning(
+                "The probe of %s at %s failed: %s", target.model, target.upstream.name, note.error
+            )
 
     async def probe(self, target: Target) -> "ProbeNote | None":
         """Ask an upstream what a model can do; `None` when that is not allowed."""

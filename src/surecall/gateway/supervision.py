@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from surecall.base.redaction import open_log
 
+from .log import explain
+
 _AGAIN_S: Final = 1.0
 
 _log = open_log("surecall.gateway")
@@ -55,7 +57,9 @@ class Supervised:
         if error is None or self._is_stopped:
             return
         self._count()
-        _log.error("%s ended by %r, and is started again", self._name, error)
+        _log.error(
+            "The background task of %s failed and is started again: %s", self._name, explain(error)
+        )
         self._again = asyncio.get_running_loop().call_later(_AGAIN_S, self.start)
 
     async def wait(self) -> None:

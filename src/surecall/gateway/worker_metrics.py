@@ -13,6 +13,8 @@ from surecall.base.files import make_private
 from surecall.base.redaction import open_log
 from surecall.gateway.telemetry import Metrics, SeriesSnapshot
 
+from .log import explain
+
 _log = open_log("surecall.gateway")
 _EVERY_S: Final = 1.0
 _MAX_AGE_S: Final = 10.0
@@ -43,7 +45,7 @@ class WorkerMetrics:
             try:
                 self.write()
             except OSError as error:
-                _log.warning("metrics cannot be shared through %s: %s", self._path, error)
+                _log.warning("Metrics cannot be shared through %s: %s", self._path, explain(error))
             await asyncio.sleep(_EVERY_S)
 
     def write(self) -> None:

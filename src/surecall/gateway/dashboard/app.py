@@ -94,7 +94,7 @@ class Dashboard:
         except SurecallError as error:
             answer = render_error(error)
         except Exception:
-            _log.exception("the dashboard failed at %s", endpoint.path)
+            _log.exception("The dashboard failed at %s.", endpoint.path)
             answer = render_error(SurecallError(Code.INTERNAL_ERROR, "The dashboard failed."))
         await respond(
             send,

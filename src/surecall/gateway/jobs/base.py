@@ -12,6 +12,7 @@ from surecall.gateway.core import Core, State
 from surecall.gateway.gates import overloaded
 from surecall.gateway.heads import ClientLeft, Head, hide_key, read_body, too_large
 from surecall.gateway.keys import Caller
+from surecall.gateway.log import explain
 from surecall.gateway.records import MAX_BODY_BYTES, RequestRecord, new_request_id
 from surecall.text import decode
 from surecall.wire import WireProtocol
@@ -133,7 +134,7 @@ class ClientJob(ABC):
         except SurecallError as error:
             await self._fail(error)
         except Exception:
-            _log.exception("request %s failed", self.id)
+            _log.exception("Request %s failed.", self.id)
             await self._fail(
                 SurecallError(
                     Code.INTERNAL_ERROR,
@@ -166,7 +167,7 @@ class ClientJob(ABC):
         try:
             self._core.store.add_soon(record)
         except Exception as error:
-            _log.error("request %s was not recorded: %s", self.id, error)
+            _log.error("Request %s was not recorded: %s", self.id, explain(error))
 
     async def _begin_counting(self) -> None:
         """Count the request for its key.
@@ -233,7 +234,7 @@ class ClientJob(ABC):
             else:
                 await store.add(record)
         except Exception as error:
-            _log.error("request %s was not recorded: %s", self.id, error)
+            _log.error("Request %s was not recorded: %s", self.id, explain(error))
 
     def _count(self, data: bytes) -> None:
         """Note bytes of a stream for the record."""

@@ -6,6 +6,7 @@ from itertools import repeat
 
 from surecall.base.errors import StoreError
 from surecall.base.redaction import open_log
+from surecall.gateway.log import explain
 
 from .record import StoredRow
 
@@ -54,7 +55,7 @@ def settle(taken: Sequence[Waiting], errors: Sequence[StoreError | None] = ()) -
     for (_, future), error in zip(taken, errors or repeat(None), strict=False):
         if future is None:
             if error is not None:
-                _log.warning("a request was not recorded: %s", error)
+                _log.warning("A request was not recorded: %s", explain(error))
         elif not future.done():
             if error is None:
                 future.set_result(None)

@@ -17,6 +17,7 @@ from surecall.base.database import explain_database_errors
 from surecall.base.errors import Code, RowRefusedError, StoreError
 from surecall.base.files import PRIVATE, open_private
 from surecall.base.redaction import open_log
+from surecall.gateway.log import explain
 from surecall.gateway.supervision import Supervised
 from surecall.loop.stored import checksum, seal_line, split_sealed
 
@@ -183,7 +184,7 @@ class SpooledRecords:
         self._dead = spool and Spool(spool.path.with_suffix(".dead"), max_bytes=spool.max_bytes)
         self._buried: set[str] = set()
         self._is_away = False
-        self._why: Exception | None = None
+        self._why = ""
         self._trouble = ""
         """What became of the latest record, as the log was told, if that is not the usual."""
         self._replaying = Supervised("bringing records back", self._come_back, self._note_restart)
@@ -213,7 +214,7 @@ class SpooledRecords:
                 self._bury(record, error)
                 return
             except Exception as error:
-                self._is_away, self._why = True, error
+                self._is_away, self._why = True, explain(error)
                 self._put_aside(record)
                 self._watch()
                 return
@@ -243,11 +244,16 @@ class SpooledRecords:
             self._count_lost(self.spool)
         except Exception as error:  # a full disk, or a record that cannot be written down
             self.counts.dropped += 1
-            self._tell("dropped", "records are dropped; store: %s; spool: %s", self._why, error)
+            self._tell(
+                "dropped",
+                "Records are dropped. Store: %s Spool: %s",
+                self._why,
+                explain(error),
+            )
         else:
             self.counts.spooled += 1
             path = self.spool.path
-            self._tell("waits", "records wait in %s, the store fails: %s", path, self._why)
+            self._tell("waits", "Records wait in %s because the store fails: %s", path, self._why)
 
     def _bury(self, record: RequestRecord, why: StoreError) -> None:
         """Put a record where it is in nobody's way, because no store will ever take it."""
@@ -260,16 +266,16 @@ class SpooledRecords:
             self._count_lost(self._dead)
         except Exception as error:
             self.counts.dropped += 1
-            _log.error("request %s is dropped: %s %s", record.id, why, error)
+            _log.error("Request %s is dropped: %s %s", record.id, explain(why), explain(error))
         else:
             self.counts.refused += 1
             self._buried.add(record.id)
-            _log.error("request %s is in %s: %s", record.id, self._dead.path, why)
+            _log.error("Request %s is in %s: %s", record.id, self._dead.path, explain(why))
 
     def _count_lost(self, file: Spool) -> None:
         if lost := file.take_lost():
             self.counts.dropped += lost
-            _log.error("%s was removed, with %d records that were in it", file.path, lost)
+            _log.error("The file %s was removed, with %d records that were in it", file.path, lost)
 
     def _tell(self, trouble: str, text: str = "", *values: object) -> None:
         """Write to the log what becomes of records, when that has changed."""
@@ -281,7 +287,7 @@ class SpooledRecords:
         else:
             counts = self.counts
             _log.warning(
-                "records are stored again; %d came back from the spool, %d were dropped, so far",
+                "Records are stored again; %d came back from the spool, %d were dropped, so far",
                 counts.replayed,
                 counts.dropped,
             )
@@ -300,7 +306,7 @@ class SpooledRecords:
             try:
                 await self.replay()
             except StoreError as error:
-                _log.info("the store is still away: %s", error)
+                _log.info("The store is still away: %s", explain(error))
                 await asyncio.sleep(_RETRY_S)
             else:
                 return
@@ -340,7 +346,7 @@ class SpooledRecords:
         await self._store_all(batch)
         if damaged:
             self.counts.dropped += damaged
-            _log.warning("%d damaged lines in %s were left out", damaged, file)
+            _log.warning("In %s %d damaged lines were left out.", file, damaged)
         return self.counts.replayed - before
 
     async def _store_all(self, batch: Records) -> None:

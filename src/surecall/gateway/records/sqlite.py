@@ -33,6 +33,7 @@ from surecall.base.database import (
 from surecall.base.errors import Code, RowRefusedError, StoreError, row_refused
 from surecall.base.limits import MIB
 from surecall.base.redaction import open_log
+from surecall.gateway.log import explain
 
 from .base import (
     MAX_PAGE,
@@ -302,7 +303,7 @@ class SqliteRecords:
             self._look_later()
             return
         if not self._is_in_place():
-            _log.error("%s was removed or replaced while it was open", self.file)
+            _log.error("The file %s was removed or replaced while it was open.", self.file)
             self._let_go()
         self._unsure = []
         gone, self._gone = self._gone, []
@@ -548,7 +549,7 @@ def _take_over_log(file: Path) -> int:
                     return 0
             return max(logged, 0) * page
     except Exception as error:  # the next one may succeed, and commits say what is wrong
-        _log.warning("the log of %s was not taken over: %s", file, error)
+        _log.warning("The log of %s was not taken over: %s", file, explain(error))
         return 0
 
 

@@ -42,6 +42,8 @@ from .tables import (
     ApprovalSettings,
     KeySettings,
     LimitSettings,
+    LogFormat,
+    LogSettings,
     ModelSettings,
     PolicySettings,
     RetrySettings,
@@ -114,6 +116,7 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     relay_paths: tuple[str, ...] = RELAYED_PATHS
     store: StoreSettings = StoreSettings()
     approvals: ApprovalSettings = ApprovalSettings()
+    log: LogSettings = LogSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     path: Path | None = None
 
@@ -133,6 +136,7 @@ def load_settings(
     server: Mapping[str, Any] | None = None,
     store: str | None = None,
     approvals: str | None = None,
+    log: LogFormat | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> GatewaySettings:
     """Read the file, if there is one, and what the command line says, which wins.
@@ -144,6 +148,7 @@ def load_settings(
         server: Host, port and workers of the command line; `None` means not given.
         store: Where requests are recorded, as in `store.path`.
         approvals: Where approvals are, as in `approvals.store`.
+        log: The format of the log, with a line for every request.
         environ: Variables that hold keys; those of the process by default.
 
     Raises:
@@ -151,7 +156,7 @@ def load_settings(
     """
     loader = _Loader(path, environ)
     given = {name: value for name, value in (server or {}).items() if value is not None}
-    return loader.load(upstream, given, store, approvals)
+    return loader.load(upstream, given, store, approvals, log)
 
 
 class _Loader:
@@ -170,6 +175,7 @@ class _Loader:
         server: Mapping[str, Any],
         store: str | None,
         approvals: str | None,
+        log: LogFormat | None,
     ) -> GatewaySettings:
         document = self._read_document()
         read = self._convert(document)
@@ -194,6 +200,7 @@ class _Loader:
             relay_paths=tuple(item.strip("/") for item in read.relay_paths),
             store=read.store if store is None else replace(read.store, path=store, url_env=""),
             approvals=read.approvals if approvals is None else ApprovalSettings(store=approvals),
+            log=read.log if log is None else LogSettings(format=log, requests=True),
             telemetry=read.telemetry,
             path=self._path,
         )

@@ -8,6 +8,8 @@ from surecall.base.limits import MAX_BODY_BYTES, MIB
 from surecall.exchange import STEPS, LikelyCalls, StepName
 from surecall.reading import ReadingLimits
 
+LogFormat = Literal["text", "json"]
+"""How lines of the log look."""
 Role = Literal["call", "read-only", "admin"]
 """What a virtual key may do: ask models, look at what was done, or everything."""
 ROLES: Final[tuple[Role, ...]] = ("call", "read-only", "admin")
@@ -215,6 +217,15 @@ class ApprovalSettings(Table, frozen=True, kw_only=True):
     """A variable with such an address."""
 
 
+class LogSettings(Table, frozen=True, kw_only=True):
+    """What is written to standard error."""
+
+    format: LogFormat = "text"
+    """`text` for sentences, `json` for an object on each line."""
+    requests: bool = False
+    """Whether every request leaves a line."""
+
+
 class TelemetrySettings(Table, frozen=True, kw_only=True):
     """What is reported elsewhere; nothing by default."""
 
@@ -237,4 +248,5 @@ class SettingsFile(Table, frozen=True, kw_only=True):
     relay_paths: tuple[str, ...] = RELAYED_PATHS
     store: StoreSettings = StoreSettings()
     approvals: ApprovalSettings = ApprovalSettings()
+    log: LogSettings = LogSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
