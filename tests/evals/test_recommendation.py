@@ -66,7 +66,7 @@ def test_the_best_is_named_with_rate_interval_time_and_cost() -> None:
     found = answer(FAR, NEAR, BEST)
     assert found.chosen == "best"
     assert found.sentence == (
-        "Choose best: 98\u202f% [87–100] right, p95 2.1\u202fs, $0.40 per 100 tasks."
+        "Choose best with production: 98\u202f% [87–100] right, p95 2.1\u202fs, $0.40 per 100 tasks."
     )
     assert found.remark.startswith(
         "near cannot be told from it at n = 40. near is faster (p95 900\u202fms) and costs "
@@ -82,6 +82,27 @@ def test_a_runner_up_that_is_told_apart_is_named_as_such() -> None:
     assert found.chosen == "best"
     assert found.remark.startswith("far is next: 25\u202f%, ")
     assert found.remark.endswith(" points lower.")
+
+
+def under(strategy: str, rows: list[TrialRow]) -> list[TrialRow]:
+    """Return the same trials under another strategy."""
+    return [replace(row, cell=replace(row.cell, strategy=strategy)) for row in rows]
+
+
+def test_a_strategy_that_is_surely_better_is_named_with_the_price_of_the_others() -> None:
+    """Production is looked at first only where no other strategy does better beyond chance."""
+    better = under("gated", trials("m", [4] * 9 + [3], cost=0.004, ms=2100.0))
+    found = answer(trials("m", [1] * 10, cost=0.001, ms=900.0), better)
+    assert (found.strategy, found.chosen) == ("gated", "m")
+    assert found.sentence.startswith("m with gated is right in 98\u202f%")
+    assert found.remark == "With production: 25\u202f%, p95 900\u202fms, $0.10 per 100 tasks."
+
+
+def test_a_strategy_that_may_be_better_by_chance_is_only_shown() -> None:
+    """One trial more of forty tells nothing."""
+    found = answer(NEAR, under("gated", trials("near", [4] * 9 + [3])))
+    assert found.strategy == "production"
+    assert "With gated: 98\u202f%" in found.remark
 
 
 def test_too_few_trials_name_nobody() -> None:
@@ -127,7 +148,9 @@ def test_a_model_without_all_its_trials_is_ruled_out() -> None:
 def test_one_model_is_described_and_not_ranked() -> None:
     """There is nobody to compare it with."""
     found = answer(BEST)
-    assert found.sentence.startswith("best is right in 98\u202f% [87–100] of 40 trials, p95 2.1")
+    assert found.sentence.startswith(
+        "best with production is right in 98\u202f% [87–100] of 40 trials, p95 2.1"
+    )
     assert found.standings.ranked[0].places is None
 
 

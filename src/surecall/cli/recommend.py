@@ -34,7 +34,7 @@ from .terminal import line_of, make_table
     "--strategy",
     metavar="NAME",
     shell_complete=complete_strategies,
-    help="Strategy to look at. [default: production]",
+    help="Strategy to look at. [default: production, or one that is surely better]",
 )
 @click.option(
     "--verdict",

@@ -11,7 +11,14 @@ from .clusters import METHOD
 from .diff import Judged
 from .gates.text import MAX_ERRORS, Gate, explain_errors, limit_errors
 from .metrics.tally import Tallies
-from .standings import Standing, Standings, list_strategies, main_strategy, rank
+from .standings import (
+    Standing,
+    Standings,
+    best_strategy,
+    list_strategies,
+    rank,
+    stand_all,
+)
 
 MIN_TRIALS: Final = 20
 """Fewer trials than this name no model."""
@@ -51,7 +58,7 @@ class Recommendation(Struct, frozen=True, kw_only=True):
     @property
     def remark(self) -> str:
         """What follows the headline, as plain text; empty when there is nothing to add."""
-        return "".join(part.text for part in self.more)
+        return "".join(part.text for part in self.more).strip()
 
 
 def recommend(
@@ -65,7 +72,8 @@ def recommend(
 
     Args:
         tallies: The trials of a run, counted by `tally_rows`.
-        strategy: The strategy that is looked at; production by default.
+        strategy: The strategy that is looked at; by default production, or another that is surely
+            better.
         judged: The verdict that decides.
         max_errors: How many trials of a model may end with an endpoint's error, as a count or a
             share. With more of any model, none is named. A request that the endpoint refused is
@@ -81,7 +89,7 @@ def recommend(
             f"the run has no trials with the strategy {strategy!r}.",
             hint=f"It has: {', '.join(strategies)}.",
         )
-    chosen_strategy = strategy or main_strategy(strategies)
+    chosen_strategy = strategy or best_strategy(tallies, judged)
     standings = rank(tallies, chosen_strategy, judged)
     answer = _Answer(standings, limit_errors(max_errors))
     headline, chosen = answer.headline()
@@ -90,7 +98,7 @@ def recommend(
         judged=judged,
         chosen=chosen,
         headline=tuple(headline),
-        more=tuple(answer.remark() if chosen is not None else []),
+        more=tuple([*answer.remark(), *_say_others(tallies, standings, chosen)] if chosen else []),
         why=tuple(answer.reasons()),
         standings=standings,
     )
@@ -133,6 +141,7 @@ class _Answer:
         if self.ranked == 1:
             return [
                 Words(first.name, "strong"),
+                *self._say_strategy(),
                 Words(" is right in "),
                 *figures[:2],
                 Words(f" of {first.rate.n:,} trials"),
@@ -140,7 +149,11 @@ class _Answer:
             ], first.name
         if first.rate.n < MIN_TRIALS or len(self.rivals) >= MAX_RIVALS:
             return [Words("No choice yet.", "strong"), Words(" " + self._say_too_few(first))], None
-        return [Words("Choose "), Words(first.name, "strong"), Words(": "), *figures], first.name
+        named = [Words(first.name, "strong"), *self._say_strategy()]
+        return [Words("Choose "), *named, Words(": "), *figures], first.name
+
+    def _say_strategy(self) -> list[Words]:
+        return [Words(" with "), Words(self.standings.strategy, "strong")]
 
     def _say_nobody(self) -> str:
         if self.standings.ranked:
@@ -224,6 +237,19 @@ class _Answer:
             "their difference leaves out 0."
         )
         return found
+
+
+def _say_others(tallies: Tallies, standings: Standings, chosen: str) -> list[Words]:
+    """Say what each other strategy does for the model that is named, and at what price."""
+    said: list[Words] = []
+    for strategy in list_strategies(tallies):
+        if strategy == standings.strategy:
+            continue
+        for one in stand_all(tallies, strategy, standings.judged):
+            if one.name == chosen:
+                said += [Words(f" With {strategy}: "), Words(percent(one.rate.value), "strong")]
+                said += [*_say_costs(one), Words(".")]
+    return said
 
 
 def percent(value: float | None) -> str:

@@ -83,16 +83,43 @@ def main_strategy(strategies: Sequence[str]) -> str:
     return "production" if "production" in strategies else strategies[-1] if strategies else ""
 
 
-def rank(tallies: Tallies, strategy: str, judged: Judged = "strict") -> Standings:
-    """Order the contenders of one strategy, and say what the trials cannot tell.
+def best_strategy(tallies: Tallies, judged: Judged = "strict") -> str:
+    """Return the strategy to look at first: the main one, unless another is surely better.
 
-    Higher rate first; ties go to fewer false calls, then to lower cost, then to lower p95. Those
-    that may not be named come last.
+    What is compared is the best model of each strategy, on the trials that both have.
     """
+    strategies = list_strategies(tallies)
+    chosen = main_strategy(strategies)
+    found = {name: leader for name in strategies if (leader := _lead(tallies, name, judged))}
+    for name, (standing, cases) in found.items():
+        if chosen not in found:
+            break
+        best, best_cases = found[chosen]
+        is_higher = (standing.rate.value or 0.0) > (best.rate.value or 0.0)
+        if is_higher and compare_cases(best_cases, cases, judged).is_told:
+            chosen = name
+    return chosen
+
+
+Cases = dict[tuple[Cell, str], CaseTrials]
+
+
+def _lead(tallies: Tallies, strategy: str, judged: Judged) -> tuple[Standing, Cases] | None:
+    """Return the best model of a strategy that may be named, with its trials."""
+    found = stand_all(tallies, strategy, judged)
+    able = [one for one in found if one.is_eligible and one.simulated != "all"]
+    if not able:
+        return None
+    best = min(able, key=_order)
+    return best, _without_contender(_collect(tallies, strategy)[0][key_of(best.cell)])
+
+
+def stand_all(tallies: Tallies, strategy: str, judged: Judged = "strict") -> list[Standing]:
+    """Return the figures of all contenders under one strategy, in no order and not compared."""
     tools, made = _collect(tallies, strategy)
     names = name_contenders(cell for cell, _ in tallies)
     most = max(made.values(), default=0)
-    found = [
+    return [
         _stand(
             names[key],
             members[0][0],
@@ -102,8 +129,17 @@ def rank(tallies: Tallies, strategy: str, judged: Judged = "strict") -> Standing
         )
         for key, members in tools.items()
     ]
-    found.sort(key=_order)
-    cases = {names[key]: _without_contender(members) for key, members in tools.items()}
+
+
+def rank(tallies: Tallies, strategy: str, judged: Judged = "strict") -> Standings:
+    """Order the contenders of one strategy, and say what the trials cannot tell.
+
+    Higher rate first; ties go to fewer false calls, then to lower cost, then to lower p95. Those
+    that may not be named come last.
+    """
+    found = sorted(stand_all(tallies, strategy, judged), key=_order)
+    tools, _ = _collect(tallies, strategy)
+    cases = {one.name: _without_contender(tools[key_of(one.cell)]) for one in found}
     ranked = [one for one in found if one.simulated != "all"]
     contests = {
         (a.name, b.name): compare_cases(cases[a.name], cases[b.name], judged)
@@ -200,9 +236,9 @@ def _order(one: Standing) -> tuple[float, ...]:
 
 def _without_contender(
     members: Sequence[tuple[Cell, Tally]],
-) -> dict[tuple[Cell, str], CaseTrials]:
+) -> Cases:
     return {
-        (replace(cell, model="", profile="", fallback=""), case): trials
+        (replace(cell, model="", profile="", fallback="", strategy=""), case): trials
         for _, tally in members
         for (cell, case), trials in tally.cases.items()
     }

@@ -31,7 +31,7 @@ from surecall.cli.suggestions import (
 from surecall.evals.executors import DEFAULT_CONCURRENCY
 from surecall.evals.experiments import make_executor, open_run_store, run_store_path
 from surecall.evals.export import check_folder, check_formats, parse_formats
-from surecall.evals.gates import limit_errors, parse_gate
+from surecall.evals.gates import limit_errors, parse_gate, refuse_unmatched
 from surecall.evals.matrix import Axes
 from surecall.evals.pacing import MAX_WAIT_S
 from surecall.evals.planning import (
@@ -248,20 +248,23 @@ def run(
     work = EvalWork(output, parsed_gates, store_file)
 
     def plan(wanted: Wanted) -> Experiment:
-        return plan_experiment(
+        planned = plan_experiment(
             wanted,
             load_config(),
             prices=parse_prices(prices),
             command=command_text("eval", leave_out=_NOT_IN_COMMAND),
             engine=engine,
         )
+        refuse_unmatched(parsed_gates, planned.matrix.cells)
+        return planned
 
     # before there is a store: what cannot be run leaves none
     experiment = plan(wanted) if resume is None else None
-    if dry_run and experiment is not None and not run_store_path(store_file).exists():
+    is_compared = any(gate.against for gate in parsed_gates)
+    if dry_run and experiment and not is_compared and not run_store_path(store_file).exists():
         work.note(*experiment.notes)
         return work.show_plan(None, experiment, None)
-    with open_run_store(store_file, must_exist=resume is not None) as store:
+    with open_run_store(store_file, must_exist=dry_run or resume is not None) as store:
         if resume == LATEST_MATCH and says_nothing:
             resume = find_latest(store)
         if resume is not None and resume != LATEST_MATCH:

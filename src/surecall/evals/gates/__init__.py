@@ -48,6 +48,7 @@ __all__ = [
     "describe_observed",
     "limit_errors",
     "parse_gate",
+    "refuse_unmatched",
 ]
 
 RowsOf = Callable[[str], Iterable[TrialRow]]
@@ -125,6 +126,22 @@ def check_gates(
         rows_of: Where the trials of a run that a regression is measured from come from.
     """
     return check_tallies(gates, tally_rows(rows), rows_of=rows_of)
+
+
+def refuse_unmatched(gates: Sequence[Gate], cells: Iterable[Cell]) -> None:
+    """Refuse a gate on trials that an experiment does not have, before any of them is run.
+
+    Raises:
+        ConfigError: `INVALID_GATE`, with what there is.
+    """
+    tallies: Tallies = {(cell, False): Tally() for cell in cells}
+    for gate in gates:
+        if not _select(gate, tallies):
+            raise ConfigError(
+                Code.INVALID_GATE,
+                f"the gate {gate.text!r} is about no trial: {_why_empty(gate, tallies)}.",
+                hint="Write what is compared, as --dry-run shows it.",
+            )
 
 
 def check_tallies(

@@ -8,7 +8,7 @@ from surecall.evals.gains import choose_base
 from surecall.evals.gates import GateResult
 from surecall.evals.metrics.tally import Tallies
 from surecall.evals.recommendation import recommend
-from surecall.evals.standings import list_strategies, main_strategy
+from surecall.evals.standings import best_strategy, list_strategies
 from surecall.evals.store import RunInfo
 
 from .board import answer_view, board_view, gates_view
@@ -31,10 +31,10 @@ def render_answer(
 ) -> Html:
     """Return the page for every strategy and verdict, all but the first of them hidden."""
     strategies = list_strategies(tallies)
-    shown = main_strategy(strategies)
+    shown = best_strategy(tallies)
     ordered = [shown, *(name for name in strategies if name != shown)]
     pages = [
-        _page(tallies, info, strategies, strategy, judged, left_out)
+        _page(tallies, info, strategies, strategy, judged, left_out, is_first=strategy == shown)
         for strategy in ordered
         for judged in _JUDGED
     ]
@@ -50,11 +50,12 @@ def _page(
     strategy: str,
     judged: Judged,
     left_out: int,
+    *,
+    is_first: bool,
 ) -> Html:
     found = recommend(tallies, strategy=strategy or None, judged=judged)
     standings = found.standings
     base = choose_base(strategies)
-    is_first = strategy == main_strategy(strategies) and judged == "strict"
     sides = [gains_view(tallies, base, standings), rules_view(tallies, strategy)]
     return tag(
         "div",
@@ -62,7 +63,7 @@ def _page(
             "class": "wrap view",
             "data-strategy": strategy,
             "data-judged": judged,
-            "hidden": not is_first,
+            "hidden": not (is_first and judged == "strict"),
         },
         kicker_view(info, tallies, standings),
         answer_view(found),
