@@ -66,7 +66,8 @@ def test_the_best_is_named_with_rate_interval_time_and_cost() -> None:
     found = answer(FAR, NEAR, BEST)
     assert found.chosen == "best"
     assert found.sentence == (
-        "Choose best with production: 98\u202f% [87–100] right, p95 2.1\u202fs, $0.40 per 100 tasks."
+        "Choose best with production: 98\u202f% [87–100] right, p95 2.1\u202fs, "
+        "$0.40 per 100 tasks."
     )
     assert found.remark.startswith(
         "near cannot be told from it at n = 40. near is faster (p95 900\u202fms) and costs "
