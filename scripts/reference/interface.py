@@ -6,7 +6,6 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -17,10 +16,61 @@ import surecall
 from .words import cell, doc_of, field_table, literal, one_line
 
 LINE_CHARS = 88
-PAGES = Path(__file__).resolve().parents[2] / "docs"
-IMPORT = re.compile(
-    r"^from (?P<module>surecall\.[\w.]+) import (?:\()?(?P<names>[\w, \n]+?)(?:\)|$)", re.MULTILINE
-)
+PARTS: dict[str, dict[str, tuple[str, ...]]] = {
+    "Runs and tools": {
+        "surecall.base.explain": ("explain_code",),
+        "surecall.base.records": ("RunEnded", "TextDelta", "ToolCallEnded", "ToolCallStarted"),
+        "surecall.exchange": ("Policy",),
+        "surecall.loop.directives": ("read_patch",),
+        "surecall.reading": ("LanguagePolicy", "OutputTags", "TransformRegistry"),
+        "surecall.tools": ("RunProgress",),
+    },
+    "State that lasts": {
+        "surecall.store": ("PostgresStore", "SqliteStore"),
+        "surecall.workspace": ("Author", "MemoryStore"),
+    },
+    "Models": {
+        "surecall.models.client": ("Network",),
+        "surecall.models.config": ("load_config",),
+        "surecall.models.probe": ("probe_model", "select_questions"),
+        "surecall.models.profiles": ("find_weights",),
+        "surecall.models.transport": (
+            "EmbeddedTransport",
+            "ScriptedReply",
+            "assistant",
+            "tool_call",
+        ),
+    },
+    "Wire formats and text": {
+        "surecall.base.records": ("WireRequest",),
+        "surecall.text": ("encode", "render_event"),
+        "surecall.wire": (
+            "ChatCompletions",
+            "find_protocol",
+            "translate_reply",
+            "translate_request",
+        ),
+    },
+    "Faults and evals": {
+        "surecall.evals": ("evaluate_sync", "load_run", "plan"),
+        "surecall.evals.cases": ("Attempt",),
+        "surecall.evals.stats": ("wilson",),
+        "surecall.evals.suites.custom": ("load_custom",),
+        "surecall.evals.vendors": ("compare_vendors",),
+        "surecall.faults": (
+            "BUILTIN_ORACLES",
+            "CallTools",
+            "FaultPlan",
+            "FaultServer",
+            "FaultyProvider",
+            "PlannedCall",
+            "Say",
+            "SimulatedTransport",
+        ),
+    },
+}
+"""What programs import from a part of surecall, by use."""
+
 PAGE_OF = {"Code": "[Codes](codes.md)", "Options": "[Options](options.md)"}
 
 
@@ -31,9 +81,9 @@ def api_page() -> str:
         parts += api_entry(name, getattr(surecall, name))
     parts += [
         "## Names of the parts\n",
-        "The guides import these from a part: `from surecall.store import SqliteStore`.",
+        "Import these from their part: `from surecall.store import SqliteStore`.",
         "They may change in a minor version, with a line in the changelog.\n",
-        *room_names(),
+        *part_names(),
     ]
     return "\n".join(parts)
 
@@ -116,19 +166,15 @@ def top_level_parts(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def room_names() -> Iterator[str]:
-    """Return the tables of the names that the guides import from a part of surecall."""
-    used: dict[str, set[str]] = {}
-    for page in (*sorted(PAGES.glob("tutorial/*.md")), *sorted(PAGES.glob("how-to/*.md"))):
-        for found in IMPORT.finditer(page.read_text("utf-8")):
-            names = (name.strip() for name in found["names"].split(","))
-            used.setdefault(found["module"], set()).update(filter(None, names))
-    yield "| name | what it is |"
-    yield "|---|---|"
-    for module in sorted(used):
-        loaded = importlib.import_module(module)
-        for name in sorted(used[module]):
-            yield f"| `{module}.{name}` | {cell(first_words(loaded, name))} |"
+def part_names() -> Iterator[str]:
+    """Return a table for each use of the parts."""
+    for title, modules in PARTS.items():
+        yield from (f"### {title}\n", "| name | what it is |", "|---|---|")
+        for module, names in modules.items():
+            loaded = importlib.import_module(module)
+            for name in names:
+                yield f"| `{module}.{name}` | {cell(first_words(loaded, name))} |"
+        yield ""
 
 
 def first_words(module: ModuleType, name: str) -> str:
