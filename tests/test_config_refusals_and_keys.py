@@ -74,7 +74,12 @@ REFUSALS = [
         ("SURECALL_OPTIONS__",),
         environ={"SURECALL_OPTIONS__": "1"},
     ),
-    Refusal("unknown flag", "UNKNOWN_CONFIG_KEY", ("'strem'", "flag"), overrides={"strem": True}),
+    Refusal(
+        "unknown flag",
+        "UNKNOWN_CONFIG_KEY",
+        ("'strem'", "Did you mean 'stream'?"),
+        overrides={"strem": True},
+    ),
     Refusal("number for text", "INVALID_CONFIG", ("model", "text"), file="model = 3"),
     Refusal("blank text", "INVALID_CONFIG", ("model", "text"), file='model = ""'),
     Refusal(

@@ -107,7 +107,7 @@ def test_error_for_people_has_code_hint_and_next_command() -> None:
 def test_a_message_that_begins_with_a_name_keeps_it() -> None:
     """Only an ordinary word gets a capital letter: a setting must stay one that can be copied."""
     result = invoke("probe", "m", "--base-url", "nowhere")
-    assert result.stderr.startswith("✗ INVALID_CONFIG  base_url (from flag) must be")
+    assert result.stderr.startswith("✗ INVALID_CONFIG  base_url must be")
 
 
 @pytest.mark.parametrize("place", ["before", "after"])

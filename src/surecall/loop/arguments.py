@@ -5,7 +5,7 @@ from typing import Any, Final, Literal, cast
 
 from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.base.records import Message
-from surecall.base.redaction import Secret
+from surecall.base.redaction import Secret, excerpt
 from surecall.models.config import Config
 from surecall.models.profiles import Catalog
 from surecall.models.profiles.merge import REQUEST_FIELDS
@@ -75,7 +75,27 @@ def parse_prompt(prompt: Prompt) -> tuple[Message, ...]:
         return (Message("user", prompt),) if prompt.strip() else ()
     if isinstance(prompt, Message | Mapping):
         return parse_history((cast("Message | Mapping[str, Any]", prompt),))
+    if not isinstance(prompt, Iterable):
+        raise _misfit("the prompt", prompt, "a text, a message or a list of messages")
     return parse_history(prompt)
+
+
+def _misfit(name: str, value: Any, words: str) -> ConfigError:
+    return ConfigError(
+        Code.INVALID_OPTION, f"{name} must be {words}, not {excerpt(repr(value), 60)}."
+    )
+
+
+def refuse_misfits(timeout: Any, headers: Any, history: Any, approvals: Any) -> None:
+    """Refuse arguments of types that nothing can be done with, by their names."""
+    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
+        raise _misfit("timeout", timeout, "seconds above 0")
+    if headers is not None and not isinstance(headers, Mapping):
+        raise ConfigError(Code.INVALID_OPTION, "headers must be a dict of names and values.")
+    if isinstance(history, str | Mapping) or not isinstance(history, Iterable):
+        raise _misfit("history", history, "a list of messages")
+    if isinstance(approvals, str):
+        raise _misfit("approvals", approvals, "a store, as in MemoryApprovals()")
 
 
 def need_store(approvals: ApprovalStore | None) -> ApprovalStore:
@@ -89,13 +109,49 @@ def need_store(approvals: ApprovalStore | None) -> ApprovalStore:
     return approvals
 
 
+_OUTPUT: Final = "Did you mean output=..., as in run(prompt, output=MyType)?"
+_NAMES_ELSEWHERE: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("output_schema", "output_type", "response_model", "response_schema", "result_type"),
+        _OUTPUT,
+    ),
+    "response_format": f"{_OUTPUT} A field of the request goes into request_overrides.",
+    **dict.fromkeys(
+        ("max_retries", "num_retries", "retries"),
+        "How often a failed request is sent again is the setting retry.max_retries "
+        "(SURECALL_RETRY__MAX_RETRIES=2); how often a call that cannot be read is asked for "
+        "again is max_parse_retries=..., and a value max_output_retries=...",
+    ),
+    **dict.fromkeys(
+        ("instructions", "system_instruction", "system_message", "system_prompt"),
+        "Did you mean system=...?",
+    ),
+    **dict.fromkeys(
+        ("input", "messages", "prompt"), "The first argument takes a text or messages."
+    ),
+    **dict.fromkeys(
+        ("max_iterations", "max_rounds", "max_steps", "recursion_limit"),
+        "Did you mean max_turns=...?",
+    ),
+    **dict.fromkeys(("functions", "toolset", "toolsets"), "Did you mean tools=[...]?"),
+    **dict.fromkeys(("max_completion_tokens", "max_output_tokens"), "Did you mean max_tokens=...?"),
+    **dict.fromkeys(("api_base", "endpoint", "url"), "Did you mean base_url=...?"),
+    **dict.fromkeys(("request_timeout", "timeout_s"), "Did you mean timeout=...?"),
+    **dict.fromkeys(("callback", "callbacks", "hooks"), "Did you mean on_event=...?"),
+    "client": "A client of your own goes into surecall.wrap(client).",
+}
+"""What other libraries call an argument, and what to write here."""
+
+
 def refuse_unknown(options: Mapping[str, Any]) -> None:
     """Refuse a name that nothing has, with the name that was probably meant."""
     for name in options.keys() - CallerArguments.__optional_keys__:
         hint = did_you_mean(
             name, SessionArguments.__optional_keys__, listed_by="surecall docs options"
         )
-        if name in SessionArguments.__optional_keys__:
+        if name in _NAMES_ELSEWHERE:
+            hint = _NAMES_ELSEWHERE[name]
+        elif name in SessionArguments.__optional_keys__:
             hint = f"It belongs to the session, as in Session({name}=...)."
         elif name in REQUEST_FIELDS:
             hint = (

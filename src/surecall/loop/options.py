@@ -15,6 +15,7 @@ from surecall.base.limits import (
     MAX_OUTPUT_BYTES,
     MAX_TURN_ARGUMENTS_BYTES,
 )
+from surecall.base.redaction import excerpt
 from surecall.exchange.wording import EMPTY_ANSWER
 from surecall.reading import ALL_RULES, FIXED_RULES, RULES, TRANSFORM_RULES
 
@@ -253,7 +254,13 @@ class CallerArguments(OptionArguments, total=False):
     """Text at which a reply ends, or several of them."""
 
 
-PARAMETERS: Final = ("max_tokens", "seed", "stop", "temperature")
+_PARAMETER_TYPES: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
+    "max_tokens": ((int,), "a whole number"),
+    "seed": ((int,), "a whole number"),
+    "stop": ((str, list, tuple), "a text or a list of texts"),
+    "temperature": ((int, float), "a number"),
+}
+PARAMETERS: Final = tuple(_PARAMETER_TYPES)
 
 
 def fold_parameters(given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -261,6 +268,12 @@ def fold_parameters(given: Mapping[str, Any]) -> Mapping[str, Any]:
     if not any(name in given for name in PARAMETERS):
         return given
     named = {name: given[name] for name in PARAMETERS if given.get(name) is not None}
+    for name, value in named.items():
+        kinds, words = _PARAMETER_TYPES[name]
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise ConfigError(
+                Code.INVALID_OPTION, f"{name} must be {words}, not {excerpt(repr(value), 60)}."
+            )
     rest = {name: value for name, value in given.items() if name not in PARAMETERS}
     return {**rest, "request_overrides": {**(rest.get("request_overrides") or {}), **named}}
 
@@ -293,6 +306,7 @@ _RULE_LIST: Final = "surecall explain --list --kind rule"
 _RULES: Final = frozenset({ALL_RULES, *TRANSFORM_RULES, *RULES}) - FIXED_RULES
 _FIELDS: Final = frozenset(Options.__struct_fields__)
 _ALL_DEFAULT: Final = dict.fromkeys(sorted(_FIELDS), "default")
+_TYPES: Final = {field.name: field.type for field in msgspec.structs.fields(Options)}
 _NULLABLE: Final = frozenset(
     field.name for field in msgspec.structs.fields(Options) if type(None) in get_args(field.type)
 )
@@ -328,14 +342,51 @@ def resolve_options(
     try:
         options = msgspec.convert(known, Options)
     except (msgspec.ValidationError, ValueError, TypeError) as error:
-        raise ConfigError(
-            Code.INVALID_OPTION,
-            f"an option has a value that cannot be used: {error}.",
-            hint="See `surecall docs options` for types and defaults.",
-        ) from error
+        raise _explain_misfit(known, origins, error) from error
     _check_rules(options.disabled_rules, origins)
     _check_numbers(known, origins)
     return ResolvedOptions(options, _with_defaults(origins, known))
+
+
+def _explain_misfit(
+    known: Mapping[str, Any], origins: Mapping[str, str], error: Exception
+) -> ConfigError:
+    """Name the option that has a value of a wrong type, with what it takes."""
+    words = str(error)
+    name = words.partition(" ")[0]
+    for field in cast("Any", msgspec.inspect.type_info(Options)).fields:
+        if field.name not in known:
+            continue
+        value, origin = known[field.name], origins.get(field.name, "caller")
+        try:
+            msgspec.convert(value, _TYPES[field.name])
+        except (msgspec.ValidationError, TypeError):
+            place = "" if origin in {"caller", "flag"} else f" (from {origin})"
+            given = excerpt(repr(value), 60)
+            words = f"{field.name}{place} must be {_expected(field.type)}, not {given}"
+            name = field.name
+            break
+    hint = f"`surecall explain {name}` says what it does." if name in _FIELDS else None
+    return ConfigError(Code.INVALID_OPTION, f"{words}.", hint=hint)
+
+
+_WORDS: Final[Mapping[type, str]] = {
+    msgspec.inspect.BoolType: "true or false",
+    msgspec.inspect.DictType: "a table of names and values",
+    msgspec.inspect.FloatType: "a number",
+    msgspec.inspect.IntType: "a whole number",
+    msgspec.inspect.StrType: "text",
+    msgspec.inspect.VarTupleType: "a list of texts",
+}
+
+
+def _expected(kind: Any) -> str:
+    if isinstance(kind, msgspec.inspect.UnionType):
+        kinds = (item for item in kind.types if not isinstance(item, msgspec.inspect.NoneType))
+        return " or ".join(map(_expected, kinds))
+    if isinstance(kind, msgspec.inspect.LiteralType):
+        return " or ".join(map(repr, kind.values))
+    return next((words for known, words in _WORDS.items() if isinstance(kind, known)), "other")
 
 
 def _check_numbers(known: Mapping[str, Any], origins: Mapping[str, str]) -> None:

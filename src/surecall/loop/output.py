@@ -6,7 +6,7 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeVar, cast, get_ar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.base.errors import Code, JSONTextError, RequestError
+from surecall.base.errors import Code, JSONTextError, RequestError, ToolDefinitionError
 from surecall.base.json_values import as_fields
 from surecall.base.limits import MAX_OUTPUT_BYTES
 from surecall.base.records import Certainty, ErrorDetail, Receipt, Reply, clip
@@ -107,6 +107,13 @@ class OutputForm(Generic[T]):
         instructions: str = "",
         accept: Certainty = "likely",
     ) -> None:
+        is_value = type(output).__hash__ is None or isinstance(output, str | float | int | tuple)
+        if is_value and not isinstance(output, Mapping):
+            raise ToolDefinitionError(
+                Code.UNSUPPORTED_TYPE,
+                f"output must be a type or a JSON schema, not a {type(output).__name__}.",
+                hint=f"Write output={type(output).__name__}.",
+            )
         if isinstance(output, Mapping):
             bare, bind = dict(output), None
         else:

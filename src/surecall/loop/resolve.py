@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from surecall.base.errors import Code, ConfigError, RequestError
+from surecall.base.redaction import excerpt
 from surecall.models.config import Config
 from surecall.models.profiles import (
     Catalog,
@@ -228,11 +229,22 @@ def make_registry(tools: ToolSource) -> tuple[ToolRegistry, tuple[ToolProvider, 
     """Take a registry as it is, or make one of tools and functions; providers stay apart."""
     if isinstance(tools, ToolRegistry):
         return tools, ()
+    source = cast("Any", tools)
+    if not _is_provider(source) and not _is_list(source):
+        shown = getattr(source, "__name__", None) or excerpt(repr(source), 60)
+        write = f"[{shown}]" if callable(source) else "[f, g], or leave it out"
+        raise ConfigError(
+            Code.INVALID_TOOL, f"tools must be a list, not {shown}.", hint=f"Write tools={write}."
+        )
     given: tuple[Any, ...] = (tools,) if _is_provider(tools) else tuple(cast("Any", tools))
     providers = tuple(filter(_is_provider, given))
     if providers:
         given = tuple(item for item in given if not _is_provider(item))
     return ToolRegistry(given), providers
+
+
+def _is_list(given: Any) -> bool:
+    return isinstance(given, Iterable) and not isinstance(given, str | Mapping | type)
 
 
 def _is_provider(given: Any) -> bool:

@@ -34,6 +34,7 @@ from .arguments import (
     RunArguments,
     need_store,
     parse_prompt,
+    refuse_misfits,
     refuse_options_of_a_run,
     refuse_unknown,
     stream_run,
@@ -148,6 +149,7 @@ class Session(Closing, Generic[Pause_co]):
             "profile": profile,
             "probe": probe,
         }
+        refuse_misfits(timeout, headers, history, approvals)
         if headers:
             given["headers"] = dict(headers)
         if timeout is not None:

@@ -276,7 +276,11 @@ def parse_key(value: Any, origin: str) -> Secret | None:
     """Return the key, or `None` for a blank one; refuse what cannot be sent in a header."""
     text = value.reveal() if isinstance(value, Secret) else value
     if not isinstance(text, str):
-        raise invalid_config(f"The key from {origin} must be text.")
+        raise invalid_config(
+            f"{'api_key' if origin == 'flag' else f'The key from {origin}'} must be text, "
+            f"not {type(value).__name__}.",
+            "Give the key as one text, or leave api_key out and set a variable.",
+        )
     text = text.strip()
     if not text.isascii() or not text.isprintable() or " " in text:
         raise invalid_config(

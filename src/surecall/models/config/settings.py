@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from surecall.base.errors import Code, ConfigError, did_you_mean, invalid_config
-from surecall.base.redaction import redact
+from surecall.base.redaction import excerpt, redact
 from surecall.wire import PROTOCOLS
 
 FREE_TABLES: Final = ("options", "capabilities", "headers")
@@ -182,7 +182,7 @@ def put_setting(found: dict[str, Found], key: str, value: Any, origin: str, base
     table, _, name = key.partition(".")
     if _holds_a_secret(table, name, origin):
         raise invalid_config(
-            f"{key} (from {origin}) would put a secret into the configuration.",
+            f"{name_setting(key, origin)} would put a secret into the configuration.",
             "Keep the key in a variable and name that variable with api_key_env.",
         )
     if isinstance(value, os.PathLike):
@@ -190,7 +190,7 @@ def put_setting(found: dict[str, Found], key: str, value: Any, origin: str, base
     known = SETTINGS.get(f"{table}.*" if name and table in FREE_TABLES else key)
     if key in TABLES:
         raise invalid_config(
-            f"{key} (from {origin}) must be a table.", f"Write [{key}] above its keys."
+            f"{name_setting(key, origin)} must be a table.", f"Write [{key}] above its keys."
         )
     if known is None:
         raise unknown_key(key, origin)
@@ -199,12 +199,24 @@ def put_setting(found: dict[str, Found], key: str, value: Any, origin: str, base
         value = msgspec.convert(value, known.type)
     except msgspec.ValidationError as error:
         raise invalid_config(
-            f"{key} (from {origin}) must be {known.expected}: {error}.", more
+            f"{name_setting(key, origin)} must be {known.expected}{_given_instead(key, value)}.",
+            more,
         ) from error
     if isinstance(value, float) and not math.isfinite(value):
-        raise invalid_config(f"{key} (from {origin}) must be {known.expected}, and finite.", more)
+        raise invalid_config(
+            f"{name_setting(key, origin)} must be {known.expected}, and finite.", more
+        )
     check = _CHECKS.get(table if table == "headers" else key)
     found[key] = Found(check(key, value, origin, base) if check else value, origin)
+
+
+def name_setting(key: str, origin: str) -> str:
+    """Return a key with its origin, unless it was given where the error is seen."""
+    return key if origin == "flag" else f"{key} (from {origin})"
+
+
+def _given_instead(key: str, value: Any) -> str:
+    return "" if key.startswith("headers.") else f", not {excerpt(repr(value), 60)}"
 
 
 def _holds_a_secret(table: str, name: str, origin: str) -> bool:
@@ -220,17 +232,17 @@ def _check_url(key: str, value: str, origin: str, _base: Path) -> str:
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         raise invalid_config(
-            f"{key} (from {origin}) is not an address.",
+            f"{name_setting(key, origin)} is not an address.",
             "Write it like http://127.0.0.1:8000/v1; a port is a number up to 65535.",
         ) from None
     if not usable or not value.isprintable() or " " in value:
         raise invalid_config(
-            f"{key} (from {origin}) must be an address such as https://host/v1.",
+            f"{name_setting(key, origin)} must be an address such as https://host/v1.",
             "Begin it with http:// or https://, and leave no blanks.",
         )
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise invalid_config(
-            f"{key} (from {origin}) must have no user, password, query or fragment.",
+            f"{name_setting(key, origin)} must have no user, password, query or fragment.",
             "Keep the key in a variable and name that variable with api_key_env.",
         )
     return value
@@ -239,7 +251,7 @@ def _check_url(key: str, value: str, origin: str, _base: Path) -> str:
 def _check_variable(key: str, value: str, origin: str, _base: Path) -> str:
     if not _VARIABLE_NAME.fullmatch(value) or redact(value) != value:
         raise invalid_config(
-            f"{key} (from {origin}) must be the name of a variable, not a key itself.",
+            f"{name_setting(key, origin)} must be the name of a variable, not a key itself.",
             "For example: api_key_env = 'MY_PROVIDER_KEY'.",
         )
     return value
@@ -248,7 +260,7 @@ def _check_variable(key: str, value: str, origin: str, _base: Path) -> str:
 def _check_protocol(key: str, value: str, origin: str, _base: Path) -> str:
     if value not in PROTOCOLS:
         raise invalid_config(
-            f"{key} (from {origin}) is {value!r}, which is not a wire format.",
+            f"{name_setting(key, origin)} is {value!r}, which is not a wire format.",
             did_you_mean(value, PROTOCOLS),
         )
     return value
@@ -267,12 +279,12 @@ def _check_header(key: str, value: str, origin: str, _base: Path) -> str:
     name = key.partition(".")[2]
     if not _HEADER_NAME.fullmatch(name) or not value.isprintable() or not value.isascii():
         raise invalid_config(
-            f"{key} (from {origin}) is not a usable header.",
+            f"{name_setting(key, origin)} is not a usable header.",
             "A name has letters, digits and hyphens, a value plain ASCII text on one line.",
         )
     if names_a_secret(name) and not origin.startswith(PREFIX) and origin != "flag":
         raise invalid_config(
-            f"{key} (from {origin}) would put a secret into the configuration.",
+            f"{name_setting(key, origin)} would put a secret into the configuration.",
             f"Use api_key_env, or the variable {PREFIX}HEADERS__{name.upper().replace('-', '_')}.",
         )
     return value
@@ -312,5 +324,7 @@ def unknown_key(key: str, origin: str) -> ConfigError:
         names = [*(k for k in PLAIN_KEYS if "." not in k), *TABLES]
         hint = did_you_mean(key, names, listed_by="surecall docs settings")
     return ConfigError(
-        Code.UNKNOWN_CONFIG_KEY, f"There is no setting {key!r} (from {origin}).", hint=hint
+        Code.UNKNOWN_CONFIG_KEY,
+        f"There is no setting {name_setting(repr(key), origin)}.",
+        hint=hint,
     )

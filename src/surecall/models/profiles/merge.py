@@ -5,6 +5,7 @@ from copy import deepcopy
 from typing import Any, Final, NamedTuple, cast
 
 from surecall.base.errors import Code, ConfigError, did_you_mean, invalid_config
+from surecall.base.redaction import excerpt
 
 from .entries import LIST_FIELDS, OBJECT_FIELDS, PRESET_FIELDS, canonical_name
 
@@ -173,8 +174,9 @@ def _items(origin: str, field: str, value: Any) -> list[str]:
 
 
 def _wrong_type(origin: str, field: str, value: Any, expected: str) -> ConfigError:
+    place = "" if origin == "caller" else f" (from {origin})"
     return invalid_config(
-        f"{field} must be {expected}; {origin} has {value!r} of type {type(value).__name__}.",
+        f"{field}{place} must be {expected}, not {excerpt(repr(value), 60)}.",
         "An empty list clears, null means unset.",
     )
 

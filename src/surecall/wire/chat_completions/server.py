@@ -41,8 +41,11 @@ def parse_history_message(item: Any) -> Message:
     fields = _message_fields(item)
     role = fields.get("role")
     if not isinstance(role, str) or role not in _ROLES:
-        suggestion = did_you_mean(role, _ROLES) if isinstance(role, str) else None
-        raise invalid_message(f"A message has the role {show(role)}.", suggestion)
+        suggestion = 'Write it like {"role": "user", "content": "Hello"}.'
+        if isinstance(role, str):
+            suggestion = did_you_mean(role, _ROLES)
+        has = "no role" if role is None else f"the role {show(role)}"
+        raise invalid_message(f"A message has {has}.", suggestion)
     call_id = _text_field(fields, "tool_call_id", role)
     if role == "tool" and not call_id:
         raise invalid_message(
