@@ -12,7 +12,7 @@ from support.eval_fakes import fake_finished, fake_job, fake_units
 from surecall.base.errors import ConfigError
 from surecall.evals.executors import Finished, Job, Lane, LocalExecutor, ProcessExecutor
 from surecall.evals.executors.base import load_name
-from surecall.evals.executors.local import AdaptiveLimit, Lanes
+from surecall.evals.executors.local import Lanes
 from surecall.evals.executors.sharded import (
     MAX_DEATHS,
     ShardBook,
@@ -22,65 +22,6 @@ from surecall.evals.executors.sharded import (
 )
 from surecall.evals.records import Unit
 from surecall.loop.stored import encode_kept
-
-
-def end_all(limit: AdaptiveLimit, count: int, *, is_pressed: bool) -> None:
-    """Begin and end so many trials, as many at once as may be."""
-    for _ in range(count):
-        limit.begin()
-        limit.end(is_pressed=is_pressed)
-
-
-def test_a_limit_never_passes_what_was_asked_for() -> None:
-    """Calm trials do not raise it above its maximum."""
-    limit = AdaptiveLimit(3)
-    end_all(limit, 100, is_pressed=False)
-    assert limit.limit == 3
-
-
-def test_a_limit_falls_to_one_and_no_further() -> None:
-    """A provider that always protests gets one trial at a time."""
-    limit = AdaptiveLimit(16)
-    end_all(limit, 50, is_pressed=True)
-    assert limit.limit == 1
-    assert limit.has_room
-
-
-def test_protests_of_one_moment_lower_the_limit_once() -> None:
-    """What was under way at the first protest tells nothing new."""
-    limit = AdaptiveLimit(10)
-    for _ in range(10):
-        limit.begin()
-    for _ in range(10):
-        limit.end(is_pressed=True)
-    assert limit.limit == 7
-    end_all(limit, 1, is_pressed=True)
-    assert limit.limit == 4
-
-
-def test_a_limit_recovers_slowly() -> None:
-    """Four rounds of calm raise it by one."""
-    limit = AdaptiveLimit(10)
-    end_all(limit, 1, is_pressed=True)
-    assert limit.limit == 7
-    end_all(limit, 27, is_pressed=False)
-    assert limit.limit == 7
-    end_all(limit, 1, is_pressed=False)
-    assert limit.limit == 8
-    end_all(limit, 31, is_pressed=False)
-    assert limit.limit == 8
-
-
-def test_a_protest_undoes_the_calm_before_it() -> None:
-    """Calm is counted anew after every protest, also an echo."""
-    limit = AdaptiveLimit(4)
-    limit.begin()
-    end_all(limit, 1, is_pressed=True)
-    assert limit.limit == 2
-    end_all(limit, 7, is_pressed=False)
-    end_all(limit, 1, is_pressed=True)
-    end_all(limit, 3, is_pressed=False)
-    assert limit.limit == 1
 
 
 def test_lanes_take_turns_within_their_limits() -> None:
@@ -93,10 +34,10 @@ def test_lanes_take_turns_within_their_limits() -> None:
     lanes.queue(units)
     started = [unit.index for unit, _ in lanes.startable()]
     assert started == [0, 6, 1]
-    lanes.lane(units[0]).limit.end(is_pressed=False)
+    lanes.lane(units[0]).under_way -= 1
     assert [unit.index for unit, _ in lanes.startable()] == [2]
     lanes.clear()
-    lanes.lane(units[0]).limit.end(is_pressed=False)
+    lanes.lane(units[0]).under_way -= 1
     assert list(lanes.startable()) == []
 
 
@@ -115,7 +56,7 @@ class Watch:
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         self.now[model] -= 1
-        return fake_finished(unit, is_pressed=model == "pressed")
+        return fake_finished(unit)
 
 
 async def run_watched(

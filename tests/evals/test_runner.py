@@ -20,7 +20,6 @@ from support.eval_fakes import (
 )
 from surecall.base.errors import ConfigError, StoreError
 from surecall.evals.executors import Deliver, Finished, Job, LocalExecutor, ProcessExecutor
-from surecall.evals.executors.trials import is_pressed
 from surecall.evals.records import TrialRow, Unit
 from surecall.evals.runner import (
     CellFinished,
@@ -317,24 +316,6 @@ def test_cells_in_which_nobody_answered_are_known() -> None:
 def test_unanswered_means_never_heard(fields: dict[str, Any], expected: bool) -> None:
     """One answer is enough to say something about a model."""
     assert was_unanswered(row_with(**fields)) is expected
-
-
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        ({}, False),
-        ({"requests": 2, "attempts": 2}, False),
-        ({"requests": 2, "attempts": 3}, False),
-        ({"code": "RATE_LIMIT"}, True),
-        ({"code": "OVERLOADED"}, True),
-        ({"error_status": 529}, True),
-        ({"error_status": 529, "simulated": True}, False),
-        ({"code": "AUTH", "error_status": 401}, False),
-    ],
-)
-def test_pressure_is_seen_in_trials_that_it_cost(fields: dict[str, Any], expected: bool) -> None:
-    """A refusal that was waited out has slowed its endpoint's pace already."""
-    assert is_pressed(row_with(**fields)) is expected
 
 
 def test_an_unknown_suite_is_an_error_with_a_suggestion() -> None:

@@ -126,7 +126,7 @@ def fake_row(unit: Unit) -> TrialRow:
     )
 
 
-def fake_finished(unit: Unit, *, is_pressed: bool = False) -> Finished:
+def fake_finished(unit: Unit) -> Finished:
     """Return a finished trial with a body."""
     body = TrialBody(
         index=unit.index,
@@ -134,7 +134,7 @@ def fake_finished(unit: Unit, *, is_pressed: bool = False) -> Finished:
         config={"max_turns": [12, "default"]},
         transcript=({"turn": 1, "text": "x" * 50},),
     )
-    return Finished(fake_row(unit), body, is_pressed)
+    return Finished(fake_row(unit), body)
 
 
 def fake_job(*, lanes: dict[str, Lane] | None = None, **params: Any) -> Job:
@@ -148,7 +148,6 @@ async def open_fake_job(params: dict[str, Any]) -> AsyncGenerator[RunUnit, None]
 
     Params:
         delay_s: How long each takes.
-        pressed: Models whose provider protests.
         dies: Indexes that kill the process that runs them, every time.
         dies_once: Indexes that do so the first time; `marks` is a folder to remember it in.
         log: A file that gets a line for every unit that begins.
@@ -172,7 +171,7 @@ async def open_fake_job(params: dict[str, Any]) -> AsyncGenerator[RunUnit, None]
             if not mark.exists():
                 mark.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
-        return fake_finished(unit, is_pressed=unit.cell.model in params.get("pressed", ()))
+        return fake_finished(unit)
 
     yield run
 

@@ -19,8 +19,6 @@ class Finished(Struct, frozen=True, tag="finished"):
 
     row: TrialRow
     body: TrialBody
-    is_pressed: bool = False
-    """Whether the provider showed that it was asked too much."""
 
 
 RunUnit = Callable[[Unit], Awaitable[Finished]]

@@ -3,65 +3,29 @@
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
 
 from surecall.evals.records import Unit
 
 from .base import DEFAULT_CONCURRENCY, Deliver, Job, Lane, RunUnit, open_job
 
-_BACK_OFF: Final = 0.7
-_CALM_ROUNDS: Final = 4
-"""How often as many trials as the limit allows must end calmly before it rises by one."""
-
-
-class AdaptiveLimit:
-    """A limit that falls quickly and rises slowly; counts trials and knows no clock."""
-
-    def __init__(self, max_limit: int) -> None:
-        self.max_limit = max(max_limit, 1)
-        self.limit = self.max_limit
-        self.under_way = 0
-        self._calm = 0
-        self._echoes = 0
-
-    @property
-    def has_room(self) -> bool:
-        """Whether one more may begin."""
-        return self.under_way < self.limit
-
-    def begin(self) -> None:
-        """Note that a trial begins."""
-        self.under_way += 1
-
-    def end(self, *, is_pressed: bool) -> None:
-        """Note that a trial ended, and whether its provider was pressed too hard."""
-        self.under_way -= 1
-        is_echo = self._echoes > 0
-        self._echoes -= is_echo
-        if not is_pressed:
-            self._calm += 1
-            if self._calm >= self.limit * _CALM_ROUNDS and self.limit < self.max_limit:
-                self.limit += 1
-                self._calm = 0
-            return
-        self._calm = 0
-        if not is_echo:
-            # What is under way now tells of the same moment and must not lower it again.
-            self.limit = max(1, int(self.limit * _BACK_OFF))
-            self._echoes = self.under_way
-
 
 class LaneQueue:
-    """The trials that wait in one lane, and its limit."""
+    """The trials that wait in one lane, and how many of it are under way."""
 
     def __init__(self, lane: Lane, concurrency: int) -> None:
         allowed = lane.max_concurrency
-        self.limit = AdaptiveLimit(concurrency if allowed is None else min(allowed, concurrency))
+        self.max_under_way = max(concurrency if allowed is None else min(allowed, concurrency), 1)
+        self.under_way = 0
         self.waiting: deque[Unit] = deque()
+
+    @property
+    def is_startable(self) -> bool:
+        """Whether one more waits and may begin."""
+        return bool(self.waiting) and self.under_way < self.max_under_way
 
 
 class Lanes:
-    """All lanes of one process; limits that were learned are kept from one shard to the next."""
+    """All lanes of one process."""
 
     def __init__(self, job: Job, concurrency: int) -> None:
         self._job = job
@@ -84,9 +48,9 @@ class Lanes:
         """Yield units that may begin now, the lanes in turn; each is taken as it is yielded."""
         open_lanes = list(self._queues.values())
         while open_lanes:
-            open_lanes = [lane for lane in open_lanes if lane.waiting and lane.limit.has_room]
+            open_lanes = [lane for lane in open_lanes if lane.is_startable]
             for lane in open_lanes:
-                lane.limit.begin()
+                lane.under_way += 1
                 yield lane.waiting.popleft(), lane
 
     def clear(self) -> None:
@@ -132,15 +96,13 @@ class UnitPool:
     async def _run_one(
         self, unit: Unit, lane: LaneQueue, run_unit: RunUnit, deliver: Deliver
     ) -> None:
-        is_pressed = False
         try:
             finished = await run_unit(unit)
-            is_pressed = finished.is_pressed
             # The place in the lane is kept until the result has been taken: what cannot be
             # written yet must not pile up.
             await deliver(finished)
         finally:
-            lane.limit.end(is_pressed=is_pressed)
+            lane.under_way -= 1
 
     def _note_end(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -12,7 +12,7 @@ from surecall.base.redaction import Secret
 from surecall.evals.cases import Case, Suite
 from surecall.evals.contenders import Contender, OpenTransport, close_transports, endpoint_of
 from surecall.evals.pacing import MAX_WAIT_S
-from surecall.evals.records import Task, TrialRow, Unit
+from surecall.evals.records import Task, Unit
 from surecall.evals.reply_cache import CachedOpener
 from surecall.evals.strategies import Settled, settle
 from surecall.evals.suites import load_suite
@@ -21,9 +21,6 @@ from surecall.models.config import load_config
 from surecall.models.profiles import Catalog
 
 from .base import Finished, Job, Lane, RunUnit, load_name
-
-_PRESSED: Final = frozenset({Code.OVERLOADED, Code.RATE_LIMIT})
-_PRESSED_STATUSES: Final = frozenset({429, 503, 529})
 
 
 class TrialParams(Struct, frozen=True, kw_only=True):
@@ -122,7 +119,7 @@ class Trials:
             self.settle(unit, contender),
             timeout_s=self._params.timeout_s,
         )
-        return Finished(row, body, is_pressed(row))
+        return Finished(row, body)
 
     @property
     def timeout_s(self) -> float | None:
@@ -168,10 +165,3 @@ def _secrets_of(contenders: Iterable[Contender]) -> tuple[Secret, ...]:
     addresses = {contender.base_url for contender in contenders if contender.kind == "live"}
     keys = (load_config(overrides={"base_url": address}).api_key for address in addresses)
     return tuple(key for key in keys if key is not None)
-
-
-def is_pressed(row: TrialRow) -> bool:
-    """Tell whether a trial was lost because the provider was asked more than it takes."""
-    if row.simulated:
-        return False  # nobody is there who could be asked too much
-    return row.code in _PRESSED or row.error_status in _PRESSED_STATUSES
