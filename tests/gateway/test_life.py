@@ -380,3 +380,19 @@ async def test_a_record_that_cannot_be_kept_fails_no_request(tmp_path: Path) -> 
 
     async with serve_stubbed(tmp_path, [reply(completion())], store=Odd()) as (served, _):
         assert (await ask(served, "POST", CHAT, chat("m"))).status == 200
+
+
+@pytest.mark.parametrize(("when_full", "status"), [("drop", 200), ("refuse", 503)])
+async def test_requests_go_on_without_records_unless_told_not_to(
+    when_full: str, status: int, tmp_path: Path
+) -> None:
+    """Where nothing takes records, the settings decide; nothing goes upstream unrecorded then."""
+    text = f'[store]\nwhen_full = "{when_full}"\n'
+    async with serve_stubbed(tmp_path, [reply(completion())], text=text) as (served, stub):
+        served.store.is_full = True
+        got = await ask(served, "POST", CHAT, chat("m"))
+        assert got.status == status
+        assert len(stub.heads) == (status == 200)
+        assert ("retry-after" in got.headers) is (status == 503)
+        served.store.is_full = False
+        assert (await ask(served, "POST", CHAT, chat("m"))).status == 200

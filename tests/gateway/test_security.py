@@ -64,8 +64,11 @@ def bodies(path: str) -> Any:
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 RELAYED = {
-    *(("POST", f"/v1/{path}") for path in RELAYED_PATHS),
-    *(("POST", f"/v1beta/{path}") for path in RELAYED_PATHS),
+    *(
+        (method or "POST", f"{prefix}/{path.replace('*', path[0] + '1')}")
+        for method, _, path in (item.rpartition(" ") for item in RELAYED_PATHS)
+        for prefix in PREFIXES
+    ),
     *(("GET", f"{prefix}/models/{name}") for prefix in PREFIXES for name in ("m", "a/m")),
     *(
         ("POST", f"{prefix}/models/m:{act}")
@@ -288,6 +291,36 @@ async def test_virtual_keys_are_held_to_the_listed_paths(
             for method, path in (("DELETE", "batches"), ("GET", "embeddings"), ("POST", "files")):
                 assert (await ask(served, method, f"/v1/{path}", None, headers)).status == 403
             assert len(stub.heads) == 4
+
+
+async def test_files_and_batches_are_found_by_their_id_only(tmp_path: Path) -> None:
+    """A list would show what others have; the tokens of a batch are in no budget."""
+    text = key_tables(call="tokens_per_day = 1000000")
+    async with serve_stubbed(tmp_path, [reply({"data": []})], text=text) as (served, stub):
+        admin = {"authorization": f"Bearer {KEYS['admin']}"}
+        call = {"authorization": f"Bearer {KEYS['call']}"}
+        for method, path, status in (
+            ("POST", "decisions", 200),
+            ("POST", "systemone", 200),
+            ("POST", "responses/compact", 200),
+            ("POST", "files", 200),
+            ("GET", "files/file-a1", 200),
+            ("GET", "files/file-a1/content", 200),
+            ("GET", "files", 403),
+            ("DELETE", "files/file-a1", 403),
+            ("GET", "files/file-a1/content/x", 403),
+            ("POST", "batches", 200),
+            ("GET", "batches/batch_1", 200),
+            ("POST", "batches/batch_1/cancel", 200),
+            ("GET", "batches", 403),
+        ):
+            body = {"model": "m"} if method == "POST" else None
+            got = await ask(served, method, f"/v1/{path}", body, admin)
+            assert got.status == status, (method, path)
+        asked = len(stub.heads)
+        assert (await ask(served, "POST", "/v1/batches", {"model": "m"}, call)).status == 403
+        assert (await ask(served, "POST", "/v1/files", {"model": "m"}, call)).status == 200
+        assert len(stub.heads) == asked + 1
 
 
 async def test_budgets_and_rates_end_in_429(tmp_path: Path) -> None:

@@ -1,5 +1,8 @@
 """A file with errors is refused with all of them: file, line, key, and the likeliest right word."""
 
+import subprocess
+import sys
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -157,3 +160,21 @@ role = "boss"
         "upstreams.b.urll",
         "keys[0].role",
     ]
+
+
+def test_a_new_key_is_shown_once_and_stored_as_its_digest(tmp_path: Path) -> None:
+    """The entry is added behind what the file has; the same id is refused."""
+    path = tmp_path / "gateway.toml"
+    path.write_text(A.rstrip(), "utf-8")
+    command = [sys.executable, "-m", "surecall", "keys", "new", "team-a", "--config", str(path)]
+    made = subprocess.run(command, capture_output=True, text=True, check=True)
+    key = made.stdout.strip()
+    assert len(key) > 40
+    assert key not in path.read_text("utf-8") + made.stderr
+    (entry,) = load_settings(path, environ={}).keys
+    assert entry.settings.id == "team-a"
+    assert entry.digest == sha256(key.encode()).digest()
+    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert again.returncode != 0
+    assert "team-a" in again.stderr
+    assert len(load_settings(path, environ={}).keys) == 1

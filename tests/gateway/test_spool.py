@@ -230,11 +230,13 @@ async def test_the_log_says_what_became_of_records(
         await store.add(make_record(number))
     assert (store.counts.spooled, store.counts.dropped) == (0, 20)
     assert "Records are dropped" in caplog.text
+    assert store.is_full
     assert "wait" not in caplog.text
     assert len(caplog.records) == 1
     monkeypatch.undo()
     await store.add(make_record(20))
     assert "Records wait in" in caplog.text
+    assert not store.is_full
     inner.is_gone = False
     await store.replay()
     assert "1 came back from the spool, 20 were dropped" in caplog.text

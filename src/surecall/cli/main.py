@@ -34,6 +34,7 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "docs": CommandEntry("docs", "docs", "Read the documentation, offline."),
     "doctor": CommandEntry("doctor", "doctor", "Check settings, provider, disk and versions."),
     "serve": CommandEntry("serve", "serve", "Make any client's tool calls reliable: a gateway."),
+    "keys": CommandEntry("serve", "keys", "Make virtual keys of a gateway."),
     "env": CommandEntry("serve", "env", "Print exports that point clients at the gateway."),
     "faults": CommandEntry("faults", "faults", "Serve a provider that misbehaves on purpose."),
     "probe": CommandEntry("probe", "probe", "Find out what a model really does at a provider."),

@@ -250,3 +250,49 @@ def env(output: Output, host: str, port: int, key: str | None) -> None:
         output.data({"type": "exports", "exports": dict(list_exports(url, key))})
         return
     output.text(render_exports(url, key))
+
+
+@click.group
+def keys() -> None:
+    """Make virtual keys of a gateway."""
+
+
+@keys.command("new")
+@click.argument("name", metavar="ID")
+@click.option(
+    "--role",
+    type=click.Choice(["call", "read-only", "admin"]),
+    default="call",
+    show_default=True,
+    help="What the key may do.",
+)
+@click.option(
+    "--config",
+    "config_file",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="Add the key's digest to this file.",
+)
+@pass_output
+def new_key(output: Output, name: str, role: str, config_file: str | None) -> None:
+    """Make a virtual key, show it once, and keep its digest only."""
+    import secrets
+    from hashlib import sha256
+
+    from surecall.gateway.settings import add_key
+
+    key = f"sc-{secrets.token_urlsafe(32)}"
+    digest = sha256(key.encode()).hexdigest()
+    entry = f'[[keys]]\nid = "{name}"\nrole = "{role}"\nkey_sha256 = "{digest}"\n'
+    add_key(None if config_file is None else Path(config_file), name, entry)
+    if output.json:
+        shown = {"id": name, "role": role, "key": key, "key_sha256": digest}
+        output.data({"type": "key", **shown, "file": config_file})
+        return
+    output.text(key)
+    if config_file is not None:
+        output.note(f"{config_file} has the digest; the key is shown this once")
+    else:
+        output.note("the key is shown this once; add its digest to the file of the gateway:")
+        for line in entry.splitlines():
+            output.note(line)

@@ -112,6 +112,7 @@ class Core:
         )
         self.request_metrics.receipts.allow("rule", EXCHANGE_RULES)
         self.logs_requests = settings.log.requests
+        self.refuses_when_full = settings.store.when_full == "refuse"
         self._spans: Any = None
         if settings.telemetry.otel:
             from surecall.gateway.telemetry import RequestSpans
@@ -128,6 +129,7 @@ class Core:
         self.gate.limit, self.gate.max_waiting = limits.max_in_flight, limits.max_waiting
         self.gate.max_wait_s = limits.max_wait_s
         self.logs_requests = settings.log.requests
+        self.refuses_when_full = settings.store.when_full == "refuse"
         self._declare(settings.upstreams, list_models_of(settings))
 
     def observe(self, record: RequestRecord) -> None:
@@ -153,6 +155,8 @@ class Core:
         try:
             if is_crowded:
                 raise overloaded("The gateway has too many connections.")
+            if self.refuses_when_full and getattr(self.store, "is_full", False):
+                raise overloaded("Records cannot be kept: the store is away and the spool full.", 5)
             self.gate.check_room()
         except ProviderStatusError:
             self.count_shed("overload")

@@ -1,7 +1,7 @@
 """What is served, where, and which role a virtual key needs for it."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, Literal
 from urllib.parse import unquote
 
@@ -19,6 +19,7 @@ _GEMINI: Final = re.compile(
 )
 _PREFIXES: Final = ("/v1/", "/v1beta/", "/v1alpha/")
 _UNSAFE_PATH: Final = re.compile(r"\.\.|//|\\|%2e|%2f|%5c|[\x00-\x20\x7f]", re.IGNORECASE)
+_PART: Final = re.compile(r"[A-Za-z0-9_.-]{1,200}")
 MODEL_PATHS: Final[Mapping[str, str]] = {
     "/v1/chat/completions": "chat_completions",
     "/v1/messages": "messages",
@@ -127,13 +128,24 @@ def may_relay(method: str, rest: str, listed: Collection[str]) -> bool:
         method: The method of the request.
         rest: The path as it came, without the prefix and the query.
         listed: The paths of the settings, such as `batches`, for reading and adding, or with their
-            method, such as `DELETE batches`. What is listed by default only takes POST.
+            method, such as `DELETE files/*`. What is listed by default only takes POST, unless it
+            has a method. `*` is one part of a path, such as an id.
     """
     kind, _, tail = rest.partition("/")
     if kind == "models" and tail:
         return _MODEL_METHODS.get(unquote(tail).partition(":")[2]) == method
     plain = ("POST",) if rest in RELAYED_PATHS else ("GET", "POST")
-    return f"{method} {rest}" in listed or (method in plain and rest in listed)
+    if f"{method} {rest}" in listed or (method in plain and rest in listed):
+        return True
+    parts = f"{method} {rest}".split("/")
+    return any("*" in item and _fits(item.split("/"), parts) for item in listed)
+
+
+def _fits(pattern: Sequence[str], parts: Sequence[str]) -> bool:
+    return len(pattern) == len(parts) and all(
+        wanted == part or (wanted == "*" and _PART.fullmatch(part))
+        for wanted, part in zip(pattern, parts, strict=True)
+    )
 
 
 def find_endpoint(

@@ -63,6 +63,11 @@ class Caller:
             (resource, length, limit) for resource, length, limit in limits if limit is not None
         ]
 
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether the key may use so many tokens only."""
+        return any(resource == "tokens" for resource, _, _ in self._limits)
+
     def may(self, role: Role) -> bool:
         """Tell whether the key may do what a role allows."""
         return role in self.roles

@@ -93,6 +93,8 @@ class RelayJob(ClientJob):
                 f"{method} {excerpt(rest, 80)!r} is not relayed with a key of the gateway."
             )
         if self._caller is not None:
+            if rest == "batches" and method == "POST" and self._caller.counts_tokens:
+                raise forbidden("The tokens of a batch cannot be counted for this key.")
             named = [*self._named, *_models_in_query(self._asgi_scope["query_string"])]
             if not self._head.is_json and self._body and self._caller.settings.models:
                 raise forbidden("The body must be JSON, with this key for some models.")

@@ -197,6 +197,11 @@ class SpooledRecords:
         """Whether records go to the spool at the moment."""
         return self._is_away
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the latest record was dropped, because nothing takes it."""
+        return self._trouble == "dropped"
+
     async def start(self) -> None:
         """Replay what an earlier process left behind."""
         if self.spool is not None and self.spool.size_bytes:

@@ -4,7 +4,7 @@ No key is ever in the file: it names a variable, a file, or the digest of a virt
 keys are errors, and every error says which file and which key.
 """
 
-from .load import GatewaySettings, UpstreamEntry, VirtualKey, load_settings
+from .load import GatewaySettings, UpstreamEntry, VirtualKey, add_key, load_settings
 from .tables import (
     DEFAULT_PORT,
     RELAYED_PATHS,
@@ -46,5 +46,6 @@ __all__ = [
     "UpstreamEntry",
     "UpstreamSettings",
     "VirtualKey",
+    "add_key",
     "load_settings",
 ]

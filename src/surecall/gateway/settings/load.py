@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.base.errors import ConfigError, did_you_mean, invalid_config
-from surecall.base.json_values import as_fields
+from surecall.base.json_values import as_fields, as_list
 from surecall.base.redaction import Secret, looks_like_key
 from surecall.models.client.network import Network
 from surecall.models.client.urls import is_loopback, join_url
@@ -157,6 +157,26 @@ def load_settings(
     loader = _Loader(path, environ)
     given = {name: value for name, value in (server or {}).items() if value is not None}
     return loader.load(upstream, given, store, approvals, log)
+
+
+def add_key(path: Path | None, name: str, entry: str) -> None:
+    """Check the name of a virtual key, and add its table to the end of a file if there is one.
+
+    Raises:
+        ConfigError: The name is not usable or taken, or the file cannot be read or written.
+    """
+    if not _NAME.fullmatch(name):
+        raise invalid_config(f"{name!r} is not a usable id.", "Use letters, digits, - and _.")
+    if path is None:
+        return
+    document = read_toml(path, str(path)) if path.exists() else {}
+    if any(as_fields(item).get("id") == name for item in as_list(document.get("keys"))):
+        raise invalid_config(f"{path} has a key {name!r} already.", "Choose another id.")
+    try:
+        text = path.read_text("utf-8") if path.exists() else ""
+        path.write_text(f"{text.rstrip()}\n\n{entry}".lstrip(), "utf-8")
+    except OSError as error:
+        raise invalid_config(f"{path} cannot be written: {error.strerror or error}.") from error
 
 
 class _Loader:

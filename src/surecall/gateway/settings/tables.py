@@ -22,16 +22,26 @@ EMBEDDED_UPSTREAM: Final = "embedded"
 DEFAULT_EMBEDDED_MODEL: Final = "embedded:smollm2-135m"
 RELAYED_PATHS: Final = (
     "audio/speech",
+    "POST batches",
+    "GET batches/*",
+    "POST batches/*/cancel",
     "completions",
+    "decisions",
     "embeddings",
+    "POST files",
+    "GET files/*",
+    "GET files/*/content",
     "images/generations",
     "messages/count_tokens",
     "moderations",
     "rerank",
+    "responses/compact",
     "responses/input_tokens",
+    "systemone",
 )
 """What is relayed with a key of the gateway, apart from the endpoints that are read; a client
-that brings its own key may use every path of its upstream."""
+that brings its own key may use every path of its upstream. Files and batches are found by their
+id only: a list would show one user what another one has."""
 
 Positive = Annotated[float, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=1)]
@@ -203,6 +213,9 @@ class StoreSettings(Table, frozen=True, kw_only=True):
     spool: str = ""
     """The file in which records wait while the store is away; by default next to the store."""
     spool_max_bytes: Count = 256 * MIB
+    when_full: Literal["drop", "refuse"] = "drop"
+    """What happens when neither the store nor the spool takes records: `drop` goes on without them,
+    `refuse` answers new requests with 503."""
     keep_bodies: bool = False
     max_age_days: Positive | None = 30.0
     max_records: Count | None = 1_000_000
