@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from surecall.base.records import ModelRequestEnded
+from surecall.base.records import Envelope, ModelRequestEnded, Receipt, ToolResult, name_changes
 from surecall.models.transport import ScriptedReply
 
 from .toolbox import assistant, run_script, tool_call
@@ -113,3 +113,18 @@ async def test_the_html_of_a_plain_answer_has_no_table() -> None:
     """Without calls there is no empty table."""
     result = await run_script(["ok"])
     assert "<table>" not in result._repr_html_()
+
+
+def test_many_changes_by_one_rule_are_told_by_their_number() -> None:
+    """Fifteen lines that say the same say no more than one."""
+    quotes = [Receipt("replace_quotes", f"{at}:{at + 1}", "'", '"') for at in range(15)]
+    changes = [*quotes, Receipt("drop_comma", "40:41", ",", "")]
+    assert name_changes(changes) == "replace_quotes ×15, drop_comma"
+
+
+def test_the_result_of_a_tool_is_shown_in_one_line() -> None:
+    """Its name, how it ended, and the start of what the model reads."""
+    envelope = Envelope(tool_name="look", ok=True, data={"x": 1})
+    result = ToolResult(call_id="1", name="look", envelope=envelope, text="x" * 5000)
+    assert repr(result).startswith("<ToolResult look: ok, xxx")
+    assert len(repr(result)) < 200

@@ -332,6 +332,13 @@ async def direct_an_interface() -> Directive | None:
     return result.directives[0] if result.directives else None
 
 
+def run_with_four_unlike_tools(mixed: list[object]) -> RunResult:
+    """A plain list; some checkers know one of unlike tools as `list[object]` only."""
+    four = [add, fetch, plain, pay]
+    run_sync("hi", tools=mixed)
+    return run_sync("hi", tools=four)
+
+
 class SdkClient:
     """Stands for a client of an SDK."""
 

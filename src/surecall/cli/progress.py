@@ -41,6 +41,7 @@ _LABEL: Final = 9
 _INDENT: Final = _GUTTER + _LABEL + 5
 _MAX_ERRORS: Final = 3
 _MAX_LINES: Final = 3
+_MAX_CHANGES: Final = 3
 _MAX_VALUE: Final = 60
 
 
@@ -146,6 +147,21 @@ class Progress:
             pair = shorten_pair(before, after, self._console.width - _INDENT - 3)
             self.say(" ", "", "", detail=pair)
 
+    def show_changes(self, receipts: Iterable[Receipt]) -> None:
+        """Show the changes to one call; many by one rule on one line."""
+        rest = list(receipts)
+        counts = Counter(receipt.rule for receipt in rest)
+        while rest:
+            receipt = rest.pop(0)
+            rule, count = receipt.rule, counts[receipt.rule]
+            if count <= _MAX_CHANGES:
+                self.show_change(receipt)
+                continue
+            lossy = sum(not item.lossless for item in (receipt, *rest) if item.rule == rule)
+            loss = f"  ({lossy} may lose meaning)" if lossy else ""
+            self.say("~", "changed", f"{rule} ×{count}{loss}", "yellow")
+            rest = [item for item in rest if item.rule != rule]
+
     def show_losses(self, losses: Iterable[SchemaLoss]) -> None:
         """Show what schemas lost where a provider was to hold the model to them, by tool."""
         tools: dict[tuple[str, str], list[SchemaLoss]] = {}
@@ -245,8 +261,7 @@ class Progress:
             self.say("!" if cut else "·", "answered", " · ".join(parts), "yellow" if cut else "")
         if event.defect_codes:
             self.say("!", "defects", ", ".join(dict.fromkeys(event.defect_codes)), "yellow")
-        for receipt in event.receipts:
-            self.show_change(receipt)
+        self.show_changes(event.receipts)
         if event.ignored_tool_calls_count:
             ignored = count_of(event.ignored_tool_calls_count, "further call")
             self.say("!", "ignored", ignored, "yellow", detail="see the trace")
@@ -258,8 +273,7 @@ class Progress:
 
     def _call_ended(self, event: ToolCallEnded) -> None:
         call = self._calls.pop(event.tool_call_id, None)
-        for receipt in call.receipts if call is not None else ():
-            self.show_change(receipt)
+        self.show_changes(call.receipts if call is not None else ())
         text = call_text(call) if call is not None else f"{event.name}(…)"
         self.say("→", "call", bounded(text, self._console.width - _INDENT), "cyan")
         if event.ok:

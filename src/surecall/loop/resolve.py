@@ -1,6 +1,6 @@
 """From what the caller said to what is in force: provider, presets, options, connection."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from types import FunctionType
@@ -51,9 +51,8 @@ _SCALARS: Final = (bool, float, int, str, type(None))
 _SIMULATED: Final = {"faults": "--fault", "zoo": "--model"}
 """What the names of simulated models begin with, and the flag that serves one."""
 
-ToolSource = (
-    ToolRegistry | ToolProvider | Iterable[Tool[..., Any] | ToolProvider | Callable[..., Any]]
-)
+ToolSource = ToolRegistry | ToolProvider | Iterable[object]
+"""Tools as they are given; a checker may know a list of unlike ones as `list[object]` only."""
 
 
 def find_provider(config: Config, catalog: Catalog) -> str | None:

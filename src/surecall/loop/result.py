@@ -32,6 +32,7 @@ from surecall.base.records import (
     ToolResult,
     Usage,
     clip,
+    name_changes,
 )
 from surecall.text import decode
 from surecall.tools.approvals import Approval
@@ -123,7 +124,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
         return not self.text.strip()
 
     def __repr__(self) -> str:
-        lines = [f"<{type(self).__name__} {clip(self.text, 80)!r}: {self._summary()}>"]
+        lines = [f"<{type(self).__name__} {self._shown()}: {self._summary()}>"]
         for turn in self.trace.turns:
             for call, result in zip(turn.calls, turn.results, strict=False):
                 lines.append(f"  {_call_text(call)} -> {_outcome(result)}{_tell_change(call)}")
@@ -150,6 +151,9 @@ class RunResult(Struct, frozen=True, kw_only=True):
             f"<div><p>{escape(self.text)}</p><p><small>{self._summary()}</small></p>"
             f"{table if rows else ''}</div>"
         )
+
+    def _shown(self) -> str:
+        return repr(clip(self.text, 80))
 
     def _summary(self) -> str:
         return (
@@ -194,6 +198,9 @@ class OutputResult(RunResult, Generic[T], frozen=True, kw_only=True):
     """The value, as an object of the type that was asked for, or as JSON."""
     value: Any
     """The same as JSON."""
+
+    def _shown(self) -> str:
+        return clip(repr(self.output), 200)
 
     @property
     def attempts(self) -> tuple[OutputReading, ...]:
@@ -260,7 +267,7 @@ def _tell_change(call: ToolCall) -> str:
     if sent == call.arguments and repr(sent) == repr(call.arguments):
         return ""
     shown = ", ".join(_item_texts(as_fields(sent))) or clip(str(sent), 60)
-    return f" (the model sent {shown}; changed by {', '.join(call.changed_by)})"
+    return f" (the model sent {shown}; changed by {name_changes(call.receipts)})"
 
 
 _MANY_EVENTS: Final = 256

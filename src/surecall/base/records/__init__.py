@@ -13,6 +13,7 @@ from .calls import (
     ToolResult,
     ToolSpec,
     as_run,
+    name_changes,
 )
 from .events import (
     ApprovalFailed,
@@ -93,4 +94,5 @@ __all__ = [
     "WireRequest",
     "as_run",
     "clip",
+    "name_changes",
 ]

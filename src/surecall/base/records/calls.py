@@ -1,12 +1,13 @@
 """A tool, a call of it, and its result: as data, from what arrived to what the model is shown."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .receipts import ErrorDetail, Receipt
+from .receipts import ErrorDetail, Receipt, clip
 
 Effect = Literal["read", "write", "external"]
 """What a tool does to the world."""
@@ -96,12 +97,7 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     @property
     def changed_by(self) -> tuple[str, ...]:
         """The people, transforms and rules of reading that changed the call."""
-        return tuple(
-            dict.fromkeys(
-                item.why.removesuffix(CHANGED) if item.why.endswith(CHANGED) else item.rule
-                for item in self.receipts
-            )
-        )
+        return tuple(_count_changers(self.receipts))
 
     def edited(self, arguments: dict[str, Any], receipts: tuple[Receipt, ...]) -> "ToolCall":
         """Return the call with arguments that somebody changed."""
@@ -163,6 +159,23 @@ class ToolResult(Struct, frozen=True, kw_only=True):
     def ok(self) -> bool:
         """Whether the tool succeeded."""
         return self.envelope.ok
+
+    def __repr__(self) -> str:
+        how = "ok" if self.ok else " ".join(self.envelope.error_codes) or "failed"
+        return f"<ToolResult {self.name}: {how}, {clip(self.text, 120)}>"
+
+
+def name_changes(receipts: Iterable[Receipt]) -> str:
+    """Say who changed something, and how often: `replace_quotes ×15, Ann`."""
+    counts = _count_changers(receipts)
+    return ", ".join(name if n == 1 else f"{name} ×{n}" for name, n in counts.items())
+
+
+def _count_changers(receipts: Iterable[Receipt]) -> Counter[str]:
+    return Counter(
+        item.why.removesuffix(CHANGED) if item.why.endswith(CHANGED) else item.rule
+        for item in receipts
+    )
 
 
 def as_run(calls: Iterable[ToolCall], results: Iterable[ToolResult]) -> tuple[ToolCall, ...]:
