@@ -23,7 +23,7 @@ from surecall.gateway.records import (
     count_by_time,
     list_times,
 )
-from surecall.gateway.records.base import Selection
+from surecall.gateway.records.store import Selection
 
 from .lists import describe_row
 from .rates import Share, percentiles, share

@@ -5,7 +5,7 @@ delivers and records; `streaming` passes streams on; `model` ties these together
 what is not read.
 """
 
-from .base import ClientJob
+from .client import ClientJob
 from .model import Job
 from .relaying import RelayJob, list_models
 

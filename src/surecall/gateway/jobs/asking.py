@@ -15,7 +15,7 @@ from surecall.gateway.upstreams import Target, Upstream
 from surecall.models.transport.retry import RetryPolicy, parse_retry_after, plan_wait
 from surecall.wire import WireProtocol
 
-from .base import ClientJob
+from .client import ClientJob
 
 if TYPE_CHECKING:
     from surecall.models.client import Answer, RequestHead

@@ -27,7 +27,7 @@ from surecall.gateway.upstreams import Target, Upstream
 from surecall.text import decode, encode
 from surecall.wire import WireProtocol
 
-from .base import ClientJob
+from .client import ClientJob
 from .usage import find_usage
 
 _LIST_S: Final = 10.0

@@ -13,15 +13,6 @@ from surecall.gateway.telemetry.record import (
     StepNote,
 )
 
-from .base import (
-    DEFAULT_SPOOL_BYTES,
-    NOT_CLEAN,
-    RecordFilter,
-    RecordPage,
-    RecordStore,
-    Retention,
-    StoreCounts,
-)
 from .ledger import (
     Ledger,
     MemoryLedger,
@@ -45,6 +36,15 @@ from .queries import (
 from .record import MAX_BODY_BYTES, new_request_id
 from .spool import Spool, SpooledRecords
 from .sqlite import Durability, SqliteRecords, store_files
+from .store import (
+    DEFAULT_SPOOL_BYTES,
+    NOT_CLEAN,
+    RecordFilter,
+    RecordPage,
+    RecordStore,
+    Retention,
+    StoreCounts,
+)
 
 __all__ = [
     "DEFAULT_SPOOL_BYTES",

@@ -12,7 +12,10 @@ from surecall.base.limits import MIB
 from surecall.base.postgres import PostgresServer, damaged_tables, migrate_tables
 from surecall.gateway.supervision import Supervised
 
-from .base import (
+from .batches import Waiting, WaitingRows, settle
+from .record import COLUMNS, RequestRecord, StoredRow, decode_row, encode_row
+from .selections import POSTGRES, render_selection
+from .store import (
     MAX_PAGE,
     Figures,
     RecordFilter,
@@ -24,9 +27,6 @@ from .base import (
     first_kept,
     render_filter,
 )
-from .batches import Waiting, WaitingRows, settle
-from .record import COLUMNS, RequestRecord, StoredRow, decode_row, encode_row
-from .selections import POSTGRES, render_selection
 
 _OF_PRIMARY_KEY: Final = ' COLLATE "C" PRIMARY KEY'
 _NULLABLE: Final = frozenset({"first_byte_ms", "findings", "details"})

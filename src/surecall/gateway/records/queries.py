@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from .base import Figures, RecordFilter, RecordStore, Selection
+from .store import Figures, RecordFilter, RecordStore, Selection
 
 MAX_GROUPS: Final = 200
 """How many models at upstreams are told apart; names of models come from clients."""

@@ -5,7 +5,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from .base import RecordFilter, Selection, render_filter
+from .store import RecordFilter, Selection, render_filter
 
 
 class Dialect(Struct, frozen=True, kw_only=True):

@@ -21,7 +21,8 @@ from surecall.gateway.log import explain
 from surecall.gateway.supervision import Supervised
 from surecall.loop.stored import checksum, seal_line, split_sealed
 
-from .base import (
+from .record import RequestRecord, decode_line, encode_line
+from .store import (
     DEFAULT_SPOOL_BYTES,
     Figures,
     RecordFilter,
@@ -31,7 +32,6 @@ from .base import (
     Selection,
     StoreCounts,
 )
-from .record import RequestRecord, decode_line, encode_line
 
 Records = list[RequestRecord]
 

@@ -35,7 +35,16 @@ from surecall.base.limits import MIB
 from surecall.base.redaction import open_log
 from surecall.gateway.log import explain
 
-from .base import (
+from .batches import Waiting, WaitingRows, settle
+from .record import (
+    COLUMNS,
+    RequestRecord,
+    StoredRow,
+    decode_row,
+    encode_row,
+)
+from .selections import SQLITE, render_selection
+from .store import (
     MAX_PAGE,
     Figures,
     RecordFilter,
@@ -47,15 +56,6 @@ from .base import (
     first_kept,
     render_filter,
 )
-from .batches import Waiting, WaitingRows, settle
-from .record import (
-    COLUMNS,
-    RequestRecord,
-    StoredRow,
-    decode_row,
-    encode_row,
-)
-from .selections import SQLITE, render_selection
 
 Durability = Literal["process", "power"]
 """What a record survives once `add` has returned."""
