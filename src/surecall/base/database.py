@@ -124,6 +124,8 @@ def explain_database_errors(path: Path) -> Generator[None]:
         yield
     except OSError as error:
         raise _write_failed(path, error.strerror or str(error), full=is_disk_full(error)) from error
+    except UnicodeDecodeError as error:  # the database's own message quotes what it found
+        raise damaged(path, "it holds text that is not UTF-8") from error
     except _NOT_BOUND as error:
         raise row_refused(path, error) from error
     except sqlite3.Error as error:
