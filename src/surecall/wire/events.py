@@ -88,7 +88,7 @@ class EventCutter:
     An event or a stream that is too long raises `STREAM_TOO_LARGE`.
     """
 
-    __slots__ = ("_has_returns", "_max_event_bytes", "_max_stream_bytes", "_partial", "_received")
+    __slots__ = ("_has_returns", "_max_event_bytes", "_max_stream_bytes", "_partial", "received")
 
     def __init__(
         self,
@@ -99,14 +99,14 @@ class EventCutter:
         self._partial = bytearray()
         """The beginning of an event that waits for the rest of it."""
         self._has_returns = False
-        self._received = 0
+        self.received = 0
         self._max_event_bytes = max_event_bytes
         self._max_stream_bytes = max_stream_bytes
 
     def feed(self, chunk: bytes) -> list[Event]:
         """Take the next bytes and return all events that are whole now."""
-        self._received += len(chunk)
-        if self._received > self._max_stream_bytes:
+        self.received += len(chunk)
+        if self.received > self._max_stream_bytes:
             raise _too_large("The stream", self._max_stream_bytes)
         if not self._has_returns and _RETURN in chunk:
             self._has_returns = True
@@ -126,6 +126,12 @@ class EventCutter:
         if len(partial) > self._max_event_bytes:
             raise _too_large("An event of the stream", self._max_event_bytes)
         return events
+
+    def is_one_line(self, chunk: bytes) -> bool:
+        """Tell whether the next bytes, which are not taken, are one event of one line of data."""
+        if self._partial or self._has_returns or chunk[:6] != _DATA or _RETURN in chunk:
+            return False
+        return chunk.find(b"\n") == len(chunk) - 2 and chunk[-1] == _FEED
 
     def close(self) -> Event:
         """Return what is behind the last whole event; it may have been cut."""
@@ -162,13 +168,13 @@ def _read(block: bytes, raw: bytes) -> Event:
     """Return the event of a block of lines."""
     if block[:6] == _DATA:
         if _FEED not in block and _RETURN not in block:
-            return Event(raw, block[6:], is_plain=True)
+            return Event(raw, block[6:], "", True)  # noqa: FBT003 - names take time
     elif block[:7] == _EVENT:
         line = block.find(b"\n") + 1
         is_plain = block[line : line + 6] == _DATA and block.find(b"\n", line) < 0
         if line and is_plain and _RETURN not in block:
             name = str(block[7 : line - 1], "utf-8", "replace")
-            return Event(raw, block[line + 6 :], name, is_plain=True)
+            return Event(raw, block[line + 6 :], name, True)  # noqa: FBT003 - names take time
     elif not block or (block[0] == _COLON and _FEED not in block and _RETURN not in block):
         return Event(raw, b"")
     events = SSEReader().feed(block.removeprefix(_MARK).rstrip(b"\r\n") + b"\n\n")
@@ -261,6 +267,8 @@ class EventReader(ABC):
         """How many events with data have come."""
         self.piece = ""
         """The text that the last event brought."""
+        self.pieces: list[str] = []
+        """What each event of the last run brought."""
         self.is_odd = False
         """Whether something came that not every client of the format understands as it is."""
         self.has_calls = False
@@ -361,6 +369,52 @@ class EventReader(ABC):
             self.piece = "".join(texts)
         return kind or (TEXT if self.piece else PASS)
 
+    def take_run(self, events: list[Event], start: int) -> int:
+        """Take events from one on that only go on with one text or one call; often there are none.
+
+        Those are in the form that clients read. What each brought is in `pieces`.
+
+        Returns:
+            What they brought, or -1 if there are none.
+        """
+        if not self.events or self._missed >= _MAX_MISSED or not self._goes_on():
+            return -1
+        kind = place = -1
+        pieces: list[str] = []
+        is_named, read = self.is_named, self._read_usual
+        for event in events[start:] if start else events:
+            if not event[3] or bool(event[2]) is not is_named:
+                break
+            try:
+                found = read(event[1])
+            except UNREADABLE:
+                break
+            if found is None or (pieces and (found[0] != kind or found[1] != place)):
+                break
+            kind, place, piece = found
+            pieces.append(piece)
+        if not pieces or not self._add_usual(kind, place, "".join(pieces)):
+            return -1
+        self._missed = 0
+        self.events += len(pieces)
+        self.pieces = pieces
+        return kind
+
+    def take_piece(self, chunk: bytes) -> bool:
+        """Take bytes that are one event which only goes on with a call; tell whether they were."""
+        cutter = self._cutter
+        if self.is_named or not (self.events and self._goes_on() and cutter.is_one_line(chunk)):
+            return False
+        try:
+            found = self._read_usual(chunk[6:])
+        except UNREADABLE:
+            return False
+        if found is None or found[0] != CALL or not self._add_usual(*found):
+            return False
+        self.events += 1
+        cutter.received += len(chunk)
+        return True
+
     def write(self, event: Event) -> bytes:
         """Return an event in the form that the official clients of the format read.
 
@@ -420,7 +474,31 @@ class EventReader(ABC):
         Raises:
             ValueError: The event is another one, and was not taken.
         """
-        return None
+        found = self._read_usual(data) if self._goes_on() else None
+        if found is None or not self._add_usual(*found):
+            return None
+        kind, _, piece = found
+        if kind == CALL:
+            return CALL
+        if piece:
+            shown.append(StreamDelta("text" if kind == TEXT else "reasoning", piece))
+        return PASS
+
+    def _goes_on(self) -> bool:
+        """Tell whether the next event may be one that only goes on."""
+        return False
+
+    def _read_usual(self, data: bytes) -> tuple[int, int, str] | None:
+        """Read such an event: whether it brings text, a thought or arguments, where, and which.
+
+        Raises:
+            ValueError: The event is another one.
+        """
+        raise NotImplementedError
+
+    def _add_usual(self, kind: int, place: int, piece: str) -> bool:
+        """Add what one or several such events brought; tell whether there is such a place."""
+        raise NotImplementedError
 
     @abstractmethod
     def _take_fields(

@@ -178,6 +178,11 @@ class HeldHalves:
     def __init__(self) -> None:
         self._held: dict[Literal["text", "reasoning"], str] = {}
 
+    @property
+    def are_held(self) -> bool:
+        """Whether any waits."""
+        return bool(self._held)
+
     def show(
         self,
         kind: Literal["text", "reasoning"],

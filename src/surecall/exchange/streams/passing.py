@@ -18,7 +18,7 @@ from surecall.reading.taught import with_receipts
 from surecall.reading.truncation import came_to_its_end
 from surecall.wire import Stated
 from surecall.wire.bodies import note_type
-from surecall.wire.events import CALL, END, FRAME, PASS, PING, Event, cut_events
+from surecall.wire.events import CALL, END, FRAME, PASS, PING, TEXT, Event, cut_events
 
 from .sides import Found, Side
 from .thinking import LeadingThought, ThoughtEvents
@@ -136,18 +136,74 @@ class Passing(Side):
         if self.early is not None:
             self._keep_early(chunk)
         try:
+            if self._is_holding and reader.take_piece(chunk):
+                self._wait(Event(chunk, b""), 0)
+                return b""
             events = reader.cut(chunk)
         except ProviderError as error:
             self._error = error
             return b""
-        if len(events) == 1:
-            return self._take(events[0])
         passed: list[bytes] = []
-        for event in events:
-            passed.append(self._take(event))
+        at = 0
+        while at < len(events):
+            try:
+                kind = reader.take_run(events, at)
+            except SurecallError as error:
+                self._error = error
+                break
+            if kind >= 0:
+                count = len(reader.pieces)
+                run = events if count == len(events) else events[at : at + count]
+                passed.append(self._take_run(run, kind))
+                at += count
+            else:
+                passed.append(self._take(events[at]))
+                at += 1
             if self._error is not None or reader.done or self.is_tagged:
                 break
-        return b"".join(passed)
+        return passed[0] if len(passed) == 1 else b"".join(passed)
+
+    def _take_run(self, events: list[Event], kind: int) -> bytes:
+        """Take events that only go on with one text or one call, and return what goes on now."""
+        pieces = self._reader.pieces if kind == TEXT else [""] * len(events)
+        if kind == CALL or self._is_holding:
+            self._is_holding = True
+            return self._hold(
+                Event(b"".join([event.raw for event in events]), b""), "".join(pieces)
+            )
+        passed = self._send(events[0], pieces[0])
+        if len(events) == 1:
+            return passed
+        more = self._flow_plain(events[1:], pieces[1:])
+        if more is not None:
+            return passed + more
+        out = [passed]
+        for event, piece in zip(events[1:], pieces[1:], strict=True):
+            if self.is_tagged or self._error is not None:
+                break
+            out.append(self._send(event, piece))
+        return b"".join(out)
+
+    def _flow_plain(self, events: list[Event], pieces: list[str]) -> bytes | None:
+        """Pass events on at once, if nothing waits and no call can begin in their text."""
+        watch, text = self._watch, "".join(pieces)
+        if self._waiting or self._is_thinking or self._is_holding or self.is_tagged:
+            return None
+        raw = b"".join([event.raw for event in events])
+        if watch is None or not text:
+            self._has_words = self._has_words or bool(text.strip())
+            return raw
+        end = watch.fed
+        if watch.is_at_start or not watch.take_plain(text):
+            return None
+        self._has_words = self._has_words or not text.isspace()
+        if watch.decided == watch.fed:
+            watch.settle(watch.fed)
+            return raw
+        for event, piece in zip(events, pieces, strict=True):
+            end += len(piece)
+            self._wait(event, end)
+        return self._release(watch)
 
     def _keep_early(self, chunk: bytes) -> None:
         assert self.early is not None
@@ -176,14 +232,17 @@ class Passing(Side):
             return b""
         if raw is not event.raw:
             event = event._replace(raw=raw)
-        if self._is_holding:
-            return self._hold(event, piece)
-        if kind in (CALL, END):
+        if kind in (CALL, END) and not self._is_holding:
             self._is_holding = True
             return self._take_end(event, piece)
+        return self._send(event, piece, is_framed=kind == FRAME)
+
+    def _send(self, event: Event, piece: str, *, is_framed: bool = False) -> bytes:
+        if self._is_holding:
+            return self._hold(event, piece)
         if self._is_thinking:
             return self._think(event, piece)
-        return self._flow(event, piece, is_framed=kind == FRAME)
+        return self._flow(event, piece, is_framed=is_framed)
 
     def _flow(self, event: Event, text: str, *, is_framed: bool = False) -> bytes:
         """Pass one event on, unless a call may begin in its text or in that of one before it."""
@@ -449,7 +508,11 @@ class Passing(Side):
         return self._writer.fail(error, next(self._held_events(), None))
 
     def _held_events(self) -> Iterator[bytes]:
-        return (event.data for event, _ in self._waiting if event.data)
+        for event, _ in self._waiting:
+            if event.data:
+                yield event.data
+            else:  # several events, or a comment
+                yield from (held.data for held in cut_events(event.raw) if held.data)
 
 
 def _is_whole(call: RawCall) -> bool:

@@ -98,6 +98,19 @@ class TextWatch:
             self._give_up()
         return True
 
+    def take_plain(self, text: str) -> bool:
+        """Take text of several events at once, if no call can begin in it; tell whether it was."""
+        if self._is_off:
+            self.feed(text)
+            return True
+        found = self._tail + text
+        if self._reader is not None or self._has_opener(found):
+            return False
+        self.fed += len(text)
+        self._recent.append(text)
+        self._take_found(found)
+        return True
+
     def feed(self, text: str) -> None:
         """Take the text of the next event."""
         self.fed += len(text)

@@ -18,6 +18,7 @@ from surecall.wire.events import (
     CALL,
     END,
     PASS,
+    TEXT,
     Event,
     EventReader,
     event_of,
@@ -97,10 +98,9 @@ class _PartialMessage(Noted):
             else:
                 self._take_other(key, value, shown)
 
-    def add_text(self, text: str, shown: list[StreamDelta]) -> None:
+    def add_text(self, text: str) -> None:
         """Add a piece of text that has no half of a character."""
         self._keep("content", text)
-        shown.append(StreamDelta("text", text))
 
     def flush(self, shown: list[StreamDelta]) -> None:
         """Show what was held back, now that its other half cannot come any more."""
@@ -300,25 +300,24 @@ class ChatReader(EventReader):
         """The tokens, as far as they are known."""
         return self._usage
 
-    def _take_usual(self, data: bytes, shown: list[StreamDelta]) -> int | None:
-        message = self._message
-        if self.choice != 0 or self._finish is not None or self._choices > 1 or message.has_halves:
-            return None
-        delta = _decode_more(data).choices[0].delta
+    def _goes_on(self) -> bool:
+        is_one = self.choice == 0 and self._choices == 1 and self._finish is None
         self._lists_content = False
-        if delta.tool_calls is None:
-            if not delta.content:
-                return None
-            message.add_text(delta.content, shown)
-            return PASS
-        piece = delta.tool_calls[0]
-        if (
-            delta.content
-            or self.is_legacy
-            or not message.calls.add(piece.index, piece.function.arguments)
-        ):
-            return None
-        return CALL
+        return is_one and not self._message.has_halves
+
+    def _read_usual(self, data: bytes) -> tuple[int, int, str] | None:
+        delta = _decode_more(data).choices[0].delta
+        content, calls = delta.content, delta.tool_calls
+        if calls is None:
+            return (TEXT, 0, content) if content else None
+        piece = calls[0]
+        return None if content else (CALL, piece.index, piece.function.arguments)
+
+    def _add_usual(self, kind: int, place: int, piece: str) -> bool:
+        if kind == CALL:
+            return not self.is_legacy and self._message.calls.add(place, piece)
+        self._message.add_text(piece)
+        return True
 
     def _take_fields(
         self, fields: dict[str, Any], event: Event, shown: list[StreamDelta]

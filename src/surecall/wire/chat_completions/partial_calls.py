@@ -171,7 +171,11 @@ class PartialCalls(Noted):
         call = self._by_index.get(index)
         if call is None:
             return False
-        call.take(None, arguments)
+        last = call.runs[-1] if call.runs and not call.breaks else None
+        if isinstance(last, KeptText):
+            last.append(arguments)
+        else:
+            call.take(None, arguments)
         return True
 
     def render(self) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from surecall.base.errors import Code, ProviderError
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import Usage
 from surecall.text import decode, decoder_of
-from surecall.wire.events import CALL, END, PASS, Event, EventReader, may_have_halves
+from surecall.wire.events import CALL, END, PASS, TEXT, Event, EventReader, may_have_halves
 from surecall.wire.kept import HeldHalves
 from surecall.wire.records import RawReply, Stated, StreamDelta
 from surecall.wire.replies import decode_finite
@@ -90,18 +90,21 @@ class GeminiReader(EventReader):
             self._late_usage = b""
         return self._fold.usage
 
-    def _take_usual(self, data: bytes, shown: list[StreamDelta]) -> int | None:
+    def _goes_on(self) -> bool:
         fold = self._fold
-        if fold.finish is not None or fold.index != 0 or self._choices > 1:
-            return None
+        is_one = fold.index == 0 and self._choices == 1 and fold.finish is None
+        return is_one and not self._halves.are_held
+
+    def _read_usual(self, data: bytes) -> tuple[int, int, str] | None:
         chunk = _decode_more(data)
         part = chunk.candidates[0].content.parts[0]
         if len(chunk.usageMetadata):
             self._late_usage = bytes(chunk.usageMetadata)
-        fold.parts.add_text(part.text, is_thought=part.thought is True)
-        fold.parts.take_new()
-        self._halves.show("reasoning" if part.thought else "text", part.text, shown)
-        return PASS
+        return (PASS if part.thought else TEXT), 0, part.text
+
+    def _add_usual(self, kind: int, place: int, piece: str) -> bool:
+        self._fold.parts.add_text(piece, is_thought=kind == PASS)
+        return True
 
     def _take_fields(
         self, fields: dict[str, Any], event: Event, shown: list[StreamDelta]

@@ -199,6 +199,7 @@ class PartialParts:
     def add_text(self, text: str, *, is_thought: bool) -> None:
         """Add a piece of text, or of a thought."""
         self._take_text({"thought": True} if is_thought else {}, text)
+        self._new.clear()  # whoever reads it so shows it as well
 
     def take_new(self) -> list[tuple[Literal["text", "reasoning"], str]]:
         """Return the pieces of text that arrived since the last time."""

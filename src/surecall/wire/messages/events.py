@@ -19,6 +19,7 @@ from surecall.wire.events import (
     FRAME,
     PASS,
     PING,
+    TEXT,
     Event,
     EventReader,
     event_of,
@@ -98,19 +99,20 @@ class MessagesReader(EventReader):
         """The tokens, as far as they are known."""
         return parse_usage(self._usage)
 
-    def _take_usual(self, data: bytes, shown: list[StreamDelta]) -> int | None:
-        if self._has_stopped:
-            return None
+    def _goes_on(self) -> bool:
+        return not self._has_stopped and not self._halves.are_held
+
+    def _read_usual(self, data: bytes) -> tuple[int, int, str] | None:
         event = _decode_more(data)
         piece = event.delta
         if isinstance(piece, _TextPiece):
-            if not self._blocks.add(event.index, "text", piece.text):
-                return None
-            self._halves.show("text", piece.text, shown)
-            return PASS
-        if event.index not in self._open_calls:
-            return None
-        return CALL if self._blocks.add(event.index, "input", piece.partial_json) else None
+            return TEXT, event.index, piece.text
+        return CALL, event.index, piece.partial_json
+
+    def _add_usual(self, kind: int, place: int, piece: str) -> bool:
+        if kind == TEXT:
+            return self._blocks.add(place, "text", piece)
+        return place in self._open_calls and self._blocks.add(place, "input", piece)
 
     def _take_fields(
         self, fields: dict[str, Any], event: Event, shown: list[StreamDelta]
