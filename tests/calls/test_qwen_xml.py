@@ -127,7 +127,10 @@ ACCEPTED = (
         (PING, PING),
     ),
     FormatCase(
-        "closer_twice", "<tool_call><function=ping></function></tool_call></tool_call>", (PING,)
+        "closer_twice",
+        "<tool_call><function=ping></function></tool_call></tool_call>",
+        (PING,),
+        ("stray_closing_tag",),
     ),
     FormatCase(
         "function_left_open",

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from surecall.base.records import Receipt
 from surecall.text import repair_json
 
-from .formats import Found, TextCall
+from .formats import Found, TextCall, add_receipts
 from .names import parameter_names
 from .source import NeedMore, Source
 from .tags import (
@@ -87,7 +87,8 @@ def read_calls(
 ) -> tuple[list[TextCall], int]:
     """Read calls in a row, and the tag that closes their section if there is one."""
     calls: list[TextCall] = []
-    end, closed = at, False
+    begin = end = at
+    closed = set[str]()
     while True:
         here = skip_debris(source, end)
         if source.at_end(here):
@@ -101,9 +102,14 @@ def read_calls(
             if block is None:
                 return calls, end
             calls.append(block.call)
-            end = block.end
-        elif calls and tag.kind in _CLOSERS:  # also closing tags that nothing opened
-            closed = closed or tag.kind == "close_section"
+            begin, end = here, block.end
+        elif calls and tag.kind in _CLOSERS:
+            written = source.text[tag.start : tag.end]
+            is_repeated = written in closed or source.text.endswith(written, begin, end)
+            if is_repeated or tag.kind == "close_value":
+                calls[-1:] = add_receipts(calls[-1:], tag_receipt("stray_closing_tag", written, ""))
+            if tag.kind == "close_section":
+                closed.add(written)
             end = tag.end
         else:
             return calls, end

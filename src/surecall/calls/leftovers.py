@@ -163,6 +163,7 @@ def find_leftover(
         goes_on
         or (not breaks and _MARKUP.match(text, here) and not _only_closes(text[start:at], line))
         or (not breaks and _closes_something(text[start:at], line))
+        or (not breaks and is_open and line.strip().isdecimal())  # the rest of a number
     ):
         return at
     return _end_of_members(source, end, find_mark) if goes_on else end

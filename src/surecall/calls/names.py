@@ -175,6 +175,8 @@ MAX_NAMES: Final = 2_000
 """Names of tools that are looked at in one text."""
 _MAX_HEADS: Final = 12
 _BETWEEN_PARTS: Final = r"(?:\\?[-_. ])?"
+_GLUED_WORD: Final = r"(?=(?:json|args)[^\w\s])"
+"""A word of a format, when the mark between it and the name is lost."""
 _NAME_PARTS: Final = re.compile(r"[^\W_]++")
 
 
@@ -194,7 +196,11 @@ def _name_pattern(names: tuple[str, ...]) -> re.Pattern[str] | None:
         for name in sorted(names, key=len, reverse=True)
         if (parts := _NAME_PARTS.findall(name.lower()))
     ]
-    return re.compile(f"(?:{'|'.join(alternatives)})(?!\\w)") if alternatives else None
+    return (
+        re.compile(f"(?:{'|'.join(alternatives)})(?:(?!\\w)|{_GLUED_WORD})")
+        if alternatives
+        else None
+    )
 
 
 @lru_cache(maxsize=64)
