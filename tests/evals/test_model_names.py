@@ -267,13 +267,13 @@ async def test_trials_share_connections_until_they_are_closed() -> None:
         doors: list[Any] = []
         for _ in range(2):
             async with pool(who, unit("chat_only"), case) as door:
-                doors.append(door)
+                doors.append(door._inner)
                 await door.send(WireRequest(path="/chat/completions", body={"messages": []}))
         assert doors[0] is doors[1]
         assert isinstance(doors[0], HttpTransport)
         await close_transports(pool)
         async with pool(who, unit("chat_only"), case) as door:
-            assert door is not doors[0]
+            assert door._inner is not doors[0]
         await close_transports(pool)
     assert len(server.requests) == 2
 

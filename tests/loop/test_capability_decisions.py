@@ -11,10 +11,10 @@ import pytest
 
 import surecall
 from surecall.base.errors import SurecallError
-from surecall.base.records import Message, ModelRequest, TextDelta, ToolSpec, WireRequest
+from surecall.base.records import Message, ModelRequest, TextDelta, WireRequest
 from surecall.exchange import ClientRequest, Policy, Route
 from surecall.exchange.prepare import Preparation
-from surecall.loop import Options, PromptRunner, Session, make_plan
+from surecall.loop import PromptRunner
 from surecall.loop.replay import replay_trace
 from surecall.models.profiles import Capabilities, Findings, resolve_capabilities
 from surecall.models.transport import ScriptedTransport
@@ -333,58 +333,6 @@ async def test_a_finding_is_kept_and_decides_nothing(name: str) -> None:
     assert found.trace.capability_origins[name] == "override"
     assert plain.trace.capabilities.keys() == found.trace.capabilities.keys()
     assert replay_trace(found.trace).same
-
-
-FINGERPRINTS = [
-    "1f518ff818825fc75da4e210402296b744ec458baa1bf13063e331be17e50a6c",
-    "3dec98042470f3b5cb21864d357e085ec1023cd6e97b3878e78185afe0913377",
-    "9d3a019e026a493e873ca86801fdcff40d27dd17923c9b8eeac80ad6fc6a7de9",
-    "e9a29730f85dbeede5d0054be3662d134ba591ff99dcc020663987a4bdaac060",
-    "def5c24236c193d451634a9c1ff7025925f4663c72a9f57e333587f0a5620279",
-]
-"""Computed when findings were capabilities."""
-
-
-def fingerprint(**arguments: Any) -> str:
-    """Return the fingerprint of a run with one tool."""
-    session = Session(preset=(), transport=ScriptedTransport([]), **arguments)
-    return session.plan("hi").fingerprint
-
-
-def test_runs_of_before_keep_their_fingerprint() -> None:
-    """Journals that were begun when findings were still capabilities can be resumed."""
-    spec = ToolSpec(name="save")
-    bare = make_plan(
-        model="m",
-        messages=(Message("user", "hi"),),
-        tools=(spec,),
-        options=Options(),
-        origins={},
-        capabilities=Capabilities(),
-        capability_origins={},
-    )
-    assert bare.fingerprint == "7ae9430a610c795d779123411f28c34220f7de79a3e5ea5f7155726753262a38"
-    found = {
-        "json_stability": "low",
-        "unique_call_ids": False,
-        "empty_arguments": "blank",
-        "honours_parallel_false": True,
-        "stream_equals_whole": True,
-        "needs_reasoning_echo": False,
-    }
-    known = {
-        "supports_parallel_tools": True,
-        "context_window_tokens": 9000,
-        "tool_choices": ["auto", "named"],
-    }
-    prints = [
-        fingerprint(model="m", system="be brief"),
-        fingerprint(model="m", system="be brief", capabilities=known),
-        fingerprint(model="m", system="be brief", capabilities=found),
-        fingerprint(model="gpt-5", provider="openai", protocol="responses"),
-        fingerprint(model="m", provider="anthropic"),
-    ]
-    assert prints == FINGERPRINTS
 
 
 async def test_text_is_shown_when_a_turn_is_not_streamed() -> None:
