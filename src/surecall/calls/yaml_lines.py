@@ -61,7 +61,8 @@ def read_entry(text: str, at: int, limit: int) -> Entry | None:
 def read_mapping(text: str) -> Iterator[Entry]:
     """Yield all entries of a mapping, or raise `UnreadableError` where a line is none of it."""
     at, margin = 0, -1
-    while text[at:].strip():
+    text = text.rstrip().lstrip("\n")
+    while at < len(text):
         entry = read_entry(text, at, len(text))
         margin = entry.margin if entry is not None and margin < 0 else margin
         if entry is None or entry.dashed or entry.margin != margin:
