@@ -400,20 +400,26 @@ class EventReader(ABC):
         self.pieces = pieces
         return kind
 
-    def take_piece(self, chunk: bytes) -> bool:
-        """Take bytes that are one event which only goes on with a call; tell whether they were."""
+    def take_piece(self, chunk: bytes) -> int:
+        """Take bytes that are one event which only goes on with a text or a call.
+
+        Returns:
+            What it brought, or -1 if they are anything else.
+        """
         cutter = self._cutter
         if self.is_named or not (self.events and self._goes_on() and cutter.is_one_line(chunk)):
-            return False
+            return -1
         try:
             found = self._read_usual(chunk[6:])
         except UNREADABLE:
-            return False
-        if found is None or found[0] != CALL or not self._add_usual(*found):
-            return False
+            return -1
+        if found is None or not self._add_usual(*found):
+            return -1
         self.events += 1
         cutter.received += len(chunk)
-        return True
+        kind, _, piece = found
+        self.piece = piece if kind == TEXT else ""
+        return kind
 
     def write(self, event: Event) -> bytes:
         """Return an event in the form that the official clients of the format read.

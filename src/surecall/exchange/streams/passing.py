@@ -136,13 +136,14 @@ class Passing(Side):
         if self.early is not None:
             self._keep_early(chunk)
         try:
-            if self._is_holding and reader.take_piece(chunk):
-                self._wait(Event(chunk, b""), 0)
-                return b""
-            events = reader.cut(chunk)
+            kind = reader.take_piece(chunk)
+            events = reader.cut(chunk) if kind < 0 else []
         except ProviderError as error:
             self._error = error
             return b""
+        if kind >= 0:
+            self._is_holding = self._is_holding or kind == CALL
+            return self._send(Event(chunk, chunk[6:-2]), reader.piece)
         passed: list[bytes] = []
         at = 0
         while at < len(events):
