@@ -93,7 +93,9 @@ ARGUMENTS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "words"), ARGUMENTS, ids=[str(row[0]) for row in ARGUMENTS])
+@pytest.mark.parametrize(
+    ("given", "words"), ARGUMENTS, ids=["-".join(given) for given, _ in ARGUMENTS]
+)
 async def test_a_wrong_argument_is_refused_in_our_words_before_anything_is_sent(
     given: Mapping[str, Any], words: str
 ) -> None:
