@@ -171,7 +171,7 @@ class MessagesReader(EventReader):
 
     def _render(self) -> RawReply:
         fields = {**self._fields, "content": self._blocks.render(), "usage": self._usage}
-        if self._is_passed and fields.get("role"):
+        if self._is_passed and fields.get("role") not in (None, ""):
             fields["role"] = "assistant"  # the client has whatever it was
         defects = (*self._blocks.defects, *self._repeated, *self._skipped_defects())
         if self._fields.get("stop_reason") is None and self._blocks.calls_count:
