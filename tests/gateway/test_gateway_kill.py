@@ -38,7 +38,7 @@ async def test_a_server_of_the_store_that_is_killed_is_used_again(tmp_path: Path
             log = await victim.serve(kill)
             assert await victim.find_lost() == set()
     assert "Traceback" not in log
-    assert "records are stored again" in log
+    assert "Records are stored again" in log
 
 
 async def test_figures_that_no_store_takes_harm_nobody(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ class Refused:
 
 REFUSED = (
     Refused("unknown role", {"role": "usr", "content": "x"}, "Did you mean 'user'"),
-    Refused("no role", {"content": "x"}, "the role null"),
+    Refused("no role", {"content": "x"}, "A message has no role"),
     Refused("role of another type", {"role": 3, "content": "x"}, "type int"),
     Refused("content of another type", {"role": "user", "content": 3}, "of type int"),
     Refused("parts of another type", {"role": "user", "content": ["x"]}, "of type list"),

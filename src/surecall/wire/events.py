@@ -500,11 +500,11 @@ class EventReader(ABC):
         Raises:
             ValueError: The event is another one.
         """
-        raise NotImplementedError
+        return None
 
     def _add_usual(self, kind: int, place: int, piece: str) -> bool:
         """Add what one or several such events brought; tell whether there is such a place."""
-        raise NotImplementedError
+        return False
 
     @abstractmethod
     def _take_fields(
