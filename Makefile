@@ -44,6 +44,7 @@ check: $(VENV)/.dev ## Check style, types, layers and English
 	$(BIN)/python scripts/readme_code.py build/readme.py
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/budget.py --check
 	$(BIN)/python scripts/check_english.py
 
 bench: $(VENV)/.dev ## Measure what starting, the loop, reading, repair, evals and records cost
