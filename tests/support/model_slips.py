@@ -50,13 +50,14 @@ def make_slips(seed: int, count: int) -> Iterator[Slip]:
     while made < count:
         kind = chance.choice(kinds)
         found = _KINDS[kind][1](chance)
-        if found is None or _is_valid(found[0]):
+        if found is None or is_valid(found[0]):
             continue
         made += 1
         yield Slip(kind, *found)
 
 
-def _is_valid(text: str) -> bool:
+def is_valid(text: str) -> bool:
+    """Tell whether a text is JSON."""
     try:
         json.loads(text)
     except ValueError:
@@ -103,7 +104,7 @@ def _write(chance: random.Random, value: Any) -> str:
     return json.dumps(value, indent=chance.choice([None, None, 2]), ensure_ascii=False)
 
 
-def _marks(text: str) -> list[int]:
+def find_marks(text: str) -> list[int]:
     """Return where marks are that are outside strings, with the quotes of strings."""
     marks: list[int] = []
     for match in re.finditer(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]', text):
@@ -113,13 +114,13 @@ def _marks(text: str) -> list[int]:
     return marks
 
 
-def _outside(text: str, change: Callable[[str], str]) -> str:
+def change_outside(text: str, change: Callable[[str], str]) -> str:
     """Change what is outside strings."""
     parts = re.split(r'("(?:[^"\\]|\\.)*")', text)
     return "".join(part if part[:1] == '"' else change(part) for part in parts)
 
 
-def _strings(text: str, change: Callable[[str, bool], str]) -> str:
+def change_strings(text: str, change: Callable[[str, bool], str]) -> str:
     """Change strings; the change is told whether it is a key."""
     return re.sub(r'"((?:[^"\\]|\\.)*)"(?=(\s*:)?)', lambda m: change(m[0], m[2] is not None), text)
 
@@ -142,12 +143,12 @@ def _cut_between(chance: random.Random) -> _Made:
     """Cut behind a whole member or item: nothing of the next is there."""
     value = _document(chance)
     text = _write(chance, value)
-    marks = [at for at in _marks(text) if text[at] == ","]
+    marks = [at for at in find_marks(text) if text[at] == ","]
     if not marks:
         return None
     at = chance.choice(marks)
     closers = ""
-    for mark in _marks(text[:at]):
+    for mark in find_marks(text[:at]):
         if text[mark] in "{[":
             closers = ("}" if text[mark] == "{" else "]") + closers
         elif text[mark] in "}]":
@@ -192,7 +193,7 @@ def _fence_inside(chance: random.Random) -> _Made:
 
 def _trailing_comma(chance: random.Random) -> _Made:
     value = _document(chance)
-    text = _outside(
+    text = change_outside(
         _write(chance, value), lambda part: re.sub(r"(?<=[^{\[\s])(\s*[}\]])", r",\1", part)
     )
     return re.sub(r'"(\s*[}\]])', r'",\1', text) if chance.random() < 0.5 else text, value
@@ -206,7 +207,7 @@ def _python(chance: random.Random) -> _Made:
 def _single_quotes(chance: random.Random) -> _Made:
     """Single quotes around everything, apostrophes in text as they are."""
     value = _document(chance)
-    return _strings(_write(chance, value), lambda s, _: f"'{s[1:-1]}'"), value
+    return change_strings(_write(chance, value), lambda s, _: f"'{s[1:-1]}'"), value
 
 
 def _literals(chance: random.Random) -> _Made:
@@ -217,7 +218,7 @@ def _literals(chance: random.Random) -> _Made:
             {"true": "TRUE", "false": "FALSE", "null": "undefined"},
         ]
     )
-    return _outside(
+    return change_outside(
         _write(chance, value),
         lambda part: re.sub(r"true|false|null", lambda m: names[m[0]], part),
     ), value
@@ -226,7 +227,7 @@ def _literals(chance: random.Random) -> _Made:
 def _bare_keys(chance: random.Random) -> _Made:
     value = _document(chance)
     share = chance.choice([1.0, 0.4])
-    return _strings(
+    return change_strings(
         _write(chance, value),
         lambda s, is_key: s[1:-1] if is_key and chance.random() < share else s,
     ), value
@@ -261,7 +262,7 @@ def _raw_breaks(chance: random.Random) -> _Made:
 def _missing_comma(chance: random.Random) -> _Made:
     value = _document(chance)
     text = json.dumps(value, indent=chance.choice([None, 2, 2]), ensure_ascii=False)
-    marks = [at for at in _marks(text) if text[at] == ","]
+    marks = [at for at in find_marks(text) if text[at] == ","]
     if not marks:
         return None
     at = chance.choice(marks)
@@ -273,7 +274,7 @@ def _missing_comma(chance: random.Random) -> _Made:
 def _missing_colon(chance: random.Random) -> _Made:
     value = _record(chance)
     text = _write(chance, value)
-    at = chance.choice([at for at in _marks(text) if text[at] == ":"])
+    at = chance.choice([at for at in find_marks(text) if text[at] == ":"])
     return text[:at] + chance.choice(["", " =", " =>", " :"]) + text[at + 1 :], value
 
 
@@ -360,7 +361,7 @@ def _ellipsis(chance: random.Random) -> _Made:
 
 def _smart_quotes(chance: random.Random) -> _Made:
     value = _document(chance)
-    return _strings(_write(chance, value), lambda s, _: f"“{s[1:-1]}”"), value
+    return change_strings(_write(chance, value), lambda s, _: f"“{s[1:-1]}”"), value
 
 
 def _escapes(chance: random.Random) -> _Made:
@@ -434,7 +435,7 @@ def _no_brackets(chance: random.Random) -> _Made:
 def _extra_comma(chance: random.Random) -> _Made:
     value = _document(chance)
     text = _write(chance, value)
-    marks = [at for at in _marks(text) if text[at] == ","]
+    marks = [at for at in find_marks(text) if text[at] == ","]
     if not marks:
         return None
     at = chance.choice(marks)
@@ -452,8 +453,8 @@ def _wrong_closer(chance: random.Random) -> _Made:
 def _mixed(chance: random.Random) -> _Made:
     """The usual mixture: bare keys, literals of Python, trailing commas, in a fence."""
     value = {**_record(chance), "flag": True}
-    text = _strings(_write(chance, value), lambda s, is_key: s[1:-1] if is_key else s)
-    text = _outside(text, lambda part: part.replace("true", "True").replace("null", "None"))
+    text = change_strings(_write(chance, value), lambda s, is_key: s[1:-1] if is_key else s)
+    text = change_outside(text, lambda part: part.replace("true", "True").replace("null", "None"))
     text = text[:-1].rstrip() + ",\n}"
     return (f"```json\n{text}\n```" if chance.random() < 0.5 else text), value
 
