@@ -8,13 +8,14 @@ from surecall.wire import PROTOCOLS
 
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "surecall"
 NAMES = frozenset(PROTOCOLS)
-OUR_OWN = ("wire", "exchange")
 LEFT = {
-    "exchange/judge.py": 2,
-    "exchange/policy.py": 1,
-    "exchange/prepare.py": 7,
-    "exchange/request.py": 12,
-    "exchange/streams/ending.py": 1,
+    "faults/answers.py": 7,  # headers and errors as each provider writes them
+    "faults/catalog/shapes.py": 1,
+    "gateway/jobs/relaying.py": 1,  # the list of models that each SDK reads
+    "reading/documents.py": 1,  # tells formats apart by what they look like
+    "reading/inputs.py": 1,
+    "schema/dialects/__init__.py": 2,  # a dialect of schemas, which has the name of a format
+    "wire/translate.py": 2,
 }
 """Comparisons that are still there; a figure here may only fall."""
 
@@ -26,12 +27,6 @@ def _is_name(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value in NAMES
 
 
-def _is_protocol(node: ast.expr) -> bool:
-    """Tell whether an expression says which format something is in."""
-    written = ast.unparse(node)
-    return "protocol" in written or written in {"name", "wire.name", "format", "target.name"}
-
-
 def count_comparisons(path: Path) -> int:
     """Count where one file compares the name of a format."""
     tree = ast.parse(path.read_text("utf-8"))
@@ -39,17 +34,16 @@ def count_comparisons(path: Path) -> int:
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
-            found += any(map(_is_name, sides)) and any(map(_is_protocol, sides))
+            found += any(map(_is_name, sides))
     return found
 
 
 def test_a_format_is_known_by_its_name_in_its_own_folder_only() -> None:
     """Whoever else wants to know something of a format asks it."""
     found: Counter[str] = Counter()
-    for room in OUR_OWN:
-        for path in (PACKAGE / room).rglob("*.py"):
-            place = path.relative_to(PACKAGE)
-            if len(place.parts) > 2 and place.parts[1] in NAMES:
-                continue
-            found[str(place)] += count_comparisons(path)
+    for path in PACKAGE.rglob("*.py"):
+        place = path.relative_to(PACKAGE)
+        if len(place.parts) > 2 and place.parts[1] in NAMES:
+            continue
+        found[str(place)] += count_comparisons(path)
     assert +found == LEFT

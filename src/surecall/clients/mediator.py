@@ -163,7 +163,8 @@ class _Exchange:
         if delivered.outcome != "clean":
             _log.info("%s: %s", self._request.model, delivered.outcome)
             is_own = delivered.outcome == "failed"
-            if not is_own and self._request.protocol.name != "gemini":  # whose client refuses it
+            # Where the path names the model, the client refuses members that it does not know.
+            if not is_own and not self._request.protocol.traits.model_in_path:
                 body = add_members(body, {_MEMBER: report})
         headers = {**delivered.headers, **_JSON, **_tell(delivered)}
         if delivered.should_retry is not None:

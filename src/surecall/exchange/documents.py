@@ -1,5 +1,6 @@
 """Replies for the client: with the ids that it sees, and with the calls that were read."""
 
+from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -9,7 +10,6 @@ from surecall.base.json_values import as_fields
 from surecall.base.records import RawCall, Reading, Receipt, Reply
 from surecall.text import decode, encode_text
 from surecall.wire.bodies import Plan, join_note, note_finish
-from surecall.wire.messages.blocks import wire_id
 
 from .policy import Sent
 from .refusals import Settled
@@ -28,13 +28,13 @@ def make_plan(reading: Reading, tools: CompiledTools, settled: Settled | None = 
     return Plan(calls, reading, note, tools.is_other, tools.is_legacy)
 
 
-def fit_call_ids(reply: Reply) -> Reply:
-    """Return a reply whose calls have the ids that a client of messages gets to see.
+def fit_call_ids(reply: Reply, fit_id: Callable[[str], str]) -> Reply:
+    """Return a reply whose calls have the ids that the client gets to see.
 
     They are compared with those of the conversation: a client must not see one of them twice.
     """
     calls = (
-        replace(call, id=wire_id(call.id)) if isinstance(call.id, str) and call.id.strip() else call
+        replace(call, id=fit_id(call.id)) if isinstance(call.id, str) and call.id.strip() else call
         for call in reply.calls
     )
     return replace(reply, calls=tuple(calls))

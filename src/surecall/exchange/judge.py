@@ -89,7 +89,6 @@ SCHEMA_RULES: Final = frozenset(rule for rule in READING_RULES if RULES[rule].fa
 REPAIR_RULES: Final = frozenset(READING_RULES) - SCHEMA_RULES
 _NO_TOOLS: Final = ToolNames()
 _CHAT: Final = ChatCompletions()
-_CHOICES: Final = {"chat_completions": "choices", "gemini": "candidates"}
 _CALL_DEFECTS: Final = frozenset({Code.CALL_ENTRY_DROPPED, Code.MALFORMED_FUNCTION_CALL})
 _NO_IDS: Final = ("assign_call_id", Code.ID_NOT_USABLE)
 _NO_LIST: Final = (FUNCTION_CALL_TO_CALLS, Code.LEGACY_FUNCTION_CALL)
@@ -121,7 +120,7 @@ class Judge:
         self._disabled = disabled
         self._usual: tuple[str, ...] = ()
         """Rules and codes of what a call in the endpoint's format lacks, and need not have."""
-        if route.protocol.name == "gemini":
+        if not route.protocol.traits.has_call_ids:
             self._usual += _NO_IDS
         if request.is_legacy:
             self._usual += _NO_LIST
@@ -161,7 +160,7 @@ class Judge:
             document = decode_or_none(sent.body)
             if document is None and (finite := make_finite(sent.body)) is not None:
                 return _note_finite(self._look(replace(sent, body=finite), asked))
-            key = _CHOICES.get(self._request.protocol.name, "")
+            key = self._request.protocol.traits.choices_key
             if document is not None and len(as_list(document.get(key))) > 1:
                 return self._judge_choices(document, sent, asked)
             if document is not None and self._is_waiting(document):
@@ -188,7 +187,7 @@ class Judge:
 
         Choices that nobody asked for are left out when they cannot be used; others are missing.
         """
-        key = _CHOICES[self._request.protocol.name]
+        key = self._request.protocol.traits.choices_key
         kept: list[Any] = []
         verdicts: list[Verdict] = []
         usable: dict[int, Verdict] = {}
@@ -439,8 +438,9 @@ class Judge:
         """Read a reply, whole or streamed, by the rules of the policy."""
         names = self._names
         given, receipts = reply, ()
-        if self._request.protocol.name == "messages" and not asked.is_own:
-            given = fit_call_ids(given)
+        fit_id = self._request.protocol.traits.fit_call_id
+        if fit_id is not None and not asked.is_own:
+            given = fit_call_ids(given, fit_id)
         if asked.mode == "object":
             given, receipts = parse_object_reply(given, is_grammar=self._route.capabilities.grammar)
         reading = read_reply(

@@ -100,7 +100,7 @@ class Route(Struct, frozen=True, kw_only=True):
         return self.strategy == "native" and not (
             self.lacks("supports_parallel_tools")
             or self.capabilities.needs_reasoning_echo
-            or (self.lacks("allows_midturn_system") and self.protocol.name != "chat_completions")
+            or (self.lacks("allows_midturn_system") and not self.protocol.traits.has_dialects)
         )
 
     def lacks(self, capability: str) -> bool:

@@ -33,7 +33,6 @@ PROMPT_MODES: Final[dict[Mode, PromptMode]] = {
     "native": "native",
     "object": "constrained",
 }
-_CHOICE_KEYS: Final = {"gemini": "toolConfig"}
 _CHOICE_FIELDS: Final = ("tool_choice", "function_call", "toolConfig", "tool_config")
 _TOOL_FIELDS: Final = ("tools", "functions", "parallel_tool_calls")
 _REFUSED_LOSSES: Final = frozenset(
@@ -84,7 +83,7 @@ def pass_on(request: ClientRequest, route: Route) -> Asked | None:
 
 def _fit(asked: Asked, route: Route, *, is_translated: bool = False) -> Asked:
     """Return a request as its endpoint takes it, with what had to be left out."""
-    if route.protocol.name != "chat_completions":
+    if not route.protocol.traits.has_dialects:
         return asked
     body, losses = fit_chat(asked.body, route, is_translated=is_translated)
     if body is asked.body:
@@ -122,8 +121,7 @@ class Preparation:
         if self._is_same and route.strategy == "native" and not self._needs_records():
             return self._pass_on()
         if request.choices > 1:
-            field = "candidateCount" if request.protocol.name == "gemini" else "n"
-            raise _refuse(self._losses_in((field,)))
+            raise _refuse(self._losses_in((request.protocol.traits.count_key,)))
         mode: Mode = "native" if route.strategy == "native" else "fenced"
         return self.render((), mode=mode)
 
@@ -169,7 +167,7 @@ class Preparation:
             if refused:
                 raise _refuse(self._losses_in(refused))
         body = wire.body
-        if target.name != "gemini":
+        if not target.traits.model_in_path:
             body = {**body, "model": self._route.model}
         written = encode(body)
         if self._route.request_defaults:
@@ -265,7 +263,7 @@ class Preparation:
         )
         mode: PromptMode = "strict" if is_strict else "native"
         asked = present_tools(bare, mode, self._route.capabilities, forced_tool=name)
-        key = _CHOICE_KEYS.get(target.name, "tool_choice")
+        key = target.traits.choice_keys[0]
         body = target.render_request(asked).body
         fields = (key, "tools") if is_strict else (key,)
         return {field: body[field] for field in fields}
@@ -281,7 +279,7 @@ class Preparation:
                 scope=self._scope,
                 with_reasoning=self.wants_reasoning(),
             )
-        if request.protocol.name != "gemini" and route.model != request.model:
+        if route.model != request.model and not request.protocol.traits.model_in_path:
             body = replace_model(body, route.model)
         if route.request_defaults:
             body = add_members(body, route.request_defaults)
@@ -318,21 +316,18 @@ class Preparation:
     @property
     def keeps_reasoning(self) -> bool:
         """Whether reasoning may be put back that the client has left out."""
-        is_put_back = not self._is_same or self._route.protocol.name in (
-            "chat_completions",
-            "gemini",
-        )
+        is_put_back = not self._is_same or self._route.protocol.traits.drops_reasoning
         return is_put_back and self.wants_reasoning()
 
     def wants_reasoning(self) -> bool:
         """Tell whether reasoning goes back: chat endpoints that do not ask for it may refuse it."""
-        is_chat = self._route.protocol.name == "chat_completions"
-        return not is_chat or bool(self._route.capabilities.needs_reasoning_echo)
+        is_needed = bool(self._route.capabilities.needs_reasoning_echo)
+        return is_needed or not self._route.protocol.traits.has_dialects
 
     def _rules(self) -> HistoryRules:
         """Return what is done to a conversation before it is rendered; chat is fitted after it."""
         capabilities = self._route.capabilities
-        is_chat = self._route.protocol.name == "chat_completions"
+        is_chat = self._route.protocol.traits.has_dialects
         return HistoryRules(
             one_call_each=self._route.lacks("supports_parallel_tools"),
             system_first=self._route.lacks("allows_midturn_system") and not is_chat,

@@ -7,15 +7,17 @@ from threading import Lock
 from typing import Any, Final
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from surecall.base.errors import Code, JSONTextError, RequestError
 from surecall.base.json_values import as_fields, as_list, text_or_none
 from surecall.base.limits import MAX_INLINE_CHARACTERS
-from surecall.base.records import ModelRequest, ToolSpec, WireRequest
+from surecall.base.records import Message, ModelRequest, ToolSpec, WireRequest
 from surecall.calls import FORMATS, ToolNames, openers_of
 from surecall.text import decode, decoder_of, encode
 from surecall.wire import WireProtocol, find_protocol
 from surecall.wire.conversation import Conversation
+from surecall.wire.traits import Traits
 
 from .choice import FREE, read_choice
 
@@ -24,17 +26,6 @@ _MAX_CACHED_BYTES: Final = 256 * 1024
 _NO_TOOLS: Final = (b"", b"[]", b"null")
 _MODEL: Final = re.compile(rb'"model"[ \t\r\n]*+:[ \t\r\n]*+("(?:[^"\\]|\\.)*+")')
 _OBJECT: Final = "Send one JSON object."
-_CHAT_MARK: Final = b"_call"
-"""A part of both marks of chat completions: bodies are long, and most do not even have this."""
-_CALL_MARKS: Final[Mapping[str, tuple[bytes, ...]]] = {
-    "chat_completions": (b'"tool_call', b'"function_call"'),
-    "gemini": (b'"functionCall"', b'"functionResponse"', b'"function_call"', b'"function_resp'),
-    "messages": (b'"tool_use',),
-    "responses": (b'"function_call',),
-}
-"""What the body of a request with calls or results has in it, by wire format."""
-
-
 _CONVERSATIONS: Final = frozenset({"contents", "input", "messages"})
 _LOADED: Final = "tool_search"
 """The kind of a tool that finds functions which the request does not name."""
@@ -88,17 +79,12 @@ class _Narrow(Struct, gc=False):
     function_call: Raw = _ABSENT
     n: Any = None
     parallel_tool_calls: Any = None
-
-
-class _NarrowGemini(Struct):
-    tools: Raw = Raw()
-    toolConfig: Raw = Raw()  # noqa: N815 - the name on the wire
-    tool_config: Raw = Raw()
-    generationConfig: Raw = Raw()  # noqa: N815 - the name on the wire
+    toolConfig: Raw = _ABSENT  # noqa: N815 - the name on the wire
+    tool_config: Raw = _ABSENT
+    generationConfig: Raw = _ABSENT  # noqa: N815 - the name on the wire
 
 
 _decode_narrow: Final = decoder_of(_Narrow)
-_decode_gemini: Final = decoder_of(_NarrowGemini)
 _decode_members: Final = decoder_of(dict[str, Raw])
 
 
@@ -119,7 +105,6 @@ class ClientRequest:
         "model",
         "offers_tools",
         "one_call",
-        "path",
         "protocol",
         "stream",
         "tools",
@@ -135,7 +120,6 @@ class ClientRequest:
         choice: bytes = b"",
         choices: int = 1,
         one_call: bool = False,
-        path: str = "",
     ) -> None:
         self.protocol = protocol
         self.body = body
@@ -155,8 +139,6 @@ class ClientRequest:
         """How many replies are asked for at once."""
         self.one_call = one_call
         """Whether the client takes one call in a reply only."""
-        self.path = path
-        """Of a format that names the model there."""
         self._has_calls: bool | None = None
         self._document: dict[str, Any] | None = None
         self._asked: ModelRequest | None = None
@@ -184,8 +166,6 @@ class ClientRequest:
         """
         wire = find_protocol(protocol) if isinstance(protocol, str) else protocol
         try:
-            if wire.name == "gemini":
-                return cls._parse_gemini(wire, body, model or "", stream=bool(stream))
             return cls._parse(wire, body, model, stream)
         except (ValueError, RecursionError) as error:
             if body.startswith(BOM_UTF8):
@@ -198,54 +178,44 @@ class ClientRequest:
         cls, wire: WireProtocol, body: bytes, model: str | None, stream: bool | None
     ) -> "ClientRequest":
         narrow = _decode_narrow(body)
-        named = model or narrow.model
+        traits = wire.traits
+        named = model if traits.model_in_path else model or narrow.model
         if named.__class__ is not str or not named:
-            raise _invalid("The request names no model.", "Set model to the name of one.")
+            hint = "Set model to the name of one."
+            hint = "Name the model in the path." if traits.model_in_path else hint
+            raise _invalid("The request names no model.", hint)
         tools = bytes(narrow.tools)
         legacy = bytes(narrow.functions)
         key = "tools"
         if tools in _NO_TOOLS and legacy not in _NO_TOOLS:
             key, tools = "functions", legacy
         compiled = NO_TOOLS if tools in _NO_TOOLS else compile_tools(wire, tools, key)
-        count = narrow.n
+        count: Any = narrow.n
+        if narrow.generationConfig is not _ABSENT and traits.count_key != "n":
+            config = _written(narrow.generationConfig)
+            count = as_fields(decode(config)).get(traits.count_key) if config else None
         choices = count if count.__class__ is int and count > 1 else 1
         streams = narrow.stream is True if stream is None else stream
-        choice = b""
         one_call = narrow.parallel_tool_calls is False or key == "functions"
-        if narrow.tool_choice is not _ABSENT or narrow.function_call is not _ABSENT:
-            choice = _written(narrow.tool_choice) or _written(narrow.function_call)
-            one_call = one_call or _takes_one(narrow.tool_choice)
+        choice = b""
+        for name in traits.choice_keys:
+            raw = getattr(narrow, name)
+            if raw is not _ABSENT:
+                choice = choice or _written(raw)
+                one_call = one_call or _takes_one(raw)
         return cls(wire, body, named, streams, compiled, choice, choices, one_call)
 
-    @classmethod
-    def _parse_gemini(
-        cls, wire: WireProtocol, body: bytes, model: str, *, stream: bool
-    ) -> "ClientRequest":
-        narrow = _decode_gemini(body)
-        if not model:
-            raise _invalid("The request names no model.", "Name the model in the path.")
-        tools, config = bytes(narrow.tools), _written(narrow.generationConfig)
-        count: Any = as_fields(decode(config)).get("candidateCount") if config else None
-        method = "streamGenerateContent" if stream else "generateContent"
-        return cls(
-            wire,
-            body,
-            model=model,
-            stream=stream,
-            tools=NO_TOOLS if tools in _NO_TOOLS else compile_tools(wire, tools),
-            choice=_written(narrow.toolConfig) or _written(narrow.tool_config),
-            choices=count if count.__class__ is int and count > 1 else 1,
-            path=f"/models/{model}:{method}",
-        )
+    @property
+    def path(self) -> str:
+        """The path of the endpoint, which in one format names the model."""
+        return self.protocol.path_of(self.model, stream=self.stream)
 
     @property
     def has_calls(self) -> bool:
         """Whether the conversation may hold calls or results of tools."""
         if self._has_calls is None:
-            name, body = self.protocol.name, self.body
-            self._has_calls = (name != "chat_completions" or body.find(_CHAT_MARK) >= 0) and any(
-                mark in body for mark in _CALL_MARKS[name]
-            )
+            marks, body = self.protocol.traits.call_marks, self.body
+            self._has_calls = any(mark in body for mark in marks)
         return self._has_calls
 
     @property
@@ -315,7 +285,7 @@ class ClientRequest:
     def body_for(self, model: str, defaults: Mapping[str, Any] | None = None) -> bytes:
         """Return the body for a model, with fields it lacks; all other bytes stay as they are."""
         body = self.body
-        if self.protocol.name != "gemini" and model != self.model:
+        if model != self.model and not self.protocol.traits.model_in_path:
             body = replace_model(body, model)
         return add_members(body, defaults) if defaults else body
 
@@ -391,16 +361,19 @@ def _compile(wire: WireProtocol, written: bytes, key: str) -> CompiledTools:
     specs: list[ToolSpec] = []
     others: list[str] = []
     other_names: set[str] = set()
+    traits = wire.traits
     for entry in as_list(decode(written, surrogates="replace")):
-        if (kind := _other_kind(wire.name, as_fields(entry))) is not None:
+        fields = as_fields(entry)
+        if (kind := _other_kind(traits, fields)) is not None:
             others.append(kind)
-            if wire.name == "messages" and (name := text_or_none(as_fields(entry).get("name"))):
+            if traits.has_similar_tools and (name := text_or_none(fields.get("name"))):
                 other_names.add(name)
-        if wire.name == "gemini" and not _declares(as_fields(entry)):
-            continue
-        if wire.name != "gemini" and kind is not None:
-            continue
-        specs += _parse_tool(wire, entry, key)
+        if traits.declaring_keys:
+            entry = {name: fields[name] for name in traits.declaring_keys if fields.get(name)}
+        elif kind is not None:
+            entry = None
+        if entry:
+            specs += _parse_tool(wire, entry, key)
     names = ToolNames(specs)
     for spec in specs:
         names.checker(spec)
@@ -416,33 +389,18 @@ def _compile(wire: WireProtocol, written: bytes, key: str) -> CompiledTools:
     )
 
 
-def _declares(entry: dict[str, Any]) -> bool:
-    return bool(entry.get("functionDeclarations") or entry.get("function_declarations"))
-
-
-def _other_kind(name: str, entry: dict[str, Any]) -> str | None:
+def _other_kind(traits: Traits, entry: dict[str, Any]) -> str | None:
     """Return the kind of a tool that is not a function of the client."""
-    if name == "gemini":
-        kinds = entry.keys() - {"functionDeclarations", "function_declarations"}
-        return min(kinds) if kinds else None
+    if traits.declaring_keys:
+        return min(entry.keys() - traits.declaring_keys, default=None)
     kind = text_or_none(entry.get("type"))
-    plain = ("function", "custom") if name == "messages" else ("function",)
-    return None if kind is None or kind in plain else kind
+    return None if kind is None or kind in traits.function_types else kind
 
 
 def _parse_tool(wire: WireProtocol, entry: Any, key: str) -> tuple[ToolSpec, ...]:
     """Understand one tool with the server half of its format."""
-    if wire.name == "gemini":
-        fields = as_fields(entry)
-        entry = {name: fields[name] for name in fields if name.startswith("function")}
-    said = {"role": "user", "content": "x"}
-    body: dict[str, Any] = {"model": "x", "messages": [said], "max_tokens": 1, key: [entry]}
-    if wire.name == "responses":
-        body["input"] = "x"
-    if wire.name == "gemini":
-        body = {"contents": [{"role": "user", "parts": [{"text": "x"}]}], key: [entry]}
-    path = "/models/x:generateContent" if wire.name == "gemini" else ""
-    return wire.parse_request(WireRequest(path=path, body=body)).tools
+    bare = wire.render_request(ModelRequest(model="x", messages=(Message("user", "x"),)))
+    return wire.parse_request(replace(bare, body={**bare.body, key: [entry]})).tools
 
 
 # Choices

@@ -179,7 +179,7 @@ class FaultServer:
         protocol = find_endpoint(head.path)
         if head.method != "POST" or protocol is None:
             return _answer_not_found(head)
-        if protocol.name == "gemini" and _lacks_events(head):
+        if protocol.traits.model_in_path and _lacks_events(head):
             return refusal_answer(protocol, _EVENTS_ONLY)
         try:
             value = decode(body)

@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -39,11 +39,6 @@ _log = open_log("surecall.gateway")
 
 Headers = Sequence[tuple[str, str]]
 
-_PATHS: Final[Mapping[str, str]] = {
-    "chat_completions": "/chat/completions",
-    "messages": "/messages",
-    "responses": "/responses",
-}
 _MIN_CONNECTIONS: Final = 256
 _DOWN_FAILURES: Final = 3
 _ELSEWHERE: Final = frozenset(
@@ -210,7 +205,6 @@ class Upstream:
         self._fixed = tuple(self.protocol.fixed_headers.items())
         self._own = tuple(entry.settings.headers.items())
         self._auth: tuple[tuple[str, str], ...] | None = None
-        self._paths: dict[tuple[str, bool], str] = {}
         if not entry.embedded:
             self._connect(entry.base)
 
@@ -299,16 +293,7 @@ class Upstream:
 
     def path_of(self, model: str, *, stream: bool) -> str:
         """Return the path of the endpoint that answers for a model."""
-        path = _PATHS.get(self.entry.protocol)
-        if path is not None:
-            return self._prefix + path
-        found = self._paths.get((model, stream))
-        if found is None:
-            method = "streamGenerateContent?alt=sse" if stream else "generateContent"
-            found = f"{self._prefix}/models/{quote(model, safe='')}:{method}"
-            if len(self._paths) < 256:
-                self._paths[model, stream] = found
-        return found
+        return self._prefix + self.protocol.path_of(model, stream=stream)
 
     def relayed_path(self, rest: str) -> str:
         """Return the path for a part below the prefix of the upstream."""

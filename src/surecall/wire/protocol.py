@@ -20,6 +20,7 @@ from .errors import parse_error
 from .events import EventReader, event_of
 from .records import RawReply, StreamWriter, WireError
 from .rewriting import EventRewriter
+from .traits import Traits
 
 
 class WireProtocol(Protocol):
@@ -35,6 +36,12 @@ class WireProtocol(Protocol):
     """Whether messages, tools and replies have the shape that named transforms edit."""
     stream_fields: Mapping[str, Any]
     """Fields of a body that ask for a stream; none where the path does."""
+    traits: Traits
+    """How it differs from the others."""
+
+    def path_of(self, model: str, *, stream: bool) -> str:
+        """Return the path of the endpoint that answers for a model."""
+        ...
 
     def render_auth(self, key: str) -> dict[str, str]:
         """Render the headers that carry a key."""
@@ -167,8 +174,13 @@ class WireFormat:
     fixed_headers: Mapping[str, str] = MappingProxyType({})
     takes_transforms: bool = False
     stream_fields: Mapping[str, Any] = MappingProxyType({"stream": True})
+    traits: Traits = Traits()
 
     parse_error = staticmethod(parse_error)
+
+    def path_of(self, model: str, *, stream: bool) -> str:
+        """Return the path of the endpoint, which is the same for all models."""
+        return self.traits.path
 
     @staticmethod
     def settle_text(document: dict[str, Any], reading: Reading) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from surecall.base.records import Defect, Receipt, Usage
 from surecall.exchange.policy import REPORT_MEMBER, Outcome, ParseError, Step
 from surecall.exchange.request import add_members
 from surecall.text import encode_text, render_comment
+from surecall.wire import WireProtocol
 
 
 class Ending(Struct, frozen=True, kw_only=True):
@@ -43,7 +44,7 @@ class Ending(Struct, frozen=True, kw_only=True):
 
 def note_outcome(
     data: bytes,
-    protocol: str,
+    protocol: WireProtocol,
     outcome: Outcome,
     receipts: int,
     request_id: str,
@@ -53,14 +54,14 @@ def note_outcome(
 
     Args:
         data: The end.
-        protocol: The wire format of the client. Clients of Gemini do not know comments: for them
-            the report is a member of the last event.
+        protocol: The wire format of the client. Where clients do not know comments, the report is
+            a member of the last event.
         outcome: What became of the request.
         receipts: How many things were changed.
         request_id: What the request is known by.
         report: What was done, if the client wants to know.
     """
-    if protocol != "gemini":
+    if protocol.traits.takes_comments:
         comment = f"surecall outcome={outcome} receipts={receipts}"
         data += render_comment(f"{comment} request={request_id}" if request_id else comment)
         if report is not None:

@@ -394,10 +394,10 @@ class StreamRelay:
         if self._policy.show_receipts:
             tries = self._tries
             report = describe_outcome(outcome, receipts, tries.steps, tries.requests)
-        name = self._request.protocol.name
+        protocol = self._request.protocol
         if self._side is not None and self._side.pulses:
             data = self._side.shift(data)
-        data = note_outcome(data, name, outcome, len(receipts), self._request_id, report)
+        data = note_outcome(data, protocol, outcome, len(receipts), self._request_id, report)
         return self._report(
             Ending(
                 data=data,

@@ -270,7 +270,7 @@ def _raw(body: bytes) -> Answer:
 
 def _choices(occasion: Occasion, value: Any) -> Answer:
     """Answer with a whole reply whose list of choices is this."""
-    name = "candidates" if occasion.protocol.name == "gemini" else "choices"
+    name = occasion.protocol.traits.choices_key or "choices"
     return json_answer({"id": "x", name: value})
 
 

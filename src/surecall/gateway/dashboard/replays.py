@@ -90,7 +90,7 @@ async def replay(
 
     protocol = find_protocol(record.client_protocol)
     job = Job(core, state, protocol, head, caller, (scope, receive, send))
-    if record.client_protocol == "gemini":
+    if protocol.traits.model_in_path:
         job.named = (record.model_asked, record.stream)
     await job.run()
     return {"id": job.id, "status": sent["status"], "was_masked": MASK.encode() in body}

@@ -279,7 +279,7 @@ async def list_models(
     if caller is not None:
         names = [name for name in names if caller.may_ask(name)]
     del secret
-    is_google = protocol.name == "gemini" or any(n == "x-goog-api-key" for n, _ in head.auth)
+    is_google = protocol.traits.model_in_path or any(n == "x-goog-api-key" for n, _ in head.auth)
     await respond(send, 200, encode(_render_list(names, protocol.name, is_google=is_google)))
 
 

@@ -146,8 +146,7 @@ class StreamingJob(AnsweringJob):
             requests = delivered.upstream_requests
             report = describe_outcome(outcome, receipts, delivered.steps, requests)
         data = write_several(request, delivered.body)
-        name = request.protocol.name
-        data = note_outcome(data, name, outcome, len(receipts), self.id, report)
+        data = note_outcome(data, request.protocol, outcome, len(receipts), self.id, report)
         await self._finish_stream(_end_as(delivered, data), error)
         return True
 

@@ -58,7 +58,7 @@ class FitAsker:
         self._transport = transport
         self._protocol = protocol
         self._model = model
-        has_logprobs = protocol.name == "chat_completions"
+        has_logprobs = protocol.traits.has_logprobs
         self._params = [_WITH_LOGPROBS, _SHORT, {}] if has_logprobs else [_SHORT, {}]
 
     async def ask(self, request: str, tool: ToolSpec) -> FitAnswer:

@@ -487,7 +487,7 @@ async def ask_json_schema(asker: Asker) -> Finding:
 @question("Does a llama.cpp grammar hold?", "grammar", max_requests=1)
 async def ask_grammar(asker: Asker) -> Finding:
     """Send a llama.cpp grammar that allows one text only."""
-    if asker.protocol.name != "chat_completions":
+    if not asker.protocol.traits.has_dialects:
         return no(f"the wire format {asker.protocol.name} has no place for one", grammar=False)
     grammar = f'root ::= "{_GRAMMAR_TEXT}"'
     answer = await asker.try_ask(user(_GRAMMAR), params={"grammar": grammar})

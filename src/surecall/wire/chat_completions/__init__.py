@@ -5,12 +5,13 @@ from types import MappingProxyType
 from typing import Any
 
 from surecall.wire.protocol import WireFormat
+from surecall.wire.traits import Traits
 
 from .bodies import move_thought, patch_reply, put_older_call, read_clean, settle_text, write_events
 from .conversation import ChatConversation
 from .events import ChatReader
 from .replies import parse_body, parse_message
-from .requests import render_message, render_request, render_tool
+from .requests import PATH, render_message, render_request, render_tool
 from .rewriting import ChatRewriter
 from .server import parse_history_message, parse_request
 from .writer import ChatStreamWriter, render_error, render_reply
@@ -31,6 +32,14 @@ class ChatCompletions(WireFormat):
     takes_transforms: bool = True
     stream_fields: Mapping[str, Any] = MappingProxyType(
         {"stream": True, "stream_options": {"include_usage": True}}
+    )
+    traits: Traits = Traits(
+        path=PATH,
+        call_marks=(b'"tool_call', b'"function_call"'),
+        choices_key="choices",
+        has_dialects=True,
+        has_logprobs=True,
+        drops_reasoning=True,
     )
 
     render_request = staticmethod(render_request)

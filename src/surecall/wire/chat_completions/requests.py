@@ -10,7 +10,7 @@ from surecall.schema import clean_parameters
 from surecall.text import encode_text
 from surecall.wire.substitutes import stand_in_arguments, stand_in_name
 
-_PATH: Final = "/chat/completions"
+PATH: Final = "/chat/completions"
 _FOREIGN_KEYS: Final = frozenset(
     {"is_error", "reasoning_items", "thinking_blocks", "thought_signature"}
 )
@@ -42,7 +42,7 @@ def render_request(request: ModelRequest) -> WireRequest:
     if request.stream:
         body["stream"] = True
         body.setdefault("stream_options", {"include_usage": True})
-    return WireRequest(path=_PATH, body=body, stream=request.stream)
+    return WireRequest(path=PATH, body=body, stream=request.stream)
 
 
 def _show_results(messages: tuple[Message, ...]) -> Iterator[Message]:

@@ -5,12 +5,13 @@ from types import MappingProxyType
 from typing import Any
 
 from surecall.wire.protocol import WireFormat
+from surecall.wire.traits import Traits
 
 from .bodies import move_thought, patch_reply, read_clean, read_usage, says_why
 from .conversation import GeminiConversation
 from .events import GeminiReader
 from .replies import parse_body, parse_error, parse_message
-from .requests import render_auth, render_request, render_tool, schema_losses
+from .requests import path_of, render_auth, render_request, render_tool, schema_losses
 from .rewriting import GeminiRewriter
 from .server import parse_request
 from .writer import GeminiStreamWriter, render_error, render_reply
@@ -24,6 +25,21 @@ class Gemini(WireFormat):
     name: str = "gemini"
     default_prefix: str = "/v1beta"
     stream_fields: Mapping[str, Any] = MappingProxyType({})
+    traits: Traits = Traits(
+        call_marks=(
+            b'"functionCall"',
+            b'"functionResponse"',
+            b'"function_call"',
+            b'"function_resp',
+        ),
+        choice_keys=("toolConfig", "tool_config"),
+        count_key="candidateCount",
+        choices_key="candidates",
+        declaring_keys=frozenset({"functionDeclarations", "function_declarations"}),
+        has_call_ids=False,
+        takes_comments=False,
+        drops_reasoning=True,
+    )
 
     render_auth = staticmethod(render_auth)
     render_request = staticmethod(render_request)
@@ -43,3 +59,7 @@ class Gemini(WireFormat):
     render_reply = staticmethod(render_reply)
     open_writer = GeminiStreamWriter
     render_error = staticmethod(render_error)
+
+    def path_of(self, model: str, *, stream: bool) -> str:
+        """Return the path of the endpoint that answers for a model."""
+        return path_of(model, stream=stream)

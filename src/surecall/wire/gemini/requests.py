@@ -99,6 +99,11 @@ def render_auth(key: str) -> dict[str, str]:
     return {"x-goog-api-key": key}
 
 
+def path_of(model: str, *, stream: bool) -> str:
+    """Return the path of the endpoint that answers for a model."""
+    return f"/models/{quote(model, safe='')}:{_STREAMED if stream else _WHOLE}"
+
+
 def render_request(request: ModelRequest) -> WireRequest:
     """Render a request; `parallel_tool_calls` has no place in this format.
 

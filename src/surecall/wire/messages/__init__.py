@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 
 from surecall.wire.protocol import WireFormat
+from surecall.wire.traits import Traits
 
+from .blocks import wire_id
 from .bodies import move_thought, patch_reply, read_clean
 from .conversation import MessagesConversation
 from .events import MessagesReader
 from .replies import parse_body, parse_message
-from .requests import HEADERS, render_request, render_tool
+from .requests import HEADERS, PATH, render_request, render_tool
 from .rewriting import MessagesRewriter
 from .server import parse_request
 from .writer import MessagesStreamWriter, render_error, render_reply
@@ -21,6 +23,13 @@ class Messages(WireFormat):
 
     name: str = "messages"
     fixed_headers: Mapping[str, str] = HEADERS
+    traits: Traits = Traits(
+        path=PATH,
+        call_marks=(b'"tool_use',),
+        function_types=frozenset({"custom", "function"}),
+        has_similar_tools=True,
+        fit_call_id=wire_id,
+    )
     render_request = staticmethod(render_request)
     parse_body = staticmethod(parse_body)
     parse_message = staticmethod(parse_message)

@@ -166,7 +166,7 @@ _THOUGHT_FIELDS: Final = {"redacted_thinking": ("data",), "thinking": ("thinking
 _DEFAULT_MAX_TOKENS: Final = 4096
 """The format demands a limit; this one holds when the caller names none."""
 
-_PATH: Final = "/messages"
+PATH: Final = "/messages"
 HEADERS: Final[Mapping[str, str]] = {"anthropic-version": "2026-10-21"}
 """What every request has to say."""
 _SYSTEM_ROLES: Final = ("system", "developer")
@@ -241,7 +241,7 @@ def render_request(request: ModelRequest) -> WireRequest:
     _add_params(request, body)
     if request.stream:
         body["stream"] = True
-    return WireRequest(path=_PATH, body=body, headers=dict(HEADERS), stream=request.stream)
+    return WireRequest(path=PATH, body=body, headers=dict(HEADERS), stream=request.stream)
 
 
 def render_tool(tool: ToolSpec) -> dict[str, Any]:

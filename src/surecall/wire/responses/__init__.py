@@ -1,12 +1,13 @@
 """The OpenAI Responses format, `/responses`."""
 
 from surecall.wire.protocol import WireFormat
+from surecall.wire.traits import Traits
 
 from .bodies import goes_on, is_waiting, move_thought, patch_reply, read_clean, read_usage, says_why
 from .conversation import ResponsesConversation
 from .events import ResponsesReader
 from .replies import parse_body, parse_message
-from .requests import render_request
+from .requests import PATH, render_request
 from .rewriting import ResponsesRewriter
 from .server import parse_request
 from .writer import ResponsesStreamWriter, render_error, render_reply
@@ -18,6 +19,7 @@ class Responses(WireFormat):
     """The OpenAI `/responses` format, used without the server's memory; holds no state."""
 
     name: str = "responses"
+    traits: Traits = Traits(path=PATH, call_marks=(b'"function_call',))
     render_request = staticmethod(render_request)
     parse_body = staticmethod(parse_body)
     parse_message = staticmethod(parse_message)

@@ -86,7 +86,7 @@ def _wire_id(call_id: str) -> str:
     return f"call_{digest[: _MAX_ID_CHARS - len('call_')]}"
 
 
-_PATH: Final = "/responses"
+PATH: Final = "/responses"
 _ENCRYPTED: Final = "reasoning.encrypted_content"
 _REFUSED_PARAMS: Final = frozenset(
     {"frequency_penalty", "logit_bias", "logprobs", "n", "presence_penalty", "seed", "stop"}
@@ -128,7 +128,7 @@ def render_request(request: ModelRequest) -> WireRequest:
             body.setdefault(key, value)
     if request.stream:
         body["stream"] = True
-    return WireRequest(path=_PATH, body=body, stream=request.stream)
+    return WireRequest(path=PATH, body=body, stream=request.stream)
 
 
 def render_tool(tool: ToolSpec) -> dict[str, Any]:
