@@ -2,12 +2,10 @@
 
 import re
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
 
-from surecall.base.background import is_long, read_aside
 from surecall.base.errors import Code
 from surecall.base.records import (
     Defect,
@@ -196,22 +194,6 @@ def _with_own_ids(reply: Reply, history: tuple[Message, ...], pattern: str) -> R
         for call in reply.calls
     )
     return reply if calls == reply.calls else replace(reply, calls=calls)
-
-
-async def read_answer_aside(
-    plan: Plan,
-    state: RunState,
-    reply: Reply,
-    names: ToolNames,
-    transforms: frozenset[str],
-) -> Reading:
-    """Do what `read_answer` does, in a thread if the reply is long, so that deadlines are kept.
-
-    A run that ends in the meantime does not wait for the thread, which changes nothing.
-    """
-    said = [reply.content, *(call.arguments for call in reply.calls)]
-    read = partial(read_answer, plan, state, reply, names, transforms)
-    return await read_aside(read, is_long=is_long(said))
 
 
 def _refuse_masked(call: ToolCall) -> ToolCall:

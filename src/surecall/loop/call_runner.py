@@ -3,7 +3,6 @@
 from surecall.base.errors import Code
 from surecall.base.records import (
     ApprovalFailed,
-    Effect,
     ToolCall,
     ToolCallEnded,
     ToolCallStarted,
@@ -125,39 +124,28 @@ class CallRunner:
     ) -> ToolResult:
         recorder, dispatcher = self._recorder, self._dispatcher
         effect = dispatcher.effect_of(call)
-        warnings = () if warning is None else (warning,)
         # A call that was intended may have run, also if it would be refused today.
         is_open = recorder.was_intended(turn, call.id)
-        if effect is None and not is_open:
-            result = await dispatcher.dispatch(call, context, warnings=warnings)
-            await recorder.record_result(turn, result, "read")
-            return result
-        if effect is None or (is_open and not dispatcher.may_repeat(call)):
+        if is_open and (effect is None or not dispatcher.may_repeat(call)):
             result = dispatcher.refuse_unknown(call)
             dispatcher.recall(call, result, context)
-        else:
-            result = await self._run(turn, call, context, effect, warnings)
-        if call.id not in dispatcher.permission.waiting:
             await recorder.record_result(turn, result, effect or "write")
-        return result
+            return result
 
-    async def _run(
-        self,
-        turn: int,
-        call: ToolCall,
-        context: ToolContext,
-        effect: Effect,
-        warnings: tuple[str, ...],
-    ) -> ToolResult:
         async def intend(ran: ToolCall, context: ToolContext) -> None:
             if self._emitter.has_listener:
                 self._started[call.id] = ran
                 self._announce(ran)
-            await self._recorder.record_intent(turn, call, effect, context.idempotency_key)
+            await recorder.record_intent(turn, call, effect or "read", context.idempotency_key)
 
-        result = await self._dispatcher.dispatch(
-            call, context, warnings=warnings, before_run=intend
+        result = await dispatcher.dispatch(
+            call,
+            context,
+            warnings=() if warning is None else (warning,),
+            before_run=None if effect is None else intend,
         )
+        if call.id not in dispatcher.permission.waiting:
+            await recorder.record_result(turn, result, effect or "read")
         if result.problem is not None:
             self._emitter.emit(
                 ApprovalFailed,

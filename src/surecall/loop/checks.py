@@ -17,8 +17,8 @@ class Repeats(Struct):
     """How often calls were made, and what follows from it."""
 
     counts: dict[str, int]
-    keys: list[str] = []
-    """Those of the calls just made."""
+    keys: list[str]
+    """The keys of the calls just made; empty for those that may be repeated."""
     warnings: dict[str, str] = {}
     """What the model is told with the result of a call, by the id of the call."""
     events: list[Effect] = []
@@ -70,15 +70,11 @@ def check_tokens(state: RunState, options: Options) -> Fail | None:
 def count_repeats(state: RunState, calls: tuple[ToolCall, ...], plan: Plan) -> Repeats:
     """Count the calls among those made before."""
     limit = plan.options.max_identical_calls
-    if limit is None:
-        return Repeats(state.repeats)
     counts = dict(state.repeats)
-    found = Repeats(counts)
-    for call in calls:
-        key = call_key(call, plan)
-        if not key:
+    found = Repeats(counts, [call_key(call, plan) for call in calls])
+    for call, key in zip(calls, found.keys, strict=True):
+        if limit is None or not key:
             continue
-        found.keys.append(key)
         counts[key] = count = counts.get(key, 0) + 1
         if count == limit:
             found.warnings[call.id] = warn_repeated(count)

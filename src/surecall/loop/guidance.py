@@ -50,23 +50,22 @@ class Nudge(Struct, frozen=True):
 
 def is_guided(plan: Plan, guidance: Guidance) -> bool:
     """Tell whether anything is declared that this run has to heed."""
-    return bool(
-        plan.options.required_tools
-        or guidance.closed
-        or guidance.unfit
-        or any(tool.requires for tool in plan.tools)
-    )
+    return plan.declares_steps or bool(guidance.closed or guidance.unfit)
 
 
 def find_missing(plan: Plan, guidance: Guidance) -> tuple[str, ...]:
     """Return the required tools that have not succeeded yet."""
     required = plan.options.required_tools
+    if not required:
+        return ()
     return tuple(name for name in required if name not in guidance.succeeded)
 
 
 def find_hidden(plan: Plan, guidance: Guidance) -> dict[str, tuple[str, ...]]:
     """Return the tools that cannot be called now, each with those that must succeed first."""
     hidden: dict[str, tuple[str, ...]] = {}
+    if not is_guided(plan, guidance):
+        return hidden
     for tool in plan.tools:
         waiting = tuple(name for name in tool.requires if name not in guidance.succeeded)
         if waiting or tool.name in guidance.closed or tool.name in guidance.unfit:
@@ -180,15 +179,19 @@ def find_nudge(
     missing = find_missing(plan, guidance)
     if guidance.nudges >= options.max_step_nudges or not plan.tools_allowed:
         return None
+    if not missing and (
+        options.tool_use_mode != "enforced"
+        or plan.tool_choice == "none"
+        or calls_seen
+        or guidance.nudges
+    ):
+        return None
     steps = find_steps(plan, guidance)
     can_name = _find_named_step(plan, guidance) is not None
     held_by = choose_hold(plan.capabilities, mode, can_name=can_name)
     if missing:
         return Nudge(missing, steps, held_by)
-    is_demanded = options.tool_use_mode == "enforced" and plan.tool_choice != "none"
-    if is_demanded and not calls_seen and not guidance.nudges and held_by != "words":
-        return Nudge((), steps, held_by)
-    return None
+    return None if held_by == "words" else Nudge((), steps, held_by)
 
 
 def _find_named_step(plan: Plan, guidance: Guidance) -> str | None:

@@ -8,8 +8,15 @@ from surecall.base.errors import Code
 from surecall.base.records import Message, StepNudged, ToolCall, ToolResult
 from surecall.exchange.prompting import taught_way
 
-from .checks import call_key, check_tokens
-from .guidance import Nudge, find_missing, find_nudge, find_steps, refuse_not_ready
+from .checks import check_tokens
+from .guidance import (
+    Nudge,
+    find_missing,
+    find_nudge,
+    find_steps,
+    is_guided,
+    refuse_not_ready,
+)
 from .plan import Plan
 from .steps import Accepted, AskModel, Effect, Emit, Fail, RunCalls, RunState, Step
 from .wording import tell_not_finished, tell_same_failure, tell_same_read, warn_same_read
@@ -74,9 +81,12 @@ def _hold_turn(state: RunState, nudge: Nudge) -> RunState:
 def guide_calls(state: RunState, wanted: RunCalls, plan: Plan) -> RunCalls:
     """Refuse tools that cannot be called yet, and answer reads of before from their results."""
     guidance = state.guidance
-    keys = {call.id: call_key(call, plan) for call in wanted.calls} if guidance.reads else {}
+    if not is_guided(plan, guidance):
+        return wanted
     repeated = {
-        call_id: guidance.reads[key] for call_id, key in keys.items() if key in guidance.reads
+        call.id: guidance.reads[key]
+        for key, call in zip(state.last_keys, wanted.calls, strict=True)
+        if key in guidance.reads
     }
     steps = find_steps(plan, guidance) if repeated else ()
     warnings = {

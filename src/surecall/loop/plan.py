@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.base.errors import Code, ConfigError, RequestError, did_you_mean
@@ -19,7 +19,7 @@ from surecall.models.profiles import (
     join_capabilities,
 )
 from surecall.reading import ReadingLimits, was_judged
-from surecall.text import canonical_bytes, canonical_hash
+from surecall.text import canonical_hash
 from surecall.tools import check_required
 from surecall.wire import DEFAULT_PROTOCOL
 from surecall.wire.call_ids import find_id_shape
@@ -76,6 +76,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Fields of the request that a default, a preset or a profile added, and not the caller."""
     ignored_overrides: tuple[str, ...]
     """Reserved keys that were found in `request_overrides`."""
+    declares_steps: bool
+    """Whether some tool is required, or needs another one first."""
     polling_tools: frozenset[str]
     effect_tools: frozenset[str]
     mode: PromptMode
@@ -277,6 +279,7 @@ def make_plan(
                 send_parallel_flag=False,
                 own_fields=frozenset(),
                 ignored_overrides=(),
+                declares_steps=False,
                 polling_tools=frozenset(),
                 effect_tools=frozenset(),
                 mode="native",
@@ -288,7 +291,7 @@ def make_plan(
                 output=output,
             )
         )
-        frame = _Frame(plan, _describe_plan(plan), given)
+        frame = _Frame(plan, _digest_plan(plan), given)
         if key is not None:
             if len(_frames) >= _MAX_FRAMES:
                 _frames.clear()
@@ -302,7 +305,7 @@ def make_plan(
         capability_origins=dict(plan.capability_origins),
         params=deep_merge(plan.params, {}) if plan.params else {},
         # What is not finite is refused when the request is rendered.
-        fingerprint=canonical_hash({**frame.surface, "messages": messages}, finite=True),
+        fingerprint=canonical_hash((frame.surface, messages), finite=True),
     )
 
 
@@ -310,8 +313,8 @@ class _Frame(NamedTuple):
     """What is settled of a run before anything is said."""
 
     plan: Plan
-    surface: dict[str, Raw]
-    """What its fingerprint is made of."""
+    surface: str
+    """A digest of what it is, for its fingerprint."""
     given: tuple[Any, ...]
     """What it was made of: kept, so that nothing else gets the identity of these."""
 
@@ -364,6 +367,7 @@ def _settle(plan: Plan) -> Plan:
         or not _is_known("supports_parallel_tools", capability_origins),
         own_fields=_find_own_fields(options, plan.origins),
         ignored_overrides=ignored,
+        declares_steps=bool(options.required_tools) or any(tool.requires for tool in tools),
         polling_tools=frozenset(tool.name for tool in tools if tool.polling),
         effect_tools=frozenset(tool.name for tool in tools if tool.effect != "read"),
         mode=mode.mode,
@@ -391,8 +395,8 @@ def _is_known(field: str, origins: Mapping[str, str]) -> bool:
     return origins.get(field, "default") != "default"
 
 
-def _describe_plan(plan: Plan) -> dict[str, Raw]:
-    """Write what a run is, for its fingerprint, without what is said in it."""
+def _digest_plan(plan: Plan) -> str:
+    """Return a digest of what a run is, without what is said in it."""
     options, origins = msgspec.structs.asdict(plan.options), plan.origins
     if plan.output is None:  # what is asked for a value with says nothing about this run
         options |= {name: _DEFAULT_OPTIONS[name] for name in _OUTPUT_OPTIONS}
@@ -421,7 +425,7 @@ def _describe_plan(plan: Plan) -> dict[str, Raw]:
         "capabilities": capabilities,
         "capability_origins": capability_origins,
     }
-    return {name: Raw(canonical_bytes(part, finite=True)) for name, part in surface.items()}
+    return canonical_hash(surface, finite=True)
 
 
 def _has_default_limit(plan: Plan) -> bool:

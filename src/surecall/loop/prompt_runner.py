@@ -180,6 +180,8 @@ class PromptResult(Struct, frozen=True, kw_only=True):
     attempts: int = 1
     left_out: tuple[str, ...] = ()
     """Fields that surecall would have added, and left out because the provider refuses them."""
+    is_long: bool = False
+    """Whether there is so much text in it that it is read in a thread, so that deadlines hold."""
 
 
 class PromptRunner:
@@ -270,10 +272,8 @@ class PromptRunner:
         if request.stream:
             return await ask_transport(self.transport, partial(self._stream, wire, on_delta))
         answer = await ask_transport(self.transport, partial(self.transport.send, wire))
-        raw = await read_aside(
-            partial(self.protocol.parse_body, answer.body, answer.headers),
-            is_long=len(answer.body) > MAX_INLINE_CHARACTERS,
-        )
+        parse = partial(self.protocol.parse_body, answer.body, answer.headers)
+        raw = await read_aside(parse, is_long=len(answer.body) > MAX_INLINE_CHARACTERS)
         return raw, answer.headers, answer.attempts
 
     def _left_out(self, request: ModelRequest) -> set[str]:
@@ -311,7 +311,9 @@ class PromptRunner:
 
     async def read_raw_aside(self, raw: RawReply) -> PromptResult:
         """Do what `read_raw` does, in a thread if the reply is long, so that deadlines are kept."""
-        return await read_aside(partial(self.read_raw, raw), is_long=is_long(raw.message))
+        if not is_long(raw.message):
+            return self.read_raw(raw)
+        return await read_aside(lambda: replace(self.read_raw(raw), is_long=True), is_long=True)
 
     def read_raw(self, raw: RawReply) -> PromptResult:
         """Take known secrets out of a reply, apply the inbound transforms, parse its message."""

@@ -421,6 +421,8 @@ class Session(Closing, Generic[Pause_co]):
             self._transport = None
 
     async def _open_providers(self) -> None:
+        if not self._opened and not self._providers:
+            return
         async with self._opening:
             for provider in self._opened:
                 if not provider.is_open:  # lost since the last run

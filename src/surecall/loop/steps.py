@@ -50,7 +50,7 @@ class RunState(Struct, frozen=True, kw_only=True):
     repeats: dict[str, int] = {}
     """How often each call was made since a tool with effects last succeeded."""
     last_keys: tuple[str, ...] = ()
-    """The keys in `repeats` of the calls of the last reply."""
+    """The keys of the calls of the last reply; empty for those that may be repeated."""
     used_ids: frozenset[str] = frozenset()
     usage: Usage = Usage()
     base_mode: PromptMode = "native"

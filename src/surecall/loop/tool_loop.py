@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import asdict, replace
 
-from surecall.base.background import is_long, read_aside
+from surecall.base.background import read_aside
 from surecall.base.errors import (
     Code,
     OutputError,
@@ -44,7 +44,7 @@ from surecall.reading import ReplyReader, may_be_rescued, rescue_reply
 from surecall.tools import ApprovalStore, Dispatcher, Guard, RunProgress, find_closed
 from surecall.wire import StreamDelta
 
-from .asking import build_request, read_answer_aside
+from .asking import build_request, read_answer
 from .call_runner import CallRunner
 from .events import EventEmitter, Listener, StreamedText
 from .fit import FitCheck, FitGate, add_usage, uses_gate
@@ -295,7 +295,8 @@ class ToolLoop:
 
     async def _read(self, asked: PromptResult) -> Reading:
         reads = self._runner.transforms.reading
-        return await read_answer_aside(self._plan, self._state, asked.reply, self._names, reads)
+        read = partial(read_answer, self._plan, self._state, asked.reply, self._names, reads)
+        return await read_aside(read, is_long=asked.is_long)
 
     async def _read_output(self, asked: PromptResult) -> ReadOutput:
         plan, reply = self._plan, asked.reply
@@ -309,7 +310,7 @@ class ToolLoop:
             disabled_rules=plan.options.disabled_rules,
             checks=plan.options.check_output,
         )
-        return await read_aside(read, is_long=is_long(reply.content))
+        return await read_aside(read, is_long=asked.is_long)
 
     async def _rescue(self, error: Exception, elapsed_ms: float) -> PromptResult | None:
         """Return the reply that a provider sent inside an error, if it can be trusted."""

@@ -1,5 +1,6 @@
 """What happened in a run, turn by turn, kept whole so that the run can be replayed."""
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -25,7 +26,7 @@ from surecall.base.records import (
 from surecall.base.redaction import mask_known
 from surecall.exchange.demands import fit_history
 from surecall.exchange.prompting import SchemaLoss, find_losses
-from surecall.models.profiles import join_capabilities
+from surecall.models.profiles import Capabilities, Findings, join_capabilities
 from surecall.text import decode_own
 from surecall.wire import DEFAULT_PROTOCOL, RawReply
 
@@ -342,7 +343,7 @@ class TraceBuilder:
             tools=plan.tools,
             options=plan.options,
             origins=plan.origins,
-            capabilities=_as_json(join_capabilities(plan.capabilities, plan.findings)),
+            capabilities=dict(_list_capabilities(plan.capabilities, plan.findings)),
             capability_origins=plan.capability_origins,
             ignored_overrides=plan.ignored_overrides,
             strategy={"mode": plan.mode, "reason": plan.mode_reason},
@@ -390,9 +391,10 @@ class TraceBuilder:
         )
 
 
-def _as_json(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields as they are after saving and loading: JSON has no tuples."""
+@lru_cache(maxsize=64)
+def _list_capabilities(capabilities: Capabilities, findings: Findings) -> dict[str, Any]:
+    """Return what is known as it is after saving and loading: JSON has no tuples."""
     return {
         name: list(cast("tuple[Any, ...]", value)) if isinstance(value, tuple) else value
-        for name, value in fields.items()
+        for name, value in join_capabilities(capabilities, findings).items()
     }

@@ -28,7 +28,6 @@ from surecall.reading import was_text
 from surecall.reading.truncation import cut_cause, says_malformed, says_paused
 
 from .checks import (
-    call_key,
     check_limits,
     check_required_tools,
     check_tool_use,
@@ -449,7 +448,7 @@ def _stop(state: RunState, plan: Plan) -> Step:
 
 
 def _after_calls(state: RunState, results: tuple[ToolResult, ...], plan: Plan) -> Step:
-    calls = [(call_key(call, plan), call) for call in state.history[-1].tool_calls]
+    calls = list(zip(state.last_keys, state.history[-1].tool_calls, strict=True))
     is_repeated = any(key in state.guidance.reads for key, _ in calls)
     changed = any(result.ok and plan.has_effects(result.name) for result in results)
     note = note_repeats(state, calls, results, plan)
@@ -464,7 +463,9 @@ def _after_calls(state: RunState, results: tuple[ToolResult, ...], plan: Plan) -
         any_success=state.any_success or any(result.ok for result in results),
         last_ok={**state.last_ok, **{result.name: result.ok for result in results}},
         # A success with effects has changed the world: only the calls just made count on.
-        repeats={key: state.repeats[key] for key in state.last_keys} if changed else state.repeats,
+        repeats={key: state.repeats[key] for key in state.last_keys if key in state.repeats}
+        if changed
+        else state.repeats,
         refusals=count_refusals(state.refusals, results),
         guidance=note_results(plan, state.guidance, calls, results),
     )

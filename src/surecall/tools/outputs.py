@@ -133,6 +133,7 @@ _BOOLEAN_BYTES: Final = 5
 _UNKNOWN_BYTES: Final = 64
 _DIGITS_PER_BIT: Final = 0.30103
 _ARRAYS: Final = (list, tuple, set, frozenset)
+_PLAIN: Final = (dict, list, tuple)
 _CONTAINERS: Final = (Mapping, Struct, *_ARRAYS)
 
 
@@ -189,6 +190,8 @@ def check_output(value: Any, limits: OutputLimits) -> OutputRejection | None:
             elif id(item) not in on_path:
                 if len(walk) > limits.max_depth:
                     return OutputRejection("MAX_DEPTH", total)
+                if item.__class__ in _PLAIN and not item:
+                    continue
                 rejection, key_bytes, children = _open(item, limits)
                 total += key_bytes
                 if rejection is None and total > max_bytes:

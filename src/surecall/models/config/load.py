@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from os.path import expanduser
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, cast
@@ -348,10 +348,14 @@ def _pick_variables(
 ) -> tuple[tuple[str, str], ...]:
     """Return those of the variables that have a say in the settings when there is no file."""
     key_name = given.get("api_key_env") or variables.get(f"{PREFIX}API_KEY_ENV", "")
-    read = {*_OTHER_VARIABLES, *_NETWORK_VARIABLES, *provider_keys(), key_name.strip()}
-    return tuple(
-        (name, variables[name]) for name in variables if name.startswith(PREFIX) or name in read
-    )
+    read = _read_variables() | {key_name.strip()}
+    names = [name for name in variables if name in read or name.startswith(PREFIX)]
+    return tuple([(name, variables[name]) for name in names])
+
+
+@cache
+def _read_variables() -> frozenset[str]:
+    return frozenset({*_OTHER_VARIABLES, *_NETWORK_VARIABLES, *provider_keys()})
 
 
 @lru_cache(maxsize=1)
