@@ -270,14 +270,16 @@ def note_leftovers(
 ) -> tuple[TextCall, ...]:
     """Return calls with a receipt for the brackets behind them that nothing opened, if any.
 
-    Where another one of their kind closed something before, that one may be the one too many, and
-    where nothing is nested, what should have been may be lost.
+    Where another one of their kind closed something before, that one may be the one too many;
+    where nothing is nested, what should have been may be lost; and behind a text, a bracket and
+    the quote may have changed places: `"a}"}}` and `"a"}}}`.
     """
     if not leftovers:
         return calls
     inner = written.rstrip("}] \t\r\n")
     run = "".join(written[len(inner) :].split())
-    is_last = len(run) > 1 and all(bracket not in inner for bracket in "}]" if bracket in leftovers)
+    is_last = len(run) > 1 and not inner.endswith('"')
+    is_last &= all(bracket not in inner for bracket in "}]" if bracket in leftovers)
     is_flat = any(one.rule == FLAT_ARGUMENTS for call in calls for one in call.receipts)
     is_lossless = is_last and not is_flat
     why = "nothing opened them"
