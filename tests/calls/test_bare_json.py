@@ -72,7 +72,12 @@ SHAPES = (
     ),
     TextCase("nothing to give", '{"name": "ping"}', (PING,)),
     TextCase("null arguments", '{"name": "ping", "arguments": null}', (PING,)),
-    TextCase("a list of one", '{"name": "dim_lamp", "arguments": [{"room": "a"}]}', (LAMP,)),
+    TextCase(
+        "a list of one",
+        '{"name": "dim_lamp", "arguments": [{"room": "a"}]}',
+        (LAMP,),
+        rules=("unwrap_argument_list",),
+    ),
     TextCase(
         "an array",
         '[{"name": "ping", "arguments": {}}, {"name": "dim_lamp", "arguments": {"room": "a"}}]',

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, cast
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from surecall.base.errors import JSONTextError
 from surecall.base.limits import MAX_VALUE_DEPTH
@@ -15,14 +15,14 @@ from .formats import TextCall
 from .names import PLACEHOLDERS, ToolNames, parameter_names
 from .shapes import (
     ARGUMENT_KEYS,
-    FLAT_ARGUMENTS,
-    ID_KEYS,
+    BESIDE,
     LIST_KEYS,
     NAME_KEYS,
     ONE_KEYS,
-    PARALLEL,
-    THOUGHT_KEYS,
+    TEXT_KEYS,
+    JsonCalls,
     describes_parameters,
+    find_calls,
     read_json_calls,
 )
 from .source import Source
@@ -123,10 +123,6 @@ def code_call(tools: ToolNames, code: str, *, is_ended: bool = True) -> TextCall
     )
 
 
-_TEXT_KEYS: Final = ("content", "response")
-_BESIDE: Final = frozenset({*ID_KEYS, *THOUGHT_KEYS, "type", "index"})
-"""Keys that may stand beside a name and its arguments without making it something else."""
-_TYPES: Final = frozenset({"function", "function_call", "tool_call", "tool_use", "tool"})
 _FINAL: Final = "final answer"
 _BARE_TEXT: Final = "quote_bare_text"
 _MAX_CALLS: Final = 128
@@ -156,24 +152,12 @@ KNOWN_KEYS: Final = frozenset(
         *ARGUMENT_KEYS,
         *LIST_KEYS,
         *ONE_KEYS,
-        *_TEXT_KEYS,
-        *_BESIDE,
+        *TEXT_KEYS,
+        *BESIDE,
         "role",
     }
 )
 """Keys one of which an object that stands for calls begins with, unless a tool's name does."""
-
-
-class Gated(Struct, frozen=True):
-    """Calls that passed, and the text that stood beside them."""
-
-    calls: tuple[TextCall, ...] = ()
-    content: str = ""
-    reasoning: str = ""
-
-
-class _Refused(Exception):  # noqa: N818 - a signal, not an error
-    """Something in the value is not a call."""
 
 
 def gate_value(
@@ -182,7 +166,7 @@ def gate_value(
     receipts: tuple[Receipt, ...] = (),
     *,
     is_whole: bool = True,
-) -> Gated | None:
+) -> JsonCalls | None:
     """Return the calls that a value stands for, or `None` when any part of it is not a call.
 
     Args:
@@ -191,175 +175,57 @@ def gate_value(
         receipts: What was changed to read the value.
         is_whole: Whether the value is complete; otherwise arguments may be missing still.
     """
-    try:
-        return _Gate(tools, receipts, is_whole=is_whole).pass_value(value)
-    except _Refused:
+    found = find_calls(value, receipts, tools=tools)
+    if found.others or found.is_odd or len(found.calls) > _MAX_CALLS:
         return None
-
-
-class _Gate:
-    def __init__(self, tools: ToolNames, receipts: tuple[Receipt, ...], *, is_whole: bool) -> None:
-        self._tools = tools
-        self._receipts = receipts
-        self._is_whole = is_whole
-        self._calls: list[TextCall] = []
-        self._content: list[str] = []
-        self._reasoning: list[str] = []
-
-    def pass_value(self, value: Any) -> Gated:
-        waiting: list[Any] = [value]
-        while waiting:
-            item = waiting.pop()
-            if isinstance(item, list):
-                items = cast("list[Any]", item)
-                if not items or len(items) + len(self._calls) > _MAX_CALLS:
-                    raise _Refused
-                waiting.extend(reversed(items))
-            elif isinstance(item, dict):
-                inner = self._pass_record(cast("dict[str, Any]", item))
-                if inner is not None:
-                    waiting.append(inner)
-            else:
-                raise _Refused
-        if not self._calls and not self._content:
-            raise _Refused
-        return Gated(tuple(self._calls), "".join(self._content), "\n".join(self._reasoning))
-
-    def _pass_record(self, record: dict[str, Any]) -> Any:
-        """Take a call, or return what a wrapper holds."""
-        if len(record) == 1:
-            name, arguments = next(iter(record.items()))
-            if name in self._tools.names and isinstance(arguments, dict):
-                self._take(name, cast("dict[str, Any]", arguments), None)
-                return None
-        for key in LIST_KEYS:
-            if isinstance(record.get(key), list):
-                self._pass_beside(record, key, *_TEXT_KEYS, "role")
-                return record[key]
-        for key in ONE_KEYS:
-            if isinstance(record.get(key), dict):
-                self._pass_beside(record, key)
-                inner = cast("dict[str, Any]", record[key])
-                own_id = _id_of(record)
-                return {"id": own_id, **inner} if own_id else inner
-        return self._pass_call(record)
-
-    def _pass_call(self, record: dict[str, Any]) -> Any:
-        name_key = next((key for key in NAME_KEYS if isinstance(record.get(key), str)), None)
-        held = [key for key in ARGUMENT_KEYS if key in record]
-        # The type of other records may be named like a tool; what has arguments is no record.
-        if name_key is None and held and record.get("type") in self._tools.names:
-            name_key = "type"
-        if name_key is None:
-            raise _Refused
-        name = cast("str", record[name_key])
-        if len(held) > 1:
-            raise _Refused
-        arguments = record[held[0]] if held else None
-        if name.strip().lower() == _FINAL and isinstance(arguments, str):
-            self._content.append(arguments)
+    calls: list[TextCall] = []
+    content = found.content
+    for call in found.calls:
+        if call.name.strip().lower() == _FINAL and isinstance(call.arguments, str):
+            content += call.arguments
+            continue
+        passed = _pass_call(call, tools, is_whole=is_whole)
+        if passed is None:
             return None
-        if name in PARALLEL and self._tools.resolve(name) is None:
-            self._pass_beside(record, name_key, *held)
-            return _uses_of(arguments)
-        parameters = self._tools.parameters(name)
-        if parameters is None or name.strip().lower() in PLACEHOLDERS:
-            raise _Refused
-        if held:
-            self._pass_beside(record, name_key, held[0])
-            self._pass_arguments(name, arguments, parameters, _id_of(record))
-        else:
-            self._pass_flat(name, name_key, record, parameters)
+        calls.append(passed)
+    is_empty = not calls and not content
+    return None if is_empty else found._replace(calls=tuple(calls), content=content)
+
+
+def _pass_call(call: TextCall, tools: ToolNames, *, is_whole: bool) -> TextCall | None:
+    """Return a call that fits a tool, without anything left over."""
+    parameters, arguments = tools.parameters(call.name), call.arguments
+    if parameters is None or call.doubt or call.name.strip().lower() in PLACEHOLDERS:
         return None
-
-    def _pass_flat(
-        self, name: str, name_key: str, record: dict[str, Any], parameters: dict[str, Any]
-    ) -> None:
-        """Take arguments that stand beside the name, without a container."""
-        known = parameter_names(parameters)
-        rest = {key: value for key, value in record.items() if key != name_key}
-        flat = {key: value for key, value in rest.items() if key in known}
-        self._pass_beside({key: rest[key] for key in rest if key not in flat})
-        if not flat and self._is_whole and has_required(parameters):
-            raise _Refused
-        if "description" in rest and "description" not in known:
-            raise _Refused
-        own_id = _id_of(record) if "id" not in flat else None
-        moved = (Receipt(FLAT_ARGUMENTS, "", list(flat), "arguments"),) if flat else ()
-        self._take(name, flat, own_id, *moved)
-
-    def _pass_arguments(
-        self, name: str, arguments: Any, parameters: dict[str, Any], own_id: str | None
-    ) -> None:
-        if isinstance(arguments, list) and len(cast("list[Any]", arguments)) == 1:
-            arguments = cast("list[Any]", arguments)[0]
-            if not isinstance(arguments, dict) and len(parameter_names(parameters)) != 1:
-                raise _Refused  # a value by its position
-        if arguments is None or arguments == "":
-            self._take(name, {}, own_id)
-        elif isinstance(arguments, dict):
-            self._take(name, cast("dict[str, Any]", arguments), own_id)
-        elif isinstance(arguments, str):
-            self._pass_text(name, arguments, parameters, own_id)
-        else:
-            raise _Refused
-
-    def _pass_text(
-        self, name: str, text: str, parameters: dict[str, Any], own_id: str | None
-    ) -> None:
-        """Take arguments given as text: JSON once more, or the value of the one parameter."""
-        try:
-            value = decode(text)
-        except JSONTextError:
-            value = repair_json(text, ended=True).value if text.lstrip()[:1] == "{" else None
-        if isinstance(value, dict):
-            if not fits(parameters, cast("dict[str, Any]", value)):
-                raise _Refused
-            self._add(name, text, own_id)
-            return
-        if single_parameter(parameters) is None:
-            raise _Refused
-        only = name_lone_text(parameters, text)
-        if only is None:
-            self._add(name, text, own_id)
-            return
-        if any(receipt.rule == _BARE_TEXT for receipt in self._receipts):
-            raise _Refused  # words without quotes are no value
-        self._take(name, {only: text}, own_id, note_only(text, only))
-
-    def _take(
-        self, name: str, arguments: dict[str, Any], own_id: str | None, *receipts: Receipt
-    ) -> None:
-        parameters = self._tools.parameters(name)
-        if not fits(parameters, arguments) or _is_definition(arguments, parameters):
-            raise _Refused
-        self._add(name, arguments, own_id, *receipts)
-
-    def _add(self, name: str, arguments: Any, own_id: str | None, *receipts: Receipt) -> None:
-        noted = (*self._receipts, *receipts)
-        self._calls.append(TextCall(name=name, arguments=arguments, id=own_id, receipts=noted))
-
-    def _pass_beside(self, record: dict[str, Any], *expected: str) -> None:
-        """Check that nothing stands beside the expected keys that makes it something else."""
-        for key, value in record.items():
-            if key in expected:
-                if key in _TEXT_KEYS and isinstance(value, str):
-                    self._content.append(value)
-                continue
-            is_type = isinstance(value, str) and value in _TYPES
-            if key not in _BESIDE or (key == "type" and not is_type):
-                raise _Refused
-            if key in THOUGHT_KEYS and isinstance(value, str):
-                self._reasoning.append(value)
+    if isinstance(arguments, str) and arguments:
+        return _pass_text(call, arguments, parameters)
+    if arguments is None and is_whole and has_required(parameters):
+        return None
+    given: Any = arguments or {}
+    if not isinstance(given, dict):
+        return None
+    record = cast("dict[str, Any]", given)
+    is_call = fits(parameters, record) and not _is_definition(record, parameters)
+    return structs.replace(call, arguments=record) if is_call else None
 
 
-def _uses_of(arguments: Any) -> list[Any]:
-    """Return the calls that a made-up tool for parallel calls was given."""
-    if isinstance(arguments, dict):
-        uses = cast("dict[str, Any]", arguments).get("tool_uses")
-        if isinstance(uses, list):
-            return cast("list[Any]", uses)
-    raise _Refused
+def _pass_text(call: TextCall, text: str, parameters: dict[str, Any]) -> TextCall | None:
+    """Return a call whose arguments are text: JSON once more, or the value of one parameter."""
+    try:
+        value = decode(text)
+    except JSONTextError:
+        value = repair_json(text, ended=True).value if text.lstrip()[:1] == "{" else None
+    if isinstance(value, dict):
+        return call if fits(parameters, cast("dict[str, Any]", value)) else None
+    if single_parameter(parameters) is None:
+        return None
+    only = name_lone_text(parameters, text)
+    if only is None:
+        return call
+    if any(receipt.rule == _BARE_TEXT for receipt in call.receipts):
+        return None  # words without quotes are no value
+    receipts = (*call.receipts, note_only(text, only))
+    return structs.replace(call, arguments={only: text}, receipts=receipts)
 
 
 def _is_definition(arguments: dict[str, Any], parameters: dict[str, Any] | None) -> bool:
@@ -370,12 +236,6 @@ def _is_definition(arguments: dict[str, Any], parameters: dict[str, Any] | None)
         arguments.get("type") == "object"
         and isinstance(arguments.get("properties"), dict)
         and "properties" not in parameter_names(parameters)
-    )
-
-
-def _id_of(record: dict[str, Any]) -> str | None:
-    return next(
-        (value for key in ID_KEYS if isinstance(value := record.get(key), str) and value), None
     )
 
 
@@ -482,7 +342,7 @@ def _read_value(source: Source, at: int) -> tuple[int, int | None]:
     return end, here if source.char(here) in ("{", "[") else _NO_MORE
 
 
-def gate_row(source: Source, row: JsonRow) -> Gated | None:
+def gate_row(source: Source, row: JsonRow) -> JsonCalls | None:
     """Return the calls that the values stand for; all of them must be calls."""
     calls: list[TextCall] = []
     content: list[str] = []
@@ -495,10 +355,10 @@ def gate_row(source: Source, row: JsonRow) -> Gated | None:
         calls += gated.calls
         content.append(gated.content)
         reasoning.append(gated.reasoning)
-    return Gated(tuple(calls), "".join(content), "\n".join(filter(None, reasoning)))
+    return JsonCalls(tuple(calls), 0, "".join(content), "\n".join(filter(None, reasoning)))
 
 
-def _gate_text(source: Source, text: str, *, is_cut: bool) -> Gated | None:
+def _gate_text(source: Source, text: str, *, is_cut: bool) -> JsonCalls | None:
     tools, spend = source.tools, source.spend_on_marks
     if not is_cut:
         repaired = repair_json(text, ended=True)
@@ -514,7 +374,7 @@ def _gate_text(source: Source, text: str, *, is_cut: bool) -> Gated | None:
     calls = tuple(_cut(call) for call in found)
     if not calls:
         calls = tuple(structs.replace(call, state="cut") for call in gated.calls)
-    return Gated(calls, gated.content, gated.reasoning)
+    return gated._replace(calls=calls)
 
 
 def _cut(call: TextCall) -> TextCall:

@@ -64,8 +64,11 @@ ONE_KEYS: Final = (
 )
 ID_KEYS: Final = ("id", "tool_call_id", "call_id", "toolCallId", "toolUseId")
 THOUGHT_KEYS: Final = ("thought", "thoughts", "reasoning", "explanation")
-_META_KEYS: Final = frozenset({*ID_KEYS, "type", "index"})
-_ASIDE: Final = frozenset({*_META_KEYS, *THOUGHT_KEYS, "role", "content"})
+TEXT_KEYS: Final = ("content", "response")
+BESIDE: Final = frozenset({*ID_KEYS, *THOUGHT_KEYS, "type", "index"})
+"""Keys that may stand beside a name and its arguments without making it something else."""
+_TYPES: Final = frozenset({"function", "function_call", "tool_call", "tool_use", "tool"})
+_ASIDE: Final = frozenset({*BESIDE, "role", "content"})
 """Keys that may stand beside a call, unless the tool has such a parameter."""
 _RESULT_KEYS: Final = frozenset({"result", "output", "content", "tool_call_id"})
 _JSON_TYPES: Final = ("string", "integer", "number", "boolean", "array", "object", "null")
@@ -96,6 +99,12 @@ class JsonCalls(NamedTuple):
     calls: tuple[TextCall, ...]
     others: int
     """How many values beside the calls are something else."""
+    content: str = ""
+    """Text for a person that stands beside a list of calls."""
+    reasoning: str = ""
+    """Thoughts that stand beside calls."""
+    is_odd: bool = False
+    """Whether it has keys that calls have not, or only names of tools for keys."""
 
 
 def read_json_calls(
@@ -184,25 +193,51 @@ def find_calls(
         keyed: Whether each key of an object is the name of a tool, known or not.
     """
     calls: list[TextCall] = []
+    beside_calls = _Beside()
     others = 0
     waiting: list[tuple[Any, dict[str, Any]]] = [(value, {})]
     while waiting:
         item, beside = waiting.pop()
         if isinstance(item, list):
             entries = cast("list[Any]", item)
+            others += not entries
             waiting.extend((_record_of(entry), beside) for entry in reversed(entries))
             continue
         record = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
         inner = None if keyed else _inner_calls(record)
         if inner is not None:
+            beside_calls.note(inner.beside, (*TEXT_KEYS, "role") if inner.is_list else ())
             waiting.append((inner.calls, {**beside, **inner.beside}))
             continue
         found = _keyed_calls(record, tools, receipts, keyed=keyed)
-        if not found and (call := _call_of(record, receipts, tools)):
+        beside_calls.is_odd |= len(found) > 1
+        if not found and (call := _call_of(record, receipts, tools, beside_calls)):
             found = [call]
         calls.extend(_with_members(call, beside, tools) for call in found)
         others += not found
-    return JsonCalls(tuple(calls), others)
+    reasoning = "\n".join(beside_calls.reasoning)
+    return JsonCalls(
+        tuple(calls), others, "".join(beside_calls.content), reasoning, beside_calls.is_odd
+    )
+
+
+class _Beside:
+    """What stands beside calls."""
+
+    def __init__(self) -> None:
+        self.content: list[str] = []
+        self.reasoning: list[str] = []
+        self.is_odd = False
+
+    def note(self, members: dict[str, Any], expected: tuple[str, ...] = ()) -> None:
+        """Take members of the object around a call."""
+        for key, value in members.items():
+            is_text = isinstance(value, str)
+            if key in expected:
+                self.content += (value,) if is_text and key in TEXT_KEYS else ()
+                continue
+            self.is_odd |= key not in BESIDE or (key == "type" and value not in _TYPES)
+            self.reasoning += (value,) if is_text and key in THOUGHT_KEYS else ()
 
 
 def _with_members(call: TextCall, beside: dict[str, Any], tools: ToolNames | None) -> TextCall:
@@ -259,6 +294,7 @@ class _Inner(NamedTuple):
 
     calls: Any
     beside: dict[str, Any]
+    is_list: bool = True
 
 
 def _inner_calls(record: dict[str, Any]) -> _Inner | None:
@@ -279,7 +315,7 @@ def _inner_calls(record: dict[str, Any]) -> _Inner | None:
         if _name_of(inner):
             own_id = _id_of(record)
             call = {"id": own_id, **inner} if own_id else inner
-            return _Inner(call, _without(record, key))
+            return _Inner(call, _without(record, key), is_list=False)
     return None
 
 
@@ -288,30 +324,28 @@ def _without(record: dict[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def _call_of(
-    record: dict[str, Any], receipts: tuple[Receipt, ...], tools: ToolNames | None
+    record: dict[str, Any],
+    receipts: tuple[Receipt, ...],
+    tools: ToolNames | None,
+    noted: _Beside,
 ) -> TextCall | None:
     name_key = _name_key(record, tools)
     if not name_key or _is_definition_or_result(record):
         return None
     name, arguments = record[name_key], _arguments_of(record)
-    beside: dict[str, Any] = {}
-    if arguments is not _ABSENT:
-        used = next(key for key in ARGUMENT_KEYS if key in record)
-        beside = _without(record, name_key, used)
+    beside = _without(record, name_key, *[key for key in ARGUMENT_KEYS if key in record][:1])
     if arguments is _ABSENT:
         parameters = frozenset(parameter_names(None if tools is None else tools.parameters(name)))
-        arguments = {
-            key: value
-            for key, value in record.items()
-            if key != name_key and (key in parameters or key not in _META_KEYS)
-        }
-        if not parameters.issuperset(arguments):
+        given = {key: beside[key] for key in beside if key in parameters or key not in BESIDE}
+        if not parameters.issuperset(given):
             return None
-        if arguments:
-            moved = Receipt(FLAT_ARGUMENTS, "", list(arguments), "arguments")
-            receipts = (*receipts, moved)
-        arguments = arguments or None
-    elif isinstance(arguments, list):
+        noted.note(_without(beside, *given))
+        noted.is_odd |= name_key == "type"
+        if given:
+            receipts = (*receipts, Receipt(FLAT_ARGUMENTS, "", list(given), "arguments"))
+        return TextCall(name=name, arguments=given or None, id=_id_of(record), receipts=receipts)
+    noted.note(beside)
+    if isinstance(arguments, list):
         unwrapped = _unwrap_arguments(cast("list[Any]", arguments))
         if unwrapped is not None:
             before, arguments = clip(str(cast("list[Any]", arguments))), unwrapped
