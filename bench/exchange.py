@@ -15,8 +15,10 @@ from time import perf_counter
 from typing import Any
 
 from surecall.base.records import Message, ModelRequest, RawCall, Reply, ToolSpec, Usage
-from surecall.exchange import ClientRequest, Policy, Route, Sent, mediate
 from surecall.exchange.checks import read_clean
+from surecall.exchange.mediation import mediate
+from surecall.exchange.policy import Policy, Route, Sent
+from surecall.exchange.request import ClientRequest
 from surecall.reading import read_reply
 from surecall.wire import find_protocol
 

@@ -18,7 +18,8 @@ from pathlib import Path
 import msgspec
 
 from surecall.base.records import RawCall, Reply, Usage
-from surecall.exchange import ClientRequest, Policy, Route
+from surecall.exchange.policy import Policy, Route
+from surecall.exchange.request import ClientRequest
 from surecall.exchange.streams import StreamRelay
 from surecall.wire import find_protocol
 

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from surecall.base.errors import ProviderConnectionError, ProviderTimeoutError, SurecallError
 from surecall.base.records import RawCall, Reply, Usage, WireRequest
-from surecall.exchange import ClientRequest, Policy, Route
+from surecall.exchange.policy import Policy, Route
+from surecall.exchange.request import ClientRequest
 from surecall.exchange.streams import Ending, StreamRelay
 from surecall.faults import Answer, FaultyProvider
 from surecall.reading import read_reply

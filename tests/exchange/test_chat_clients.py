@@ -8,7 +8,9 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
 
 from surecall.base.records import RawCall, Reply, Usage
-from surecall.exchange import ClientRequest, Policy, mediate
+from surecall.exchange import Policy
+from surecall.exchange.mediation import mediate
+from surecall.exchange.request import ClientRequest
 from surecall.exchange.streams import write_several
 from surecall.wire import find_protocol
 

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from surecall.exchange import ClientRequest, Policy, Route, mediate
-from surecall.exchange.policy import Sent
+from surecall.exchange.mediation import mediate
+from surecall.exchange.policy import Policy, Route, Sent
 from surecall.exchange.prepare import Preparation, pass_on
+from surecall.exchange.request import ClientRequest
 from surecall.exchange.streams import StreamRelay
 from surecall.models.profiles import resolve_capabilities
 from surecall.wire import find_protocol

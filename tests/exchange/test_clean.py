@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surecall.base.records import RawCall, Reply, Usage
-from surecall.exchange import Policy, Route, Sent, relay
 from surecall.exchange.checks import read_clean
+from surecall.exchange.mediation import relay
+from surecall.exchange.policy import Policy, Route, Sent
 from surecall.reading import read_reply
 from surecall.wire import find_protocol
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from surecall.base.records import Message, RawCall, Receipt, ToolCall
-from surecall.exchange import EchoCache, Policy
-from surecall.exchange.echoes import has_own_id
+from surecall.exchange import Policy
+from surecall.exchange.echoes import EchoCache, has_own_id
 from surecall.exchange.streams import StreamRelay
 from surecall.models.profiles import Capabilities
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from surecall.base.errors import Code, ProviderConnectionError
-from surecall.exchange import Delivered, Policy, Sent, Step
+from surecall.exchange.policy import Delivered, Policy, Sent, Step
 from surecall.models.profiles import Capabilities
 
 from .scene import (

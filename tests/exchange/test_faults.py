@@ -7,7 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from surecall.base.records import Message, ToolCall
-from surecall.exchange import ClientRequest, Delivered, Policy, Route, mediate
+from surecall.exchange.mediation import mediate
+from surecall.exchange.policy import Delivered, Policy, Route
+from surecall.exchange.request import ClientRequest
 from surecall.faults.catalog import FAULTS, Fault
 from surecall.faults.provider import FaultyProvider
 from surecall.reading import ReadingLimits

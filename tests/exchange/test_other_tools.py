@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from surecall.exchange import ClientRequest, Route, mediate
+from surecall.exchange.mediation import mediate
+from surecall.exchange.policy import Route
+from surecall.exchange.request import ClientRequest
 from surecall.exchange.streams import StreamRelay
 from surecall.wire import find_protocol
 

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from surecall.base.errors import ProviderConnectionError
-from surecall.exchange import ClientRequest, Policy, mediate
+from surecall.exchange import Policy
+from surecall.exchange.mediation import mediate
+from surecall.exchange.request import ClientRequest
 
 from .scene import Script
 from .streaming import FORMATS, Relayed, recorded, relay, request_for, route_to

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from surecall.base.errors import Code, ProviderError
 from surecall.base.records import Message, ModelRequest, RawCall, Reply, ToolCall, ToolSpec
-from surecall.exchange import ClientRequest, Delivered, Policy, Sent
-from surecall.exchange.policy import Outcome
+from surecall.exchange.policy import Delivered, Outcome, Policy, Sent
+from surecall.exchange.request import ClientRequest
 from surecall.exchange.streams import Ending, StreamRelay
 from surecall.wire import find_protocol
 

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surecall.base.errors import RequestError
-from surecall.exchange import ClientRequest
-from surecall.exchange.request import add_members, compile_tools, replace_model
+from surecall.exchange.request import ClientRequest, add_members, compile_tools, replace_model
 from surecall.text import encode
 from surecall.wire import ChatCompletions
 

@@ -9,7 +9,7 @@ import pytest
 
 from surecall.base.errors import Code, ProviderConnectionError
 from surecall.base.records import Message, ToolCall
-from surecall.exchange import Policy, Sent
+from surecall.exchange.policy import Policy, Sent
 from surecall.models.profiles import Capabilities
 
 from .scene import ARGUMENTS, BAD, GOOD, Script, ask, completion, write_request

@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 
 from surecall.base.records import RawCall
-from surecall.exchange import ClientRequest, EchoCache, Policy, repair_history
+from surecall.exchange import Policy
+from surecall.exchange.echoes import EchoCache
+from surecall.exchange.history import repair_history
+from surecall.exchange.request import ClientRequest
 from surecall.exchange.streams import StreamRelay, ask_whole, is_several, write_several
 
 from .streaming import FORMATS, calls_in, fold, relay, request_for, route_to, stream_of, text_call

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from surecall.base.records import RawCall, Reply, ToolSpec
 from surecall.calls import ToolNames
-from surecall.exchange import ClientRequest, Policy
+from surecall.exchange import Policy
+from surecall.exchange.request import ClientRequest
 from surecall.exchange.streams import StreamRelay
 from surecall.exchange.thoughts import ThoughtSplitter, begins_thought
 from surecall.reading import ReplyReader

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from surecall.base.records import RawCall, Reply
-from surecall.exchange import ClientRequest, Policy
+from surecall.exchange import Policy
 from surecall.exchange.choice import FREE, ToolChoice, read_choice
+from surecall.exchange.request import ClientRequest
 from surecall.exchange.streams import StreamRelay
 
 from .scene import ARGUMENTS, FORMATS, GOOD, Script, ask, calls_in, completion, write_request

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from surecall.base.records import Reply, Usage
-from surecall.exchange import Policy, Route
+from surecall.exchange.policy import Policy, Route
 from surecall.models.profiles import resolve_capabilities
 from surecall.wire import find_protocol
 

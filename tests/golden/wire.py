@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 from surecall.base.errors import ProviderConnectionError, SurecallError
 from surecall.base.records import RawCall, Reply, Usage, WireRequest
-from surecall.exchange import ClientRequest, Policy, Route, Sent, mediate
+from surecall.exchange.mediation import mediate
+from surecall.exchange.policy import Policy, Route, Sent
+from surecall.exchange.request import ClientRequest
 from surecall.exchange.streams import StreamRelay
 from surecall.faults.catalog import FAULTS
 from surecall.faults.provider import FaultyProvider

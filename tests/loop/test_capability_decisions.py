@@ -12,8 +12,9 @@ import pytest
 import surecall
 from surecall.base.errors import SurecallError
 from surecall.base.records import Message, ModelRequest, TextDelta, WireRequest
-from surecall.exchange import ClientRequest, Policy, Route
+from surecall.exchange.policy import Policy, Route
 from surecall.exchange.prepare import Preparation
+from surecall.exchange.request import ClientRequest
 from surecall.loop import PromptRunner
 from surecall.loop.replay import replay_trace
 from surecall.models.profiles import Capabilities, Findings, resolve_capabilities

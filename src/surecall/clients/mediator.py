@@ -18,17 +18,10 @@ from surecall.base.errors import (
     SurecallError,
 )
 from surecall.base.json_values import as_fields
-from surecall.exchange import (
-    ClientRequest,
-    Delivered,
-    EchoCache,
-    Policy,
-    Route,
-    Sent,
-    describe_outcome,
-    mediate,
-)
-from surecall.exchange.request import add_members
+from surecall.exchange.echoes import EchoCache
+from surecall.exchange.mediation import mediate
+from surecall.exchange.policy import Delivered, Policy, Route, Sent, describe_outcome
+from surecall.exchange.request import ClientRequest, add_members
 from surecall.exchange.streams import (
     PULSE_S,
     Ending,

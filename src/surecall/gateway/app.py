@@ -14,7 +14,7 @@ from surecall.base.database import write_ahead
 from surecall.base.errors import ProviderStatusError, StoreError, SurecallError
 from surecall.base.files import make_private
 from surecall.base.redaction import open_log
-from surecall.exchange import EchoCache
+from surecall.exchange.echoes import EchoCache
 from surecall.gateway.telemetry import CONTENT_TYPE
 from surecall.text import encode
 from surecall.wire import WireProtocol

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from surecall.base.errors import Code, ProviderStatusError, RequestError
 from surecall.base.redaction import Secret, excerpt
-from surecall.exchange import STEPS, StepName
+from surecall.exchange.policy import STEPS, StepName
 from surecall.serving.admission import LOOPBACK_NAMES, Refusal, check_admission, list_hosts
 
 RawHeaders = Iterable[tuple[bytes, bytes]]

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from surecall.base.errors import ConfigError
 from surecall.base.limits import MAX_EMBEDDED_TOKENS
 from surecall.base.redaction import open_log
-from surecall.exchange import Route
+from surecall.exchange.policy import Route
 from surecall.models.config import load_config
 from surecall.models.profiles import (
     Catalog,

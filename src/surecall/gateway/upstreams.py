@@ -22,7 +22,7 @@ from surecall.base.errors import (
     SurecallError,
 )
 from surecall.base.redaction import Secret, excerpt, open_log
-from surecall.exchange import Route
+from surecall.exchange.policy import Route
 from surecall.models.client.urls import join_url
 from surecall.models.config import load_config
 from surecall.models.profiles import embedded_name, find_weights, is_weights_path, matches_glob

@@ -5,7 +5,7 @@ from typing import Any, Final
 from surecall.base.errors import Code, ProviderStatusError, SurecallError
 from surecall.base.json_values import as_fields, as_list, text_or_none
 from surecall.base.records import Message
-from surecall.exchange import ClientRequest
+from surecall.exchange.request import ClientRequest
 from surecall.gateway.records import RequestRecord
 from surecall.text import decode
 from surecall.wire import find_protocol

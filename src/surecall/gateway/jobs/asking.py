@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from surecall.base.errors import Code, ProviderError, SurecallError
-from surecall.exchange import Sent
+from surecall.exchange.policy import Sent
 from surecall.gateway.records import AttemptNote
 from surecall.gateway.upstreams import Target, Upstream
 from surecall.models.transport.retry import RetryPolicy, parse_retry_after, plan_wait

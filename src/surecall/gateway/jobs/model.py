@@ -11,7 +11,9 @@ from surecall.base.errors import Code, ProviderError, ProviderStatusError
 from surecall.base.limits import MAX_INLINE_CHARACTERS
 from surecall.base.records import Usage
 from surecall.base.redaction import mask_error
-from surecall.exchange import ClientRequest, Delivered, Policy, Route, Sent, mediate, relay
+from surecall.exchange.mediation import mediate, relay
+from surecall.exchange.policy import Delivered, Policy, Route, Sent
+from surecall.exchange.request import ClientRequest
 from surecall.gateway.heads import Wishes, returned_headers
 from surecall.gateway.upstreams import Target, may_fall_back
 from surecall.text import encode

@@ -15,16 +15,10 @@ from surecall.base.background import read_aside
 from surecall.base.errors import Code, ProviderError, SurecallError
 from surecall.base.limits import MAX_INLINE_CHARACTERS
 from surecall.base.records import Usage
-from surecall.exchange import (
-    ClientRequest,
-    Delivered,
-    Policy,
-    Route,
-    Sent,
-    describe_outcome,
-    mediate,
-    own_error,
-)
+from surecall.exchange.documents import own_error
+from surecall.exchange.mediation import mediate
+from surecall.exchange.policy import Delivered, Policy, Route, Sent, describe_outcome
+from surecall.exchange.request import ClientRequest
 from surecall.exchange.streams import (
     Ending,
     StreamRelay,

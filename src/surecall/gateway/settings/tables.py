@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta, Struct
 
 from surecall.base.limits import MAX_BODY_BYTES, MIB
-from surecall.exchange import STEPS, LikelyCalls, StepName
+from surecall.exchange.policy import STEPS, LikelyCalls, StepName
 from surecall.reading import ReadingLimits
 
 LogFormat = Literal["text", "json"]
