@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from surecall.base.errors import ProviderConnectionError, ProviderTimeoutError, SurecallError
 from surecall.base.records import RawCall, Reply, Usage, WireRequest
-from surecall.exchange.policy import Policy, Route
+from surecall.exchange.policy import Ending, Policy, Route
 from surecall.exchange.request import ClientRequest
-from surecall.exchange.streams import Ending, StreamRelay
+from surecall.exchange.streams import StreamRelay
 from surecall.faults import Answer, FaultyProvider
 from surecall.reading import read_reply
 from surecall.wire import find_protocol

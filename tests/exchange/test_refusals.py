@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from surecall.base.errors import Code, ProviderError
 from surecall.base.records import Message, ModelRequest, RawCall, Reply, ToolCall, ToolSpec
-from surecall.exchange.policy import Delivered, Outcome, Policy, Sent
+from surecall.exchange.policy import Delivered, Ending, Outcome, Policy, Sent
 from surecall.exchange.request import ClientRequest
-from surecall.exchange.streams import Ending, StreamRelay
+from surecall.exchange.streams import StreamRelay
 from surecall.wire import find_protocol
 
 from .scene import BAD, GOOD, Script, ask, completion, write_request

@@ -20,11 +20,10 @@ from surecall.base.errors import (
 from surecall.base.json_values import as_fields
 from surecall.exchange.echoes import EchoCache
 from surecall.exchange.mediation import mediate
-from surecall.exchange.policy import Delivered, Policy, Route, Sent, describe_outcome
+from surecall.exchange.policy import Delivered, Ending, Policy, Report, Route, Sent
 from surecall.exchange.request import ClientRequest, add_members
 from surecall.exchange.streams import (
     PULSE_S,
-    Ending,
     StreamRelay,
     ask_whole,
     is_several,
@@ -152,7 +151,7 @@ class _Exchange:
         body = delivered.body.removeprefix(MARK)
         if delivered.usage is None and delivered.error is None:
             body = _drop_unreadable_usage(body)
-        report = _describe(delivered)
+        report = delivered.describe()
         if delivered.outcome != "clean":
             _log.info("%s: %s", self._request.model, delivered.outcome)
             is_own = delivered.outcome == "failed"
@@ -169,7 +168,7 @@ class _Exchange:
     def _pass_error_on(self, response: Any, sent: Sent, delivered: Delivered | None = None) -> Any:
         """Return the endpoint's own error as it came: the client knows what to make of it."""
         told = {} if delivered is None else _tell(delivered)
-        report = {} if delivered is None else {_MEMBER: _describe(delivered)}
+        report = {} if delivered is None else {_MEMBER: delivered.describe()}
         return self._library.respond(self._http, sent.status, response, told, sent.body, report)
 
     # Streams
@@ -199,10 +198,10 @@ class _Exchange:
         data = write_several(self._request, delivered.body)
         return self._respond_events(data, delivered)
 
-    def _respond_events(self, data: bytes, done: Delivered | Ending) -> Any:
+    def _respond_events(self, data: bytes, done: Report) -> Any:
         headers = {**_EVENTS, **_tell(done)}
         return self._library.respond(
-            self._http, 200, self._last, headers, data, {_MEMBER: _describe(done)}
+            self._http, 200, self._last, headers, data, {_MEMBER: done.describe()}
         )
 
     def _open_relay(self, route: Route) -> StreamRelay:
@@ -240,7 +239,7 @@ class _Exchange:
                 if data := plain.feed(piece):
                     yield data
                 piece = await anext(pieces)
-            report.update(_describe(piece))
+            report.update(piece.describe())
             self._raise_failure(piece.error)
             yield plain.feed(piece.data) + plain.close()
         finally:
@@ -367,16 +366,8 @@ def _as_delivered(request: ClientRequest, ending: Ending) -> Delivered:
     return Delivered(
         status=ending.error_status or wire.status,
         body=ending.error_body or encode(wire.body),
-        outcome=ending.outcome,
-        receipts=ending.receipts,
-        defects=ending.defects,
-        steps=ending.steps,
-        parse_error=ending.parse_error,
-        upstream_requests=ending.upstream_requests,
-        usage=ending.usage,
-        model_answered=ending.model_answered,
         should_retry=False if ending.outcome == "refused" else None,
-        error=ending.error,
+        **ending.report(),
     )
 
 
@@ -390,11 +381,7 @@ def _drop_unreadable_usage(body: bytes) -> bytes:
     return encode(fields)
 
 
-def _describe(done: Delivered | Ending) -> dict[str, Any]:
-    return describe_outcome(done.outcome, done.receipts, done.steps, done.upstream_requests)
-
-
-def _tell(done: Delivered | Ending) -> dict[str, str]:
+def _tell(done: Report) -> dict[str, str]:
     return {
         "x-surecall-outcome": done.outcome,
         "x-surecall-receipts": str(len(done.receipts)),

@@ -8,12 +8,13 @@ from msgspec.structs import replace
 from surecall.base.errors import JSONTextError
 from surecall.base.json_values import as_fields
 from surecall.base.records import RawCall, Reading, Receipt, Reply
-from surecall.text import decode, encode_text
+from surecall.text import decode, encode_text, render_comment
+from surecall.wire import WireProtocol
 from surecall.wire.bodies import Plan, join_note, note_finish
 
-from .policy import Sent
+from .policy import REPORT_MEMBER, Ending, Sent
 from .refusals import Settled
-from .request import CompiledTools
+from .request import CompiledTools, add_members
 
 
 def make_plan(reading: Reading, tools: CompiledTools, settled: Settled | None = None) -> Plan:
@@ -77,3 +78,25 @@ def own_error(sent: Sent) -> bytes | None:
         return sent.body if as_fields(decode(sent.body)).get("error") else None
     except JSONTextError:
         return None
+
+
+def note_outcome(ending: Ending, protocol: WireProtocol, request_id: str, *, shows: bool) -> Ending:
+    """Return the end of a stream that says what was done, where no client trips over it.
+
+    Args:
+        ending: The end.
+        protocol: The wire format of the client. Where clients do not know comments, the report is
+            a member of the last event.
+        request_id: What the request is known by.
+        shows: Whether the client wants to know what was done.
+    """
+    data = ending.data
+    if protocol.traits.takes_comments:
+        comment = f"surecall outcome={ending.outcome} receipts={len(ending.receipts)}"
+        data += render_comment(f"{comment} request={request_id}" if request_id else comment)
+        if shows:
+            data += render_comment(f"{REPORT_MEMBER} {encode_text(ending.describe())}")
+    elif shows and (start := data.rfind(b"data: ") + 6) > 5:
+        event = add_members(data[start:].strip(), {REPORT_MEMBER: ending.describe()})
+        data = data[:start] + event + b"\n\n"
+    return replace(ending, data=data)

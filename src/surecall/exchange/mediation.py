@@ -8,14 +8,14 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from time import monotonic
-from typing import Any, Final, Literal, TypeVar
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
 from surecall.base.background import read_aside
 from surecall.base.errors import Code, ProviderError, ProviderReplyError, SurecallError
 from surecall.base.limits import MAX_INLINE_CHARACTERS
-from surecall.base.records import Defect, Receipt
+from surecall.base.records import Defect
 from surecall.text import encode
 from surecall.wire import translate_reply
 from surecall.wire.bodies import Clean
@@ -33,7 +33,6 @@ from .policy import (
     Send,
     Sent,
     Step,
-    describe_outcome,
 )
 from .prepare import Asked, Preparation, pass_on
 from .refusals import TELL_RULE, choose_bad
@@ -335,83 +334,68 @@ class _Exchange:
         return "repaired" if verdict.receipts or first.receipts else "clean"
 
     def _deliver(self, verdict: Verdict, outcome: Outcome, asked: Asked) -> Delivered:
-        body = verdict.body or b""
-        receipts = verdict.receipts
-        if asked.receipts:
-            receipts = asked.receipts + receipts
         if self._echoes is not None and verdict.echoes:
             self._keep_echoes(verdict, asked)
-        steps = tuple(self._tries.steps)
-        if self._policy.show_receipts:
-            report = describe_outcome(outcome, receipts, steps, self._tries.requests)
-            body = add_members(body, {REPORT_MEMBER: report})
-        defects = verdict.defects
-        if asked.losses:
-            defects = (*defects, *asked.defects)
-        return Delivered(
+        delivered = Delivered(
             status=200,
-            body=body,
+            body=verdict.body or b"",
             outcome=outcome,
-            receipts=receipts,
-            defects=defects,
-            steps=steps,
-            parse_error=self._tries.parse_error,
-            upstream_requests=self._tries.requests,
-            usage=self._tries.usage,
+            receipts=asked.receipts + verdict.receipts,
+            defects=(*verdict.defects, *asked.defects),
             model_answered=verdict.model,
             upstream_s=self._upstream_s,
             calls=verdict.calls,
+            **self._tries.report(),
         )
+        return self._show(delivered)
 
     def _refuse(self, bad: Verdict) -> Delivered:
-        failed = self.fail(refuse(bad, was_asked_again=self._tries.requests > 1))
-        return replace(
-            failed,
+        error = refuse(bad, was_asked_again=self._tries.requests > 1)
+        calls = () if bad.reading is None else bad.reading.calls
+        failed = replace(
+            self._fail(error),
             outcome="refused",
             defects=bad.defects,
-            receipts=() if bad.reading is None else _receipts_in(bad),
+            receipts=tuple(receipt for call in calls for receipt in call.receipts),
             should_retry=False,
             model_answered=bad.model,
         )
+        return self._show(failed)
 
     def _pass_on(self, verdict: Verdict, error: ProviderError) -> Delivered:
         """Pass the endpoint's error on: as it is where the client knows its form."""
-        failed = self.fail(error)
-        body = verdict.error_body
-        if body is None:
-            return failed
-        if self._policy.show_receipts:
-            tries = self._tries
-            report = describe_outcome(failed.outcome, (), tuple(tries.steps), tries.requests)
-            body = add_members(body, {REPORT_MEMBER: report})
-        return replace(failed, status=error.status or failed.status, body=body)
+        failed = self._fail(error)
+        if verdict.error_body is not None:
+            status = error.status or failed.status
+            failed = replace(failed, status=status, body=verdict.error_body)
+        return self._show(failed)
 
     def fail(self, error: SurecallError) -> Delivered:
         """Answer with an error, in the format of the client."""
+        return self._show(self._fail(error))
+
+    def _fail(self, error: SurecallError) -> Delivered:
         wire = self._request.protocol.render_error(error)
-        outcome: Literal["failed", "refused"] = "failed"
         headers: dict[str, str] = {}
-        should_retry: bool | None = False
         if isinstance(error, ProviderError):
             headers = {k: v for k, v in error.headers.items() if k != "content-type"}
-            should_retry = error.retryable
-        body: dict[str, Any] = wire.body
-        if self._policy.show_receipts:
-            report = describe_outcome(outcome, (), tuple(self._tries.steps), self._tries.requests)
-            body = {**body, REPORT_MEMBER: report}
         return Delivered(
             status=wire.status,
-            body=encode(body),
-            outcome=outcome,
+            body=encode(wire.body),
+            outcome="failed",
             headers=headers,
-            steps=tuple(self._tries.steps),
-            parse_error=self._tries.parse_error,
-            upstream_requests=self._tries.requests,
-            usage=self._tries.usage,
             upstream_s=self._upstream_s,
-            should_retry=should_retry,
+            should_retry=isinstance(error, ProviderError) and error.retryable,
             error=error,
+            **self._tries.report(),
         )
+
+    def _show(self, delivered: Delivered) -> Delivered:
+        """Return an answer that says what was done, if the client wants to know."""
+        if not self._policy.show_receipts:
+            return delivered
+        report = {REPORT_MEMBER: delivered.describe()}
+        return replace(delivered, body=add_members(delivered.body, report))
 
     def _keep_echoes(self, verdict: Verdict, asked: Asked) -> None:
         assert self._echoes is not None
@@ -428,8 +412,3 @@ class _Exchange:
         self._echoes.keep_reply(
             self._scope, reply, calls, lasts=self._tries.prepare.keeps_reasoning
         )
-
-
-def _receipts_in(bad: Verdict) -> tuple[Receipt, ...]:
-    calls = () if bad.reading is None else bad.reading.calls
-    return tuple(receipt for call in calls for receipt in call.receipts)

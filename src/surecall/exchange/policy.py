@@ -1,6 +1,6 @@
 """What may be done for one request of a client, where it goes, and what comes of it: as data."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -140,15 +140,10 @@ class ParseError(Struct, frozen=True):
     snippet: str
 
 
-class Delivered(Struct, frozen=True, kw_only=True):
-    """What the client is answered, and how it came about."""
+class Report(Struct, frozen=True, kw_only=True):
+    """How an answer came about, whole or streamed."""
 
-    status: int
-    body: bytes
-    """In the wire format of the client."""
-    outcome: Outcome
-    headers: Mapping[str, str] = {}
-    """Headers of the endpoint's answer that are the client's business, such as `retry-after`."""
+    outcome: Outcome = "clean"
     receipts: tuple[Receipt, ...] = ()
     defects: tuple[Defect, ...] = ()
     steps: tuple[Step, ...] = ()
@@ -157,26 +152,55 @@ class Delivered(Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
     """The tokens of all requests together."""
     model_answered: str | None = None
+    error: SurecallError | None = None
+    """Why there is no whole reply, when there is none."""
+    calls: int = 0
+    """How many calls were delivered."""
+
+    def report(self) -> dict[str, Any]:
+        """Return these fields, for an answer in another form that came about in the same way."""
+        return {name: getattr(self, name) for name in Report.__struct_fields__}
+
+    def describe(self) -> dict[str, Any]:
+        """Return what was done to a reply, for those who ask."""
+        return {
+            "outcome": self.outcome,
+            "upstream_requests": self.upstream_requests,
+            "receipts": list(self.receipts),
+            "steps": list(self.steps),
+        }
+
+
+class Delivered(Report, frozen=True, kw_only=True):
+    """What the client is answered, and how it came about."""
+
+    status: int
+    body: bytes
+    """In the wire format of the client."""
+    headers: Mapping[str, str] = {}
+    """Headers of the endpoint's answer that are the client's business, such as `retry-after`."""
     upstream_s: float = 0.0
     should_retry: bool | None = None
     """Whether the client should try again, where that is known."""
-    error: SurecallError | None = None
-    """Why there is no reply, when there is none."""
-    calls: int = 0
-    """How many calls were delivered."""
+
+
+class Ending(Report, frozen=True, kw_only=True):
+    """How a stream ends, or what has to be asked before it can."""
+
+    data: bytes = b""
+    """What is sent last: calls, finish, usage and the comment; or the error."""
+    ask: bytes | None = None
+    """A request to send to the endpoint. Its answer, streamed or whole, is fed to the same relay,
+    and `finish` says again how the stream ends."""
+    is_reply: bool = False
+    """Whether the endpoint says why there is no whole reply in a valid one, which is sent as it
+    is."""
+    error_body: bytes | None = None
+    """The endpoint's own words for it, where they are in the client's format, for an answer that is
+    an error: as long as nothing was sent."""
+    error_status: int | None = None
+    """The status of such an answer, where the endpoint names one."""
 
 
 REPORT_MEMBER: Final = "surecall"
 """Where a reply says what was done to it, when the request asks."""
-
-
-def describe_outcome(
-    outcome: Outcome, receipts: Sequence[Receipt], steps: Sequence[Step], requests: int
-) -> dict[str, Any]:
-    """Return what was done to a reply, for those who ask."""
-    return {
-        "outcome": outcome,
-        "upstream_requests": requests,
-        "receipts": list(receipts),
-        "steps": list(steps),
-    }

@@ -5,7 +5,7 @@ Everything here is decided; nothing is sent.
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from surecall.base.errors import Code, ProviderReplyError, SurecallError
 from surecall.base.records import ErrorDetail, Message, Receipt, Reply, Usage, clip
@@ -99,6 +99,15 @@ class Escalation:
         """Count the tokens of a reply."""
         if usage is not None:
             self.usage = usage if self.usage is None else self.usage + usage
+
+    def report(self) -> dict[str, Any]:
+        """Return what an answer reports of the requests that led to it."""
+        return {
+            "steps": tuple(self.steps),
+            "parse_error": self.parse_error,
+            "upstream_requests": self.requests,
+            "usage": self.usage,
+        }
 
     def may_ask(self) -> bool:
         """Tell whether the budget has another request."""

@@ -9,14 +9,14 @@ from msgspec.structs import replace
 from surecall.base.errors import Code, ProviderError, SurecallError
 from surecall.base.json_values import as_fields
 from surecall.base.records import Defect, Reading, Receipt, Reply, Usage
-from surecall.exchange.documents import note_stop, says_calls
+from surecall.exchange.documents import note_outcome, note_stop, says_calls
 from surecall.exchange.echoes import EchoCache
 from surecall.exchange.judge import Judge
 from surecall.exchange.policy import (
+    Ending,
     Outcome,
     Policy,
     Route,
-    describe_outcome,
 )
 from surecall.exchange.prepare import Asked
 from surecall.exchange.refusals import choose_bad
@@ -27,7 +27,6 @@ from surecall.text import decode, encode
 from surecall.wire import WireProtocol
 from surecall.wire.substitutes import restore_names
 
-from .ending import Ending, note_outcome
 from .passing import Passing
 from .sides import Found, Side
 from .translating import Translating
@@ -390,34 +389,19 @@ class StreamRelay:
                 self._tries.note_repairs(self._side.receipts)
             receipts = self._side.receipts + receipts
             outcome = "repaired" if outcome == "clean" else outcome
-        report = None
-        if self._policy.show_receipts:
-            tries = self._tries
-            report = describe_outcome(outcome, receipts, tries.steps, tries.requests)
-        protocol = self._request.protocol
         if self._side is not None and self._side.pulses:
             data = self._side.shift(data)
-        data = note_outcome(data, protocol, outcome, len(receipts), self._request_id, report)
-        return self._report(
-            Ending(
-                data=data,
-                outcome=outcome,
-                receipts=receipts,
-                calls=calls,
-                error=error,
-            )
-        )
+        ending = Ending(data=data, outcome=outcome, receipts=receipts, calls=calls, error=error)
+        ending = self._report(ending)
+        protocol, shows = self._request.protocol, self._policy.show_receipts
+        return note_outcome(ending, protocol, self._request_id, shows=shows)
 
     def _report(self, ending: Ending) -> Ending:
-        side = self._side
         return replace(
             ending,
             defects=self._defects if self._first is None else self._defects + self._first.defects,
-            steps=tuple(self._tries.steps),
-            parse_error=self._tries.parse_error,
-            upstream_requests=self._tries.requests,
-            usage=self._tries.usage,
-            model_answered=None if side is None else side.model,
+            model_answered=None if self._side is None else self._side.model,
+            **self._tries.report(),
         )
 
 

@@ -3,10 +3,9 @@
 from msgspec.structs import replace
 
 from surecall.exchange.mediation import mediate
-from surecall.exchange.policy import Policy, Route, Sent
+from surecall.exchange.policy import Ending, Policy, Route, Sent
 from surecall.exchange.request import ClientRequest
 
-from .ending import Ending
 from .relay import StreamRelay
 
 
@@ -28,15 +27,4 @@ async def rescue_call(
     ending = relay.finish()
     if ending.error is not None or ending.ask is not None:
         return None
-    return replace(
-        ending,
-        data=written + ending.data,
-        outcome=delivered.outcome,
-        receipts=delivered.receipts,
-        defects=delivered.defects,
-        steps=delivered.steps,
-        parse_error=delivered.parse_error,
-        usage=delivered.usage,
-        model_answered=delivered.model_answered,
-        calls=delivered.calls,
-    )
+    return Ending(data=written + ending.data, **delivered.report())

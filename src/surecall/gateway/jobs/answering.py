@@ -8,9 +8,8 @@ from msgspec.structs import replace
 from surecall.base.errors import Code, ProviderError, SurecallError
 from surecall.base.records import Usage
 from surecall.base.redaction import mask_error
-from surecall.exchange.policy import Delivered, Step
+from surecall.exchange.policy import Delivered, Ending, Step
 from surecall.exchange.request import ClientRequest
-from surecall.exchange.streams import Ending
 from surecall.gateway.answers import end_retries, render_error, retry_headers
 from surecall.gateway.heads import returned_plain
 from surecall.gateway.records import ParseError, ProbeNote, RequestRecord, StepNote

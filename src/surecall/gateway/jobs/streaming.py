@@ -15,16 +15,14 @@ from surecall.base.background import read_aside
 from surecall.base.errors import Code, ProviderError, SurecallError
 from surecall.base.limits import MAX_INLINE_CHARACTERS
 from surecall.base.records import Usage
-from surecall.exchange.documents import own_error
+from surecall.exchange.documents import note_outcome, own_error
 from surecall.exchange.mediation import mediate
-from surecall.exchange.policy import Delivered, Policy, Route, Sent, describe_outcome
+from surecall.exchange.policy import Delivered, Ending, Policy, Route, Sent
 from surecall.exchange.request import ClientRequest
 from surecall.exchange.streams import (
-    Ending,
     StreamRelay,
     ask_whole,
     is_several,
-    note_outcome,
     rescue_call,
     write_several,
 )
@@ -134,14 +132,10 @@ class StreamingJob(AnsweringJob):
             if delivered.status >= 400:
                 await self._deliver(delivered)
                 return True
-        report = None
-        outcome, receipts = delivered.outcome, delivered.receipts
-        if policy.show_receipts:
-            requests = delivered.upstream_requests
-            report = describe_outcome(outcome, receipts, delivered.steps, requests)
         data = write_several(request, delivered.body)
-        data = note_outcome(data, request.protocol, outcome, len(receipts), self.id, report)
-        await self._finish_stream(_end_as(delivered, data), error)
+        ending = Ending(data=data, **delivered.report())
+        ending = note_outcome(ending, request.protocol, self.id, shows=policy.show_receipts)
+        await self._finish_stream(ending, error)
         return True
 
     async def _pipe(self, answer: "Answer", relay: StreamRelay) -> ProviderError | None:
@@ -280,15 +274,8 @@ class StreamingJob(AnsweringJob):
             Delivered(
                 status=status,
                 body=body,
-                outcome=ending.outcome,
                 headers=error.headers if isinstance(error, ProviderError) else {},
-                receipts=ending.receipts,
-                defects=ending.defects,
-                steps=ending.steps,
-                parse_error=ending.parse_error,
-                usage=ending.usage,
-                model_answered=ending.model_answered,
-                error=error,
+                **ending.report(),
             )
         )
 
@@ -338,19 +325,3 @@ def _send_now(sending: Any) -> None:
         return
     sending.close()
     raise RuntimeError("the server waits where it should not")
-
-
-def _end_as(delivered: Delivered, data: bytes) -> Ending:
-    """Return the end of a stream that came about as a whole reply did."""
-    return Ending(
-        data=data,
-        outcome=delivered.outcome,
-        receipts=delivered.receipts,
-        defects=delivered.defects,
-        steps=delivered.steps,
-        parse_error=delivered.parse_error,
-        upstream_requests=delivered.upstream_requests,
-        usage=delivered.usage,
-        model_answered=delivered.model_answered,
-        calls=delivered.calls,
-    )
