@@ -125,7 +125,7 @@ class TicketCase:
 @asynccontextmanager
 async def open_bench_job(params: dict):
     from surecall.evals.contenders import Contender
-    from surecall.evals.executors.trials import TrialParams, Trials
+    from surecall.evals.jobs import TrialParams, Trials
     from surecall.models.transport import HttpTransport
 
     transport = HttpTransport(params["base"], api_key="sk-none")
@@ -143,7 +143,8 @@ async def open_bench_job(params: dict):
 
 
 def surecall(options) -> int:
-    from surecall.evals.executors import Job, LocalExecutor
+    from surecall.evals.executors import LocalExecutor
+    from surecall.evals.jobs import Job
     from surecall.evals.records import Cell, Unit, make_manifest
     from surecall.evals.runner import run_experiment
     from surecall.evals.store import RunStore

@@ -10,7 +10,8 @@ import pytest
 
 from support.eval_fakes import fake_finished, fake_job, fake_units
 from surecall.base.errors import ConfigError
-from surecall.evals.executors import Executor, Finished, Job, LocalExecutor, ProcessExecutor
+from surecall.evals.executors import Executor, LocalExecutor, ProcessExecutor
+from surecall.evals.jobs import Finished, Job
 
 Make = Callable[[Job], Executor]
 
@@ -20,7 +21,7 @@ ENGINES = ["local", "processes", *(["ray"] if importlib.util.find_spec("ray") el
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     """Start one small cluster for all tests of this file."""
-    from surecall.evals.executors.ray import connect_cluster
+    from surecall.evals.executors import connect_cluster
 
     with connect_cluster(None, cpus=2):
         yield

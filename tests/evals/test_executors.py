@@ -1,4 +1,4 @@
-"""How trials share a provider, how shards are dealt, and what the local executor does."""
+"""How trials share a provider, and what becomes of a worker that dies."""
 
 import asyncio
 import os
@@ -10,35 +10,10 @@ import pytest
 
 from support.eval_fakes import fake_finished, fake_job, fake_units
 from surecall.base.errors import ConfigError
-from surecall.evals.executors import Finished, Job, Lane, LocalExecutor, ProcessExecutor
-from surecall.evals.executors.base import load_name
-from surecall.evals.executors.local import Lanes
-from surecall.evals.executors.sharded import (
-    MAX_DEATHS,
-    ShardBook,
-    WorkerMessage,
-    lost_trial,
-    unpack,
-)
+from surecall.evals import executors
+from surecall.evals.executors import LocalExecutor, ProcessExecutor, lost_trial
+from surecall.evals.jobs import Finished, Job, Lane, load_name
 from surecall.evals.records import Unit
-from surecall.loop.stored import encode_kept
-
-
-def test_lanes_take_turns_within_their_limits() -> None:
-    """Models of one provider share a lane; a lane may allow fewer than asked for."""
-    units = fake_units(models=("a", "b", "c"), scenarios=("x",), trials=3)
-    job = fake_job(
-        lanes={"a": Lane(name="p"), "b": Lane(name="p"), "c": Lane(name="q", max_concurrency=1)}
-    )
-    lanes = Lanes(job, 2)
-    lanes.queue(units)
-    started = [unit.index for unit, _ in lanes.startable()]
-    assert started == [0, 6, 1]
-    lanes.lane(units[0]).under_way -= 1
-    assert [unit.index for unit, _ in lanes.startable()] == [2]
-    lanes.clear()
-    lanes.lane(units[0]).under_way -= 1
-    assert list(lanes.startable()) == []
 
 
 class Watch:
@@ -65,15 +40,13 @@ async def run_watched(
     """Run units in this process under watch."""
     from contextlib import asynccontextmanager
 
-    from surecall.evals.executors import local
-
     watch = Watch()
 
     @asynccontextmanager
     async def opened(_job: Job) -> Any:
         yield watch.run
 
-    monkeypatch.setattr(local, "open_job", opened)
+    monkeypatch.setattr(executors, "open_job", opened)
 
     async def put(_: Finished) -> None:
         return None
@@ -115,8 +88,6 @@ async def test_what_a_unit_raises_ends_the_run(monkeypatch: pytest.MonkeyPatch) 
     """A job that breaks its promise is an error of the program, and nothing goes on behind it."""
     from contextlib import asynccontextmanager
 
-    from surecall.evals.executors import local
-
     begun: list[int] = []
 
     async def run(unit: Unit) -> Finished:
@@ -128,7 +99,7 @@ async def test_what_a_unit_raises_ends_the_run(monkeypatch: pytest.MonkeyPatch) 
     async def opened(_job: Job) -> Any:
         yield run
 
-    monkeypatch.setattr(local, "open_job", opened)
+    monkeypatch.setattr(executors, "open_job", opened)
 
     async def put(_: Finished) -> None:
         return None
@@ -138,88 +109,17 @@ async def test_what_a_unit_raises_ends_the_run(monkeypatch: pytest.MonkeyPatch) 
     assert len(begun) <= 4
 
 
-# shards
-
-
-def test_shards_are_large_first_and_small_last() -> None:
-    """Every unit is dealt once, in order, and the last shards are small."""
-    units = fake_units(trials=100)
-    book = ShardBook(units, workers=2, min_shard=4)
-    sizes: list[int] = []
-    dealt: list[int] = []
-    while book.has_waiting:
-        shard = book.deal()
-        sizes.append(len(shard))
-        dealt += [unit.index for unit in shard]
-        assert all(book.finish(unit.index) for unit in shard)
-    assert dealt == [unit.index for unit in units]
-    assert sizes[0] == 50
-    assert sizes[-1] <= 4
-    assert sizes == sorted(sizes, reverse=True)
-    assert book.is_over
-
-
-def test_a_unit_counts_once() -> None:
-    """The second report of the same unit is not believed."""
-    book = ShardBook(fake_units(trials=1), workers=1, min_shard=3)
-    book.deal()
-    assert book.finish(0)
-    assert not book.finish(0)
-    assert not book.finish(99)
-
-
-def test_units_a_dead_worker_had_not_begun_come_first_again() -> None:
-    """They are dealt as before; those under way are dealt alone, before all others."""
-    book = ShardBook(fake_units(trials=2), workers=1, min_shard=4)
-    shard = book.deal()
-    assert [unit.index for unit in shard] == [0, 1, 2, 3]
-    book.finish(0)
-    assert book.lose(shard, [1, 2]) == ()
-    assert [unit.index for unit in book.deal()] == [1]
-    assert [unit.index for unit in book.deal()] == [2]
-    assert [unit.index for unit in book.deal()] == [3, 4, 5]
-    assert not book.has_waiting
-    assert not book.is_over
-
-
-def test_a_worker_that_told_nothing_is_taken_to_have_begun_at_the_front() -> None:
-    """Only as many are suspected as it can have had under way."""
-    book = ShardBook(fake_units(trials=2), workers=1, min_shard=2)
-    book.lose(book.deal(), [])
-    assert [unit.index for unit in book.deal()] == [0]
-    assert [unit.index for unit in book.deal()] == [1]
-    assert [unit.index for unit in book.deal()] == [2, 3]
-
-
-def test_a_unit_is_given_up_after_three_deaths() -> None:
-    """Then it is returned to be recorded as lost, and is over."""
-    book = ShardBook(fake_units(scenarios=("x",), trials=1), workers=1)
-    for _ in range(MAX_DEATHS - 1):
-        assert book.lose(book.deal(), [0]) == ()
-    (given_up,) = book.lose(book.deal(), [0])
-    assert given_up.index == 0
-    assert book.is_over
-    row = lost_trial(given_up).row
-    assert (row.code, row.original_ok, row.strict_ok, row.cell) == (
+def test_a_lost_trial_is_recorded_as_one() -> None:
+    """It is an error of the endpoint, with a code of its own."""
+    (unit, *_) = fake_units()
+    row = lost_trial(unit).row
+    assert (row.code, row.original_ok, row.strict_ok, row.cell, row.is_error) == (
         "WORKER_LOST",
         False,
         False,
-        given_up.cell,
+        unit.cell,
+        True,
     )
-
-
-def test_what_workers_send_comes_back_equal() -> None:
-    """A finished trial survives the wire; half a character in it is replaced."""
-    finished = fake_finished(fake_units()[0])
-    assert unpack(encode_kept(finished), WorkerMessage) == finished
-    import msgspec
-
-    broken = msgspec.structs.replace(
-        finished, row=msgspec.structs.replace(finished.row, text="cut \ud83d")
-    )
-    back = unpack(encode_kept(broken), WorkerMessage)
-    assert isinstance(back, Finished)
-    assert back.row.text == "cut \ufffd"
 
 
 @pytest.mark.parametrize("path", ["", "no.such.module:x", "surecall.evals.records:Nothing", "os"])
@@ -253,22 +153,6 @@ async def test_a_worker_killed_from_outside_is_replaced(tmp_path: Path) -> None:
     assert len(began) <= len(units) + 2, "at most the two that were under way are repeated"
     assert executor.pids == set()
     assert len(killed) == 1
-
-
-async def test_a_worker_that_is_silent_too_long_is_replaced(tmp_path: Path) -> None:
-    """A process that was stopped says nothing any more; its lease ends and another goes on."""
-    executor = ProcessExecutor(fake_job(delay_s=0.002), workers=1, concurrency=2, lease_s=1.0)
-    units = fake_units(trials=5)
-    delivered: list[int] = []
-
-    async def put(finished: Finished) -> None:
-        delivered.append(finished.row.index)
-        if len(delivered) == 3:
-            (pid,) = executor.pids
-            os.kill(pid, signal.SIGSTOP)
-
-    await executor.run(units, put)
-    assert sorted(delivered) == [unit.index for unit in units]
 
 
 async def test_a_unit_that_kills_every_worker_is_given_up() -> None:

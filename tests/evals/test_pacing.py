@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from surecall.base.errors import ProviderStatusError
-from surecall.evals.executors.local import LocalExecutor
+from surecall.evals.executors import LocalExecutor
 from surecall.evals.experiments import plan
 from surecall.evals.pacing import Pace
 from surecall.evals.records import TrialRow

@@ -19,7 +19,8 @@ from support.eval_fakes import (
     fake_units,
 )
 from surecall.base.errors import ConfigError, StoreError
-from surecall.evals.executors import Deliver, Finished, Job, LocalExecutor, ProcessExecutor
+from surecall.evals.executors import Deliver, LocalExecutor, ProcessExecutor
+from surecall.evals.jobs import Finished, Job
 from surecall.evals.records import TrialRow, Unit
 from surecall.evals.runner import (
     CellFinished,

@@ -19,8 +19,7 @@ from msgspec import Struct
 from surecall.base.records import Message, ModelRequest, Usage
 from surecall.evals.cases import Attempt, Case, Grades, Ideal, IdealCall, Prepared, failed
 from surecall.evals.contenders import Contender
-from surecall.evals.executors import Finished, Job, Lane, RunUnit
-from surecall.evals.executors.trials import TrialParams, Trials
+from surecall.evals.jobs import Finished, Job, Lane, RunUnit, TrialParams, Trials
 from surecall.evals.records import (
     CallFact,
     Cell,

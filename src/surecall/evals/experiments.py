@@ -17,9 +17,10 @@ from surecall.models.config import Config, load_config
 
 from .contenders import Price, parse_price
 from .diff import DiffResult, Judged, diff_rows
-from .executors import Executor, Job, LocalExecutor, ProcessExecutor, RayExecutor
+from .executors import Executor, LocalExecutor, ProcessExecutor, RayExecutor
 from .export import Exported, export_run
 from .gates import MAX_ERRORS, Gate, GateReport, Undecided, check_gates, parse_gate
+from .jobs import Job
 from .matrix import Estimate, estimate
 from .metrics import Summary, summarize
 from .metrics.tally import tally_rows

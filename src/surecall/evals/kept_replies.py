@@ -29,7 +29,7 @@ from surecall.wire import RawReply, WireProtocol, find_protocol
 
 from .cases import Case
 from .contenders import Contender
-from .executors.trials import TrialParams, Trials
+from .jobs import TrialParams, Trials
 from .records import Manifest, TrialBody, TrialRow, Unit
 from .suites import load_suite
 from .trial import run_trial

@@ -14,8 +14,8 @@ from surecall.models.profiles import Catalog
 
 from .choosing import CaseFilter
 from .contenders import Contender, Price, parse_price
-from .executors import DEFAULT_CONCURRENCY, Job
-from .executors.trials import make_trials_job
+from .executors import DEFAULT_CONCURRENCY
+from .jobs import Job, make_trials_job
 from .matrix import Axes, Matrix, build_matrix, shuffle_units
 from .models import find_contenders
 from .original.variables import read_original_settings

@@ -6,7 +6,8 @@ from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
-from .executors.base import Executor, Finished
+from .executors import Executor
+from .jobs import Finished
 from .records import Cell, Manifest, TrialRow, Unit
 from .resuming import renew_verdicts
 from .store import RunInfo, RunStore

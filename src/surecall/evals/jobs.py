@@ -1,26 +1,82 @@
-"""The job of an experiment: from a unit to the trial that it stands for."""
+"""The job of an experiment: from a unit to the trial that it stands for, in whichever process."""
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib import import_module
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
 
 from surecall.base.errors import Code, ConfigError
 from surecall.base.redaction import Secret
-from surecall.evals.cases import Case, Suite
-from surecall.evals.contenders import Contender, OpenTransport, close_transports, endpoint_of
-from surecall.evals.pacing import MAX_WAIT_S
-from surecall.evals.records import Task, Unit
-from surecall.evals.reply_cache import CachedOpener
-from surecall.evals.strategies import Settled, settle
-from surecall.evals.suites import load_suite
-from surecall.evals.trial import run_trial
 from surecall.models.config import load_config
 from surecall.models.profiles import Catalog
 
-from .base import Finished, Job, Lane, RunUnit, load_name
+from .cases import Case, Suite
+from .contenders import Contender, OpenTransport, close_transports, endpoint_of
+from .pacing import MAX_WAIT_S
+from .records import Task, TrialBody, TrialRow, Unit
+from .reply_cache import CachedOpener
+from .strategies import Settled, settle
+from .suites import load_suite
+from .trial import run_trial
+
+
+class Finished(Struct, frozen=True):
+    """One trial that is over."""
+
+    row: TrialRow
+    body: TrialBody
+
+
+RunUnit = Callable[[Unit], Awaitable[Finished]]
+"""Runs one trial; raises nothing but `CancelledError`."""
+
+OpenJob = Callable[[dict[str, Any]], AbstractAsyncContextManager[RunUnit]]
+"""Sets up whatever the trials of one process share, such as connections."""
+
+
+class Lane(Struct, frozen=True, kw_only=True):
+    """Trials that draw on the same provider, and how many of them may be under way at once."""
+
+    name: str
+    max_concurrency: int | None = None
+    """Fewer than what was asked for, such as one for a model that computes in this process."""
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """How trials are run: plain data, so that it can be sent to another process."""
+
+    open: str
+    """Where the function is that opens the job, as `package.module:name`."""
+    params: dict[str, Any] = {}
+    """What that function is given; plain JSON data."""
+    lanes: dict[str, Lane] = {}
+    """The lane of each model; one without an entry has a lane of its own."""
+
+    def lane_of(self, unit: Unit) -> Lane:
+        """Return the lane in which a trial runs."""
+        model = unit.cell.model
+        return self.lanes.get(model) or Lane(name=model)
+
+
+def open_job(job: Job) -> AbstractAsyncContextManager[RunUnit]:
+    """Open a job in this process."""
+    return cast("OpenJob", load_name(job.open))(job.params)
+
+
+def load_name(path: str) -> Any:
+    """Return what `package.module:name` stands for, or raise `ConfigError`."""
+    module, _, name = path.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(
+            Code.INVALID_CONFIG,
+            f"{path!r} cannot be loaded: {error}.",
+            hint="Give a place such as package.module:name that can be imported.",
+        ) from error
 
 
 class TrialParams(Struct, frozen=True, kw_only=True):
@@ -60,7 +116,7 @@ def make_trials_job(
         max_wait_s=MAX_WAIT_S if max_wait_s is None else max_wait_s,
     )
     return Job(
-        open="surecall.evals.executors.trials:open_trials",
+        open="surecall.evals.jobs:open_trials",
         params=msgspec.to_builtins(params),
         lanes={contender.label: _lane_of(contender) for contender in contenders},
     )
