@@ -13,19 +13,19 @@ from surecall.wire import WireProtocol
 from surecall.wire.bodies import Plan, join_note, note_finish
 
 from .policy import REPORT_MEMBER, Ending, Sent
-from .refusals import Settled
+from .refusals import Salvage
 from .request import CompiledTools, add_members
 
 
-def make_plan(reading: Reading, tools: CompiledTools, settled: Settled | None = None) -> Plan:
+def make_plan(reading: Reading, tools: CompiledTools, salvage: Salvage | None = None) -> Plan:
     """Return what the calls and the text of a document become.
 
     Args:
         reading: The reply as it was read.
         tools: The tools of the request; calls of those that are not functions stay as they are.
-        settled: What is delivered of it, where that is not all that was read.
+        salvage: What is delivered of it, where that is not all that was read.
     """
-    calls, note = (reading.calls, "") if settled is None else (settled.calls, settled.note)
+    calls, note = (reading.calls, "") if salvage is None else (salvage.calls, salvage.note)
     return Plan(calls, reading, note, tools.is_other, tools.is_legacy)
 
 
@@ -41,12 +41,12 @@ def fit_call_ids(reply: Reply, fit_id: Callable[[str], str]) -> Reply:
     return replace(reply, calls=tuple(calls))
 
 
-def reply_with(reply: Reply, reading: Reading, settled: Settled | None = None) -> Reply:
+def reply_with(reply: Reply, reading: Reading, salvage: Salvage | None = None) -> Reply:
     """Return a reply with the calls that were read in it, or with what is delivered of these."""
     calls, finish, content = reading.calls, reply.finish_reason, reading.content
-    if settled is not None:
-        calls, finish = settled.delivered, "stop"
-        content = join_note(content, settled.note)
+    if salvage is not None:
+        calls, finish = salvage.delivered, "stop"
+        content = join_note(content, salvage.note)
     return replace(
         reply,
         calls=tuple(

@@ -22,7 +22,6 @@ from surecall.wire.bodies import Clean
 
 from .checks import read_clean
 from .echoes import EchoCache
-from .judge import Judge
 from .ladder import Rung
 from .policy import (
     REPORT_MEMBER,
@@ -36,6 +35,7 @@ from .policy import (
 )
 from .prepare import Asked, Preparation, pass_on
 from .refusals import TELL_RULE, choose_bad
+from .reply_checker import ReplyChecker
 from .request import ClientRequest, add_members
 from .steps import Escalation, is_only_read, refuse
 from .verdict import CHOICE_RULE, Choices, Verdict
@@ -194,13 +194,13 @@ class _Exchange:
         self._clock = clock
         self._began_s = began_s
         self._upstream_s = 0.0
-        self._judge = Judge(request, route, policy)
+        self._checker = ReplyChecker(request, route, policy)
         self._tries = Escalation(request, route, policy, echoes, scope, clock, began_s)
 
     async def run(self, asked: Asked | None, sent: Sent | ProviderError | None) -> Delivered:
         """Go on from what was sent already, if anything was."""
         if asked is None:
-            asked = await self._aside(self._tries.prepare.first)
+            asked = await self._in_thread(self._tries.prepare.first)
         first = asked
         if sent is not None:
             self._upstream_s = self._clock() - self._began_s
@@ -221,7 +221,7 @@ class _Exchange:
 
     # Asking
 
-    async def _aside(self, prepare: Callable[[], _T]) -> _T:
+    async def _in_thread(self, prepare: Callable[[], _T]) -> _T:
         """Return what a function prepares; of a long request that is done in a thread."""
         return await read_aside(prepare, is_long=self._request.is_long)
 
@@ -236,7 +236,7 @@ class _Exchange:
             self._upstream_s += self._clock() - began_s
         if isinstance(sent, ProviderError):
             return Verdict(error=sent)
-        verdict = await self._judge.judge(sent, asked)
+        verdict = await self._checker.check(sent, asked)
         if verdict.error is not None:
             verdict.error.attempts = sent.attempts
         self._tries.add_usage(verdict.usage)
@@ -251,7 +251,7 @@ class _Exchange:
         lacks_tools = error.code == Code.NO_TOOL_USE_ENDPOINT and self._request.offers_tools
         if lacks_tools and first.mode == "native" and policy.allows("taught"):
             plan = partial(self._tries.plan, Rung("taught", "taught"), verdict, first, "native", ())
-            asked = await self._aside(plan)
+            asked = await self._in_thread(plan)
             return verdict if asked is None else await self._take("taught", asked, verdict)
         is_no_reply = (
             isinstance(error, ProviderReplyError)
@@ -274,15 +274,17 @@ class _Exchange:
         for position in tuple(choices.missing):
             if not (self._policy.allows("reask") and tries.may_ask()):
                 break
-            verdict = await self._ask(await self._aside(partial(tries.prepare.ask_for_one, first)))
+            verdict = await self._ask(
+                await self._in_thread(partial(tries.prepare.ask_for_one, first))
+            )
             is_good = verdict.body is not None
             tries.steps.append(Step("reask", "ok" if is_good else "failed", 1))
             if is_good:
                 choices = choices.take(position, verdict)
         outcome: Outcome = "reasked" if tries.requests > 1 else "repaired"
         for position, missing in tuple(choices.missing.items()):
-            if (settled := self._judge.settle(missing)) is not None:
-                choices = choices.take(position, settled)
+            if (salvage := self._checker.salvage(missing)) is not None:
+                choices = choices.take(position, salvage)
                 outcome = "unrepaired"
         if not choices.usable:
             return self._refuse(bad) if bad.error is None else self._pass_on(bad, bad.error)
@@ -296,7 +298,7 @@ class _Exchange:
         """Try what is left to make the model's calls usable."""
         tries = self._tries
         first_bad, first = tries.first_bad, tries.first
-        while (planned := await self._aside(tries.plan_next)) is not None:
+        while (planned := await self._in_thread(tries.plan_next)) is not None:
             verdict = await self._ask(planned.asked)
             is_good = verdict.body is not None and planned.suits(verdict.calls)
             is_bad = verdict.body is None and verdict.error is None
@@ -319,10 +321,10 @@ class _Exchange:
         assert first_bad is not None
         assert first is not None
         chosen = choose_bad(first_bad, bad)
-        settled = self._judge.settle(chosen)
-        if settled is None:
+        salvage = self._checker.salvage(chosen)
+        if salvage is None:
             return self._refuse(bad)
-        return self._deliver(settled, "unrepaired", first if chosen is first_bad else last)
+        return self._deliver(salvage, "unrepaired", first if chosen is first_bad else last)
 
     # Ends
 

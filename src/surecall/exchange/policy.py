@@ -41,7 +41,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     text_formats: bool = True
     """Whether calls that were written as text are looked for, where tools were offered."""
     repair_history: bool = True
-    """Whether the conversation is mended before it is sent."""
+    """Whether the conversation is repaired before it is sent."""
     show_receipts: bool = False
     """Whether the reply gets a `surecall` member that says what was done."""
     limits: ReadingLimits = ReadingLimits()

@@ -286,7 +286,7 @@ class Preparation:
         return self._fit(Asked(body=body, receipts=receipts))
 
     def _understand(self) -> ModelRequest:
-        """Return the client's request with its history mended, understood."""
+        """Return the client's request with its history repaired, understood."""
         if self._asked is None:
             request = self._request
             if request.tools.others and not self._is_same:

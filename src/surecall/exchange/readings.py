@@ -1,4 +1,4 @@
-"""What is said about a reading, and what is left out of one, before it is judged."""
+"""What is said about a reading, and what is left out of one, before it is checked."""
 
 from typing import Any, Final
 

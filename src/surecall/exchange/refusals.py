@@ -26,7 +26,7 @@ _ONE_CALL: Final = "The request allows one call in a reply."
 _NO_CALLS: Final = "The request allows no calls."
 
 
-class Settled(Struct, frozen=True):
+class Salvage(Struct, frozen=True):
     """What is delivered of a reply whose calls could not be made right."""
 
     calls: tuple[ToolCall | None, ...] = ()
@@ -59,14 +59,14 @@ def choose_bad(first: Verdict, last: Verdict) -> Verdict:
     return max((first, last), key=_count_usable)
 
 
-def settle(
+def salvage_calls(
     bad: Verdict,
     *,
     in_loop: bool,
     has_text: bool,
     one_call: bool = False,
     forbids_calls: bool = False,
-) -> Settled | None:
+) -> Salvage | None:
     """Return what is delivered of a reply with wrong calls; nothing if it is an error.
 
     Args:
@@ -105,7 +105,7 @@ def settle(
         receipts.append(Receipt(TELL_RULE, place, clip(str(call.raw)), lines[-1], lossless=False))
     if bad.notice and not is_text_only:
         lines.append(tell_no_call(bad.notice))
-    return Settled(tuple(kept), "\n".join(lines), tuple(defects), tuple(receipts))
+    return Salvage(tuple(kept), "\n".join(lines), tuple(defects), tuple(receipts))
 
 
 def _count_usable(bad: Verdict) -> tuple[int, int]:

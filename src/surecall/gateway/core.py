@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from surecall.base.errors import ProviderStatusError
 from surecall.exchange import Policy
 from surecall.exchange.echoes import EchoCache
-from surecall.exchange.judge import EXCHANGE_RULES
+from surecall.exchange.reply_checker import EXCHANGE_RULES
 from surecall.exchange.streams import PULSE_S
 from surecall.gateway.telemetry import RESULTS, Metrics, RequestMetrics, SeriesSnapshot
 from surecall.reading import ReadingLimits

@@ -9,10 +9,10 @@ from surecall.base.errors import Code, ProviderError, ProviderReplyError, Sureca
 from surecall.base.limits import MIB
 from surecall.base.records import RawCall, Reading, Receipt, Reply, ToolCall, Usage
 from surecall.exchange.echoes import has_own_id, is_signed
-from surecall.exchange.judge import Judge
 from surecall.exchange.policy import Policy
 from surecall.exchange.prepare import Asked
 from surecall.exchange.readings import leave_others
+from surecall.exchange.reply_checker import ReplyChecker
 from surecall.exchange.request import ClientRequest
 from surecall.reading.taught import with_receipts
 from surecall.reading.truncation import came_to_its_end
@@ -46,7 +46,7 @@ class Passing(Side):
     Args:
         request: What the client asked.
         policy: What may be done.
-        judge: Reads what is not clean.
+        checker: Reads what is not clean.
         headers: Headers of the answer.
     """
 
@@ -54,12 +54,12 @@ class Passing(Side):
         self,
         request: ClientRequest,
         policy: Policy,
-        judge: Judge,
+        checker: ReplyChecker,
         headers: Mapping[str, str],
     ) -> None:
         self._request = request
         self._policy = policy
-        self._judge = judge
+        self._checker = checker
         protocol = request.protocol
         self._reader = protocol.open_stream(
             headers, is_passed=True, choices=request.choices, is_legacy=request.is_legacy
@@ -92,7 +92,7 @@ class Passing(Side):
         return TextWatch(
             self._request.tools.names,
             self._policy.limits,
-            self._judge.used_ids,
+            self._checker.used_ids,
             finds_thoughts=finds_thoughts,
         )
 
@@ -199,7 +199,7 @@ class Passing(Side):
             return None
         self._has_words = self._has_words or not text.isspace()
         if watch.decided == watch.fed:
-            watch.settle(watch.fed)
+            watch.note_passed(watch.fed)
             return raw
         for event, piece in zip(events, pieces, strict=True):
             end += len(piece)
@@ -278,7 +278,7 @@ class Passing(Side):
         count = bisect_right(self._waiting, watch.decided, key=itemgetter(1))
         released, self._waiting = self._waiting[:count], self._waiting[count:]
         self._waiting_bytes -= sum(len(event.raw) for event, _ in released)
-        watch.settle(released[-1][1])
+        watch.note_passed(released[-1][1])
         return b"".join([event.raw for event, _ in released])
 
     def _hold(self, event: Event, piece: str) -> bytes:
@@ -335,7 +335,7 @@ class Passing(Side):
         self._has_words = False
         if self._writer.parts_text:
             names, limits = self._request.tools.names, self._policy.limits
-            lead = LeadingThought(names, limits, self._judge.used_ids)
+            lead = LeadingThought(names, limits, self._checker.used_ids)
             self._thoughts = ThoughtEvents(self._reader, self._writer, lead)
             self._is_thinking = True
         out: list[bytes] = []
@@ -404,7 +404,7 @@ class Passing(Side):
             return found
         if self._is_wanting():
             reply = self._fold()
-            return Found(reading=self._judge.read(reply, _OWN), reply=reply, data=data)
+            return Found(reading=self._checker.read(reply, _OWN), reply=reply, data=data)
         return Found(data=data)
 
     def _take_last(self, event: Event) -> None:
@@ -460,7 +460,7 @@ class Passing(Side):
         reply = self._fold()
         if not reply.calls and self._request.choice.wanted != "call":
             return Found(data=data)
-        reading = self._judge.read(reply, _OWN)
+        reading = self._checker.read(reply, _OWN)
         if self._reader.untyped:
             receipts = tuple(map(note_type, self._reader.untyped))
             reading = with_receipts(reading, receipts)

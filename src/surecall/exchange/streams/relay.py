@@ -11,7 +11,6 @@ from surecall.base.json_values import as_fields
 from surecall.base.records import Defect, Reading, Receipt, Reply, Usage
 from surecall.exchange.documents import note_outcome, note_stop, says_calls
 from surecall.exchange.echoes import EchoCache
-from surecall.exchange.judge import Judge
 from surecall.exchange.policy import (
     Ending,
     Outcome,
@@ -20,6 +19,7 @@ from surecall.exchange.policy import (
 )
 from surecall.exchange.prepare import Asked
 from surecall.exchange.refusals import choose_bad
+from surecall.exchange.reply_checker import ReplyChecker
 from surecall.exchange.request import ClientRequest, add_members
 from surecall.exchange.steps import Escalation, Planned, is_only_read, refuse
 from surecall.exchange.verdict import Verdict
@@ -77,7 +77,7 @@ class StreamRelay:
         self._headers = headers or {}
         self._echoes = echoes
         self._scope = scope
-        self._judge = Judge(request, route, policy)
+        self._checker = ReplyChecker(request, route, policy)
         self._tries = Escalation(request, route, policy, echoes, scope, clock, clock())
         self._tries.requests = 1
         self._first: Asked | None = None
@@ -185,10 +185,10 @@ class StreamRelay:
         is_same = self._route.protocol.name == self._request.protocol.name
         is_native = self._route.strategy == "native"
         if is_same and is_native and not (start and start in _BODY_STARTS):
-            self._side = Passing(self._request, self._policy, self._judge, self._headers)
+            self._side = Passing(self._request, self._policy, self._checker, self._headers)
         else:
             self._side = Translating(
-                self._request, self._policy, self._judge, self._route, self.asked, self._headers
+                self._request, self._policy, self._checker, self._route, self.asked, self._headers
             )
         return self._side
 
@@ -197,7 +197,7 @@ class StreamRelay:
         assert isinstance(side, Passing)
         request, policy, headers = self._request, self._policy, self._headers
         self._side = Translating(
-            request, policy, self._judge, self._route, self.asked, headers, begun=side
+            request, policy, self._checker, self._route, self.asked, headers, begun=side
         )
         return self._side.feed(bytes(side.early or b""))
 
@@ -234,7 +234,7 @@ class StreamRelay:
         """Deliver what was read first, or ask for something better."""
         assert found.reading is not None
         reply = found.reply or Reply()
-        verdict = self._judge.weigh(found.reading, reply, self.asked)
+        verdict = self._checker.check_reading(found.reading, reply, self.asked)
         self._defects += verdict.defects
         if found.is_usual and verdict.is_usual:
             self._keep_echoes(None)
@@ -270,18 +270,18 @@ class StreamRelay:
         """End a stream for which nothing better was found: as it came, if that is not wrong."""
         assert self._side is not None
         if not self._may_leave:
-            return self._settle(self._side) or self._refuse()
+            return self._salvage(self._side) or self._refuse()
         return self._end(self._side.leave(), "reasked" if self._tries.requests > 1 else "clean")
 
-    def _settle(self, side: Side) -> Ending | None:
+    def _salvage(self, side: Side) -> Ending | None:
         """Deliver what can be of calls that nothing made right; nothing if that is an error."""
         tries = self._tries
         assert tries.first_bad is not None
         assert tries.bad is not None
         bad = choose_bad(tries.first_bad, tries.bad)
         has_text = self._has_text(bad, side)
-        settled = self._judge.decide(bad, has_text=has_text)
-        if settled is None:
+        salvage = self._checker.plan_salvage(bad, has_text=has_text)
+        if salvage is None:
             return None
         is_again = bad is not tries.first_bad
         text = self._held_text
@@ -289,10 +289,10 @@ class StreamRelay:
             text = ""
         elif is_again and not side.has_sent_text and bad.reading is not None:
             text = bad.reading.content
-        note = settled.note and f"\n\n{settled.note}" if has_text else settled.note
-        calls = settled.delivered
-        receipts = tuple(item for call in calls for item in call.receipts) + settled.receipts
-        self._defects += settled.defects
+        note = salvage.note and f"\n\n{salvage.note}" if has_text else salvage.note
+        calls = salvage.delivered
+        receipts = tuple(item for call in calls for item in call.receipts) + salvage.receipts
+        self._defects += salvage.defects
         data = side.deliver(calls, text, note=note, is_again=is_again)
         return self._end(data, "unrepaired", receipts=receipts, calls=len(calls))
 
@@ -331,8 +331,8 @@ class StreamRelay:
         try:
             reply = restore_names(again.close(error), planned.asked.renamed)
             self._tries.add_usage(reply.usage)
-            reading = self._judge.read(reply, planned.asked)
-            verdict = self._judge.weigh(reading, reply, planned.asked)
+            reading = self._checker.read(reply, planned.asked)
+            verdict = self._checker.check_reading(reading, reply, planned.asked)
             text = self._held_text
             has_text = side.has_sent_text or bool((text or "").strip())
             if not reading.calls and not has_text:

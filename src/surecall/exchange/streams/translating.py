@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from surecall.base.errors import ProviderError, SurecallError
 from surecall.base.records import RawCall, Reading, Receipt, Reply, ToolCall, Usage
-from surecall.exchange.judge import Judge
 from surecall.exchange.policy import Policy, Route
 from surecall.exchange.prepare import Asked
+from surecall.exchange.reply_checker import ReplyChecker
 from surecall.exchange.request import ClientRequest
 from surecall.reading import ReadEvent, ReasoningRead, ReplyReader, TextRead
 from surecall.reading.truncation import came_to_its_end
@@ -27,7 +27,7 @@ class Translating(Side):
     Args:
         request: What the client asked.
         policy: What may be done.
-        judge: Reads what is not clean.
+        checker: Reads what is not clean.
         route: Where it was asked.
         asked: What was asked there.
         headers: Headers of the answer.
@@ -38,7 +38,7 @@ class Translating(Side):
         self,
         request: ClientRequest,
         policy: Policy,
-        judge: Judge,
+        checker: ReplyChecker,
         route: Route,
         asked: Asked,
         headers: Mapping[str, str],
@@ -46,7 +46,7 @@ class Translating(Side):
         begun: Side | None = None,
     ) -> None:
         self._request = request
-        self._judge = judge
+        self._checker = checker
         self._protocol = route.protocol
         self._asked = asked
         self._folder = route.protocol.open_stream(headers)
@@ -62,19 +62,19 @@ class Translating(Side):
         if request.offers_tools and (policy.text_formats or is_taught):
             self._reader = ReplyReader(
                 request.tools.names,
-                used_ids=judge.used_ids(),
+                used_ids=checker.used_ids(),
                 limits=policy.limits,
                 taught=is_taught,
             )
         self._lead: LeadingThought | None = None
-        if judge.moves_thoughts and not is_taught:
-            self._lead = LeadingThought(request.tools.names, policy.limits, judge.used_ids)
+        if checker.moves_thoughts and not is_taught:
+            self._lead = LeadingThought(request.tools.names, policy.limits, checker.used_ids)
         self._has_begun = begun is not None
         if begun is not None:
             self._writer.begin()  # which the client has already
         self._shown = 0
         """How much of the text, without reasoning that it began with, was read or written."""
-        self._settled = 0
+        self._certain_chars = 0
         """How much of that is no part of a call."""
         self._has_changed = False
         """Whether the reader found reasoning in the midst of the text."""
@@ -162,7 +162,7 @@ class Translating(Side):
         """Read the whole reply; also return the text that is left to write."""
         reader = self._reader
         if reply.calls or reply.is_refusal or reader is None:
-            return self._judge.read(reply, self._asked), None
+            return self._checker.read(reply, self._asked), None
         content = reply.content or ""
         before = reader.last_retraction
         rest = content[self._shown :]  # of a body that came whole
@@ -172,7 +172,7 @@ class Translating(Side):
             text = text[self._read_chars :]
         if reading.seen:  # the text probably makes calls; most of it was passed on
             has_calls = bool(reading.calls)
-            return self._judge.read(reply, self._asked), text if has_calls else None
+            return self._checker.read(reply, self._asked), text if has_calls else None
         return replace(reading, defects=(*reply.defects, *reading.defects)), text
 
     def deliver(
@@ -232,7 +232,7 @@ class Translating(Side):
             written.append(writer.reasoning(self._lead.rest))
         if text is None:
             sent = self._shown if self._reader is None else self._read_chars
-            sent = self._settled if self._has_changed else sent
+            sent = self._certain_chars if self._has_changed else sent
             text = (reply.content or "")[sent:]
         is_refusal = reply.is_refusal and not calls
         written.append(writer.refusal(text) if is_refusal else writer.text(text))
@@ -268,12 +268,12 @@ class Translating(Side):
             return written + self._writer.text(text)
         written += self._take(reader.feed(text))
         if not reader.has_calls:
-            self._settled = self._shown - reader.held_characters
+            self._certain_chars = self._shown - reader.held_characters
         return written
 
     def _refuse(self, text: str) -> bytes:
         self._shown += len(text)
-        self._settled += len(text)
+        self._certain_chars += len(text)
         self._read_chars += len(text)
         self._has_text = self._has_text or bool(text.strip())
         return self._writer.refusal(text)

@@ -139,7 +139,7 @@ class TextWatch:
         """All text that was not passed on."""
         return "".join(self._recent)
 
-    def settle(self, position: int) -> None:
+    def note_passed(self, position: int) -> None:
         """Note that the text up to a position, which is decided, was passed on."""
         if position == self.fed:
             if self._recent:

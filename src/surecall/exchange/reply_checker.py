@@ -67,7 +67,7 @@ from .readings import (
     without_notes,
     without_others,
 )
-from .refusals import TELL_RULE, Settled, settle
+from .refusals import TELL_RULE, Salvage, salvage_calls
 from .request import ClientRequest
 from .thoughts import MOVE_RULE, Split, ThoughtSplitter, begins_thought
 from .verdict import CHOICE_RULE, Choices, Verdict
@@ -103,8 +103,8 @@ def _note_finite(verdict: Verdict) -> Verdict:
     return replace(verdict, changed=True, receipts=(*verdict.receipts, receipt))
 
 
-class Judge:
-    """Judges the replies to one request of a client."""
+class ReplyChecker:
+    """Checks the replies to one request of a client."""
 
     def __init__(self, request: ClientRequest, route: Route, policy: Policy) -> None:
         self._request = request
@@ -127,10 +127,10 @@ class Judge:
         self.moves_thoughts = bool(self._names) and policy.text_formats and policy.allows("repair")
         """Whether reasoning in tags that a text begins with is delivered as reasoning."""
 
-    async def judge(self, sent: Sent, asked: Asked) -> Verdict:
-        """Judge what the endpoint answered."""
+    async def check(self, sent: Sent, asked: Asked) -> Verdict:
+        """Check what the endpoint answered."""
         if not 200 <= sent.status < 300:
-            return self._judge_error(sent, asked)
+            return self._check_error(sent, asked)
         look = partial(self._look, sent, asked)
         is_long = self._request.is_long or len(sent.body) > MAX_INLINE_CHARACTERS
         try:
@@ -162,7 +162,7 @@ class Judge:
                 return _note_finite(self._look(replace(sent, body=finite), asked))
             key = self._request.protocol.traits.choices_key
             if document is not None and len(as_list(document.get(key))) > 1:
-                return self._judge_choices(document, sent, asked)
+                return self._check_choices(document, sent, asked)
             if document is not None and self._is_waiting(document):
                 return Verdict(body=sent.body, model=text_or_none(document.get("model")))
         try:
@@ -173,7 +173,7 @@ class Judge:
             return Verdict(
                 error=error, error_body=sent.body, usage=self._request.protocol.read_usage(document)
             )
-        return self._judge_raw(raw, asked, sent.body, document)
+        return self._check_raw(raw, asked, sent.body, document)
 
     def _is_waiting(self, document: dict[str, Any]) -> bool:
         """Tell whether a reply only names one that goes on in the background."""
@@ -182,8 +182,8 @@ class Judge:
 
     # Several choices
 
-    def _judge_choices(self, document: dict[str, Any], sent: Sent, asked: Asked) -> Verdict:
-        """Judge every choice for itself.
+    def _check_choices(self, document: dict[str, Any], sent: Sent, asked: Asked) -> Verdict:
+        """Check every choice for itself.
 
         Choices that nobody asked for are left out when they cannot be used; others are missing.
         """
@@ -197,7 +197,7 @@ class Judge:
             body = encode({**document, key: [choice]})
             try:
                 raw = self._route.protocol.parse_body(body, sent.headers)
-                verdict = self._judge_raw(raw, asked, body, as_fields(decode(body)))
+                verdict = self._check_raw(raw, asked, body, as_fields(decode(body)))
             except ProviderError as error:
                 verdict = Verdict(error=error)
             if verdict.body is None:
@@ -228,10 +228,10 @@ class Judge:
 
     # One reply
 
-    def _judge_raw(
+    def _check_raw(
         self, raw: RawReply, asked: Asked, body: bytes, document: dict[str, Any] | None
     ) -> Verdict:
-        """Judge a reply.
+        """Check a reply.
 
         Args:
             raw: The reply.
@@ -245,14 +245,14 @@ class Judge:
         others = others or has_more
         text = "" if reply.is_refusal else reply.content or ""
         if self.moves_thoughts and asked.mode == "native" and begins_thought(text):
-            return self._judge_thought(reply, asked, document, has_others=others)
+            return self._check_thought(reply, asked, document, has_others=others)
         reading = self.read(reply, asked)
-        return self._judge_reply(reply, reading, asked, body, document, has_others=others)
+        return self._check_reply(reply, reading, asked, body, document, has_others=others)
 
-    def _judge_thought(
+    def _check_thought(
         self, reply: Reply, asked: Asked, document: dict[str, Any] | None, *, has_others: bool
     ) -> Verdict:
-        """Judge a reply whose text begins with reasoning, which is moved to its own place."""
+        """Check a reply whose text begins with reasoning, which is moved to its own place."""
         splitter = ThoughtSplitter(self._names)
         said = splitter.feed(reply.content or "")
         reading = None
@@ -272,11 +272,11 @@ class Judge:
             document = self._request.protocol.move_thought(document, *split)
             body = encode(document)
         reading = reading or self.read(reply, asked)
-        verdict = self._judge_reply(reply, reading, asked, body, document, has_others=has_others)
+        verdict = self._check_reply(reply, reading, asked, body, document, has_others=has_others)
         receipts = (splitter.receipt, *verdict.receipts)
         return replace(verdict, changed=verdict.body is not None, receipts=receipts)
 
-    def _judge_reply(
+    def _check_reply(
         self,
         reply: Reply,
         reading: Reading,
@@ -286,8 +286,8 @@ class Judge:
         *,
         has_others: bool,
     ) -> Verdict:
-        """Judge a reply that was read."""
-        verdict = self.weigh(reading, reply, asked, has_others=has_others)
+        """Check a reply that was read."""
+        verdict = self.check_reading(reading, reply, asked, has_others=has_others)
         if verdict.is_wrong:
             verdict = replace(verdict, document=document)
         if verdict.answers and not verdict.is_text:
@@ -296,13 +296,13 @@ class Judge:
             return self._write(verdict, body, document)
         is_answer = not (verdict.is_wrong or reading.calls or has_others)
         if is_answer and says_calls(reply) and reading.content.strip():
-            return self._write(verdict, body, document, Settled())
+            return self._write(verdict, body, document, Salvage())
         written, is_new = body, document is None
         if (
             document is not None
-            and (settled := self._request.protocol.settle_text(document, reading)) is not None
+            and (joined := self._request.protocol.settle_text(document, reading)) is not None
         ):
-            written, is_new = encode(settled), True
+            written, is_new = encode(joined), True
         elif document is None:
             is_plain = bool(reading.calls) or asked.mode == "native"
             said = reply if is_plain else reply_with(reply, reading)
@@ -311,7 +311,7 @@ class Judge:
             return replace(verdict, fallback=None if verdict.notice else written)
         return replace(verdict, body=written, changed=is_new)
 
-    def weigh(
+    def check_reading(
         self, reading: Reading, reply: Reply, asked: Asked, *, has_others: bool = False
     ) -> Verdict:
         """Decide whether what was read can be delivered, whole or streamed; nothing is written.
@@ -334,8 +334,8 @@ class Judge:
         if not reading.calls:
             if not self._names or has_others:
                 return verdict
-            return self._judge_silence(verdict, reading, reply, asked)
-        answers, is_left = self._check(reading.calls)
+            return self._check_silence(verdict, reading, reply, asked)
+        answers, is_left = self._check_calls(reading.calls)
         if answers:
             first = next(error for answer in answers for error in answer.errors)
             error = describe_error(asked, first, reply, reading)
@@ -348,7 +348,7 @@ class Judge:
         receipts = (*noted, *dropped)
         return replace(verdict, reading=taken, receipts=receipts, calls=len(taken.calls))
 
-    def settle(self, bad: Verdict) -> Verdict | None:
+    def salvage(self, bad: Verdict) -> Verdict | None:
         """Return what is delivered of a reply whose calls nothing made right; nothing if none is.
 
         Args:
@@ -357,23 +357,23 @@ class Judge:
         reading = bad.reading
         if reading is None:
             return None
-        settled = self.decide(bad, has_text=bool(reading.content.strip()))
-        if settled is None:
+        salvage = self.plan_salvage(bad, has_text=bool(reading.content.strip()))
+        if salvage is None:
             return None
         if bad.is_in_text:  # what else the model wrote cannot be told from its attempt
             bad = replace(bad, reading=replace(reading, content=""))
-        kept = tuple(item for call in settled.delivered for item in call.receipts)
+        kept = tuple(item for call in salvage.delivered for item in call.receipts)
         verdict = replace(
             bad,
             answers=(),
             notice="",
-            defects=bad.defects + settled.defects,
-            receipts=bad.receipts + kept + settled.receipts,
-            calls=len(settled.delivered),
+            defects=bad.defects + salvage.defects,
+            receipts=bad.receipts + kept + salvage.receipts,
+            calls=len(salvage.delivered),
         )
-        return self._write(verdict, b"", bad.document, settled)
+        return self._write(verdict, b"", bad.document, salvage)
 
-    def decide(self, bad: Verdict, *, has_text: bool) -> Settled | None:
+    def plan_salvage(self, bad: Verdict, *, has_text: bool) -> Salvage | None:
         """Decide what is delivered of a reply whose calls nothing made right; nothing is written.
 
         Args:
@@ -381,7 +381,7 @@ class Judge:
             has_text: Whether the client gets any text of it, or has already.
         """
         request = self._request
-        return settle(
+        return salvage_calls(
             bad,
             in_loop=request.has_results,
             has_text=has_text and not bad.is_in_text,
@@ -394,24 +394,24 @@ class Judge:
         verdict: Verdict,
         body: bytes,
         document: dict[str, Any] | None,
-        settled: Settled | None = None,
+        salvage: Salvage | None = None,
     ) -> Verdict:
         """Put calls that can be delivered into the client's document, or into a new one."""
         reading, reply, receipts = verdict.reading, verdict.reply, verdict.receipts
         assert reading is not None
         assert reply is not None
         if document is None:
-            if settled is not None and not settled.calls and says_calls(reply):
+            if salvage is not None and not salvage.calls and says_calls(reply):
                 receipts += (note_stop(reply.finish_reason),)
-            written = self._render(reply_with(reply, reading, settled))
+            written = self._render(reply_with(reply, reading, salvage))
         else:
-            plan = make_plan(reading, self._request.tools, settled)
+            plan = make_plan(reading, self._request.tools, salvage)
             patched = self._request.protocol.patch_reply(document, plan)
             if patched.document == document:
                 return replace(verdict, body=body or encode(document))
             receipts += patched.receipts
             written = encode(patched.document)
-        if settled is None:
+        if salvage is None:
             self._verify(written, verdict.calls)
         return replace(verdict, body=written, changed=True, receipts=receipts)
 
@@ -471,7 +471,7 @@ class Judge:
                 self._used = request.conversation.find_call_ids()
         return self._used
 
-    def _judge_silence(
+    def _check_silence(
         self, verdict: Verdict, reading: Reading, reply: Reply, asked: Asked
     ) -> Verdict:
         """Look at a reply without calls: whether one was meant, or an answer was due."""
@@ -507,7 +507,7 @@ class Judge:
             return replace(verdict, is_empty=is_due)
         return verdict
 
-    def _check(self, calls: tuple[ToolCall, ...]) -> tuple[tuple[Envelope, ...], bool]:
+    def _check_calls(self, calls: tuple[ToolCall, ...]) -> tuple[tuple[Envelope, ...], bool]:
         """Return what the model is to read about its calls, and whether some are left alone."""
         if self._request.choice.wanted == "none":
             return tuple(explain_not_allowed(call.name, ()) for call in calls), False
@@ -537,14 +537,14 @@ class Judge:
 
     # Errors
 
-    def _judge_error(self, sent: Sent, asked: Asked) -> Verdict:
+    def _check_error(self, sent: Sent, asked: Asked) -> Verdict:
         error = self._route.protocol.parse_error(sent.status, sent.headers, sent.body)
         if self._names and self._policy.text_formats and self._policy.allows("repair"):
             raw = rescue_reply(sent.status, sent.body[: 256 * 1024].decode("utf-8", "replace"))
             if raw is not None:
                 reply = restore_names(_CHAT.parse_message(raw), asked.renamed)
                 reading = self.read(reply, replace(asked, mode="native"))
-                verdict = self.weigh(reading, reply, asked)
+                verdict = self.check_reading(reading, reply, asked)
                 is_usable = not verdict.is_wrong and not verdict.is_left
                 if is_usable and may_be_rescued(reading, self._names):
                     receipts = rescue_receipts(raw) + verdict.receipts
