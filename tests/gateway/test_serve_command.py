@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
+from surecall.gateway.programs import SHELL, GatewayAddress, find_program, render_snippets
 from surecall.gateway.settings import load_settings
-from surecall.gateway.snippets import list_exports, render_snippets
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it needs signals")
 
@@ -161,52 +161,6 @@ def test_serve_refuses_to_be_reached_without_a_key(tmp_path: Path) -> None:
     assert "no key" in done.stderr
 
 
-def test_env_prints_exports_alone(tmp_path: Path) -> None:
-    """Every line can be given to a shell."""
-    done = subprocess.run(
-        [sys.executable, "-m", "surecall", "env", "--port", "9000"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    lines = done.stdout.splitlines()
-    assert "export OPENAI_BASE_URL=http://127.0.0.1:9000/v1" in lines
-    assert all(line.startswith("export ") for line in lines)
-
-
-def test_a_shell_takes_every_export_as_it_is(tmp_path: Path) -> None:
-    """Whatever a key or a host has in it, nothing of it is run."""
-    key = "a b'$(touch made)"
-    words = 'eval "$("$0" -m surecall env --host ::1 --key "$1")"; '
-    words += 'printf "%s %s" "$OPENAI_API_KEY" "$OPENAI_BASE_URL"'
-    done = subprocess.run(
-        ["sh", "-c", words, sys.executable, key],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == f"{key} http://[::1]:8787/v1"
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("name", ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"])
-def test_exports_leave_the_keys_of_a_shell_alone(tmp_path: Path, name: str) -> None:
-    """A stand-in is only for a shell without a key."""
-    words = f'eval "$("$0" -m surecall env)"; printf "%s" "${name}"'
-    for key in ("sk-of-mine", ""):
-        done = subprocess.run(
-            ["sh", "-c", words, sys.executable],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=True,
-            env=os.environ | {name: key},
-        )
-        assert done.stdout == (key or "unused")
-
-
 _ASKS = """
 import os, urllib.error, urllib.request
 body = b'{"model": "m", "messages": [{"role": "user", "content": "Hi"}]}'
@@ -235,12 +189,12 @@ def test_a_recipe_reaches_an_upstream_that_demands_a_key(tmp_path: Path, protoco
                 {},
             ),
         ):
-            script = 'eval "$("$0" -m surecall env --port "$1")"; exec "$0" -c "$2"'
+            script = 'eval "$("$0" -m surecall connect shell --url "$1")"; exec "$0" -c "$2"'
             words = ("serve", "--config", "gateway.toml", "--port", "0", "--store", "off")
             plain = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY")}
             with run_command(*words, cwd=tmp_path, env=plain | serving) as (_, served):
                 subprocess.run(
-                    ["sh", "-c", script, sys.executable, served.rpartition(":")[2], _ASKS],
+                    ["sh", "-c", script, sys.executable, served, _ASKS],
                     cwd=tmp_path,
                     capture_output=True,
                     check=True,
@@ -296,9 +250,10 @@ def test_snippets_offer_a_stand_in_only_where_no_key_is_needed(
     path.write_text(f'[upstreams.up]\nurl = "http://127.0.0.1:9/v1"\n{text}\n')
     settings = load_settings(path, environ={"GROQ_API_KEY": "sk-of-the-gateway"})
     assert settings.example_key == key
-    shown = render_snippets("http://127.0.0.1:8787", "m", settings.example_key)
+    at = GatewayAddress("http://127.0.0.1:8787", "m", settings.example_key)
+    shown = "".join(lines for _, lines in render_snippets(at))
     assert ('api_key="unused"' in shown) == (key is not None)
-    assert dict(list_exports("http://127.0.0.1:8787", key)).get("OPENAI_API_KEY") == key
+    assert at.environment(find_program(SHELL), {}).get("OPENAI_API_KEY") == key
     assert "sk-of-the-gateway" not in shown
 
 

@@ -1,8 +1,9 @@
-"""`surecall serve` and `surecall env`: a gateway that any client reaches by its base URL."""
+"""`surecall serve`: a gateway that any client reaches by its base URL."""
 
 import gc
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -90,17 +91,17 @@ def serve(
         return ExitCode.OK
     set_up_log(settings.log.format)
     sock = bind_socket(listening.host, listening.port)
-    url = _url(listening.host, sock.getsockname()[1])
+    url = address_of(listening.host, sock.getsockname()[1])
 
     def announce() -> None:
         _announce(output, settings, url)
 
     if listening.workers == 1:
-        run_server(_make_gateway(settings, read, 0), sock, announce)
+        run_server(make_gateway(settings, read, 0), sock, announce)
         return ExitCode.OK
     code = run_workers(
         listening.workers,
-        lambda number: _make_gateway(settings, read, number),
+        lambda number: make_gateway(settings, read, number),
         sock,
         announce,
     )
@@ -125,7 +126,7 @@ def _show_settings(output: Output, settings: "GatewaySettings") -> None:
     store, approvals = settings.store, settings.approvals
     shown: dict[str, Any] = {
         "type": "settings",
-        "url": _url(settings.server.host, settings.server.port),
+        "url": address_of(settings.server.host, settings.server.port),
         "workers": settings.server.workers,
         "upstreams": upstreams,
         "routes": routes,
@@ -162,14 +163,15 @@ def _describe_key(entry: "UpstreamEntry") -> str:
     return "the client's own" if entry.needs_client_key else "none"
 
 
-def _make_gateway(
+def make_gateway(
     settings: "GatewaySettings", read: "Callable[[], GatewaySettings]", worker: int
 ) -> "Gateway":
+    """Make the gateway of a worker, with its records and budgets."""
     from surecall.gateway import Gateway
     from surecall.gateway.app import BUDGETS_FILE
     from surecall.gateway.records import STORE_FILE, is_postgres, open_ledger, open_records
 
-    place = _find_store(settings)
+    place = find_store(settings)
     store: Any = None
     folder = Path(STORE_FILE).parent
     if place != "off":
@@ -187,7 +189,7 @@ def _make_gateway(
     )
 
 
-def _find_store(settings: "GatewaySettings") -> str:
+def find_store(settings: "GatewaySettings") -> str:
     """Return where requests are recorded: `off`, a file, or the address of a server."""
     from surecall.models.config import read_key
 
@@ -204,26 +206,34 @@ def _find_store(settings: "GatewaySettings") -> str:
     return secret.reveal()
 
 
-def _url(host: str, port: int) -> str:
+def address_of(host: str, port: int) -> str:
+    """Return the URL under which a program on this machine reaches the gateway."""
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - only shown
     shown = f"[{name}]" if ":" in name else name
     return f"http://{shown}:{port}"
 
 
 def _announce(output: Output, settings: "GatewaySettings", url: str) -> None:
-    from surecall.gateway.snippets import list_exports, render_snippets
+    from surecall.gateway.programs import SHELL, GatewayAddress, find_program, list_programs
 
-    key = settings.example_key
-    model = _example_model(settings)
+    model = example_model(settings)
+    at = GatewayAddress(url, model, settings.example_key)
     if output.json:
-        output.data({"type": "ready", "url": url, "exports": dict(list_exports(url, key))})
+        exports = at.environment(find_program(SHELL), {})
+        output.data({"type": "ready", "url": url, "exports": exports})
         return
     output.text(f"ready on {url}")
-    if not output.quiet:
-        output.text(f"\n{render_snippets(url, model, key)}\n\n# dashboard\n{url}/ui")
+    if output.quiet:
+        return
+    output.text(
+        f"\nsurecall connect NAME --url {url} shows what to set; NAME is one of\n"
+        + "\n".join(wrap(", ".join(list_programs()), 78))
+        + f"\n\n{at.fill(find_program('curl').text)}\n\ndashboard: {url}/ui"
+    )
 
 
-def _example_model(settings: "GatewaySettings") -> str:
+def example_model(settings: "GatewaySettings") -> str:
+    """Return a name that the gateway serves; for example."""
     for entry in settings.upstreams.values():
         if entry.embedded:
             return f"embedded:{entry.embedded}"
@@ -231,25 +241,6 @@ def _example_model(settings: "GatewaySettings") -> str:
             if "*" not in name:
                 return name
     return next(iter((*settings.aliases, *settings.routes)), "YOUR_MODEL")
-
-
-@click.command
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where the gateway listens.")
-@click.option("--port", type=click.IntRange(1, 65535), default=8787, show_default=True)
-@click.option("--key", help="A key of the gateway.  [default: your own keys stay]")
-@pass_output
-def env(output: Output, host: str, port: int, key: str | None) -> None:
-    """Print the exports that point the usual clients at a gateway.
-
-    Keys that are set stay, and the gateway passes them on. Use it as: eval "$(surecall env)"
-    """
-    from surecall.gateway.snippets import list_exports, render_exports
-
-    url = _url(host, port)
-    if output.json:
-        output.data({"type": "exports", "exports": dict(list_exports(url, key))})
-        return
-    output.text(render_exports(url, key))
 
 
 @click.group

@@ -163,6 +163,16 @@ def complete_folders(
     return [CompletionItem(typed, type="dir")]
 
 
+def complete_programs(
+    _context: click.Context, _parameter: click.Parameter, typed: str
+) -> list[CompletionItem[Any]]:
+    """Suggest programs that can use a gateway."""
+    from surecall.gateway.programs import list_programs
+
+    named = list_programs().items()
+    return [CompletionItem(n, help=p.title) for n, p in named if n.startswith(typed)]
+
+
 def complete_runs(
     context: click.Context, _parameter: click.Parameter, typed: str
 ) -> list[CompletionItem[Any]]:

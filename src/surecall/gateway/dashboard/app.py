@@ -11,7 +11,7 @@ from surecall.gateway.core import Core, State
 from surecall.gateway.endpoints import Endpoint
 from surecall.gateway.heads import ClientLeft, Head
 from surecall.gateway.keys import forbidden, unauthorized
-from surecall.gateway.snippets import render_snippets
+from surecall.gateway.programs import GatewayAddress, render_snippets
 
 from .approvals import ApprovalDesk, list_approvals, show_approval
 from .cases import make_case
@@ -253,10 +253,7 @@ def _list_snippets(visit: Visit) -> list[dict[str, str]]:
     """Return lines to paste, each with the client they are for."""
     host = dict(visit.scope["headers"]).get(b"host", b"").decode("latin-1")
     names = visit.state.router.names()
-    text = render_snippets(
-        f"http://{host}",
-        names[0] if names else "YOUR_MODEL",
-        visit.state.settings.example_key,
+    at = GatewayAddress(
+        f"http://{host}", names[0] if names else "YOUR_MODEL", visit.state.settings.example_key
     )
-    parts = (part.partition("\n") for part in text.split("\n\n"))
-    return [{"title": title.removeprefix("# "), "text": lines} for title, _, lines in parts]
+    return [{"title": title, "text": lines} for title, lines in render_snippets(at)]

@@ -450,6 +450,11 @@ def list_variables(prefix: str, environ: Mapping[str, str] | None = None) -> dic
     }
 
 
+def all_variables() -> dict[str, str]:
+    """Return every variable as it is, for a program that is started with a few more."""
+    return dict(os.environ)
+
+
 def read_key(variable: str, environ: Mapping[str, str] | None = None) -> Secret | None:
     """Return the key that a variable holds, or `None` when it is unset or blank.
 
