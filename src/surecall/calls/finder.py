@@ -60,9 +60,8 @@ _OPENED: Final = re.compile(
     r"[\[({<>][\s\"'\w:=-]{0,40}\Z|(?:\A|[\"'])\w{1,20}[\"']?[\s\]}:=\"']{1,6}\Z|=[\w.]{1,40}\Z"
 )
 """A bracket, tag or key right before a name."""
-_DECLARES: Final = re.compile(
-    r"[\"']properties[\"']|[\"']role[\"']\s*+:|\*args|\)\s*+->|\.{3}|…|[\"']description[\"']\s*+:"
-)
+_DECLARES: Final = re.compile(r"[\"']properties[\"']|[\"']role[\"']\s*+:|\*args|\)\s*+->|\.{3}|…")
+_DESCRIBES: Final = re.compile(r"[\"']description[\"']\s*+:")
 """What a tool's declaration, its result or its signature has, and a call has not."""
 
 
@@ -348,7 +347,8 @@ def _find_unread(
             continue
         over = text.find("\n", found.end)
         over = min(len(text) if over < 0 else over, found.end + _REACH)
-        if not _DECLARES.search(text, found.start, over):
+        is_described = "description" not in keys and _DESCRIBES.search(text, found.start, over)
+        if not (is_described or _DECLARES.search(text, found.start, over)):
             done = found.end
             if not layout.is_in_echo(name.start):
                 yield name.tool
@@ -375,7 +375,7 @@ def _key_pattern(keys: tuple[str, ...]) -> re.Pattern[str]:
     """Return a pattern that finds a key with what notations put around one."""
     either = "|".join(map(re.escape, sorted(keys, key=len, reverse=True)))
     return re.compile(
-        r"(?:<[/\w=:|. -]{0,40}|[\"'`“‘]|[({,\[>|\s]|\\[\"n])"
+        r"(?:<[/\w=:|. -]{0,40}|[\"'`“‘]|[({,\[>|+\s]|\\[\"n])"
         rf"(?:{either})(?!\w)"
         r"[ \t\"'`”’\\]{0,3}(?:[:=<>]|(?<=[\"'] )\w{1,20}=)"
         rf"|--(?:{either})\s"

@@ -57,7 +57,9 @@ _LABEL: Final = lazy_pattern(
     r"|[^\W\d][\w.]*+(?:\[[^\]\n]*+\])?+\s*+=\s*+)++\Z|\W*+\Z"
 )
 """A name or a label for a call on its line, an assignment to a variable, or nothing."""
-_SENTENCE: Final = lazy_pattern(r"\S+\s.*[.!:]\s*+\Z|.*[。！：]\s*+\Z", re.DOTALL)
+_SENTENCE: Final = lazy_pattern(
+    r"\S+\s.*[.!:]\s*+\Z|.*[。！：]\s*+\Z|[^\W\d_]{2,}+!\s*+\Z", re.DOTALL
+)
 _ITEM: Final = lazy_pattern(r"\s*+(?:[-*+•→]|\(?\d{1,3}+[.):]|[a-z][.)])?+\s*+")
 _GOES_ON: Final = lazy_pattern(
     r"[\s.,;:!*`\"'()\]}>]*+(?:\Z|\n|[A-Z<#+&|]|//|--|\[\s*+[-\d\"'/]|\.\w)"
@@ -156,6 +158,7 @@ _EXAMPLES: Final = frozenset({"example", "examples", _COMMENT[0], *ECHOES})
 _QUOTING_TAG: Final = re.compile(
     rf"<(/?)(?:examples?|{'|'.join(map(re.escape, ECHOES))})\b[^<>]{{0,100}}+>", re.IGNORECASE
 )
+_END_TOKENS: Final = ("</s>", "<|im_end|>", "<|eot_id|>")
 _SPACES: Final = " \t\u00a0\u202f"
 
 
@@ -504,11 +507,17 @@ class Surroundings:
         if line and (_USER.match(line) or self._is_in_example_on_line()):
             return True
         opened = _OPENED.search(self._tail)
+        is_code = self._is_indented_below_words()
+        may_be_quoted = is_code or opened is not None or self.is_in_quotation
+        token = source.starts_any(_END_TOKENS, found.end) if may_be_quoted else ""
+        end = found.end + len(token)
+        if is_code and goes_on_at_margin(source, end):
+            return True
         if opened is not None:
             closing = _QUOTES.get(opened[opened.lastindex or 0])
-            if closing is None or source.at_end(found.end) or source.starts(closing, found.end):
+            if closing is None or source.at_end(end) or source.starts(closing, end):
                 return True
-        if self._ends_quotation(source, found.end):
+        if self._ends_quotation(source, end):
             return True
         if found.grade == "marked":
             return False
@@ -526,6 +535,12 @@ class Surroundings:
         for tag in _QUOTING_TAG.finditer(self._line):
             opened = None if tag[1] else tag
         return opened is not None
+
+    def _is_indented_below_words(self) -> bool:
+        """Tell whether the line has nothing but the margin of a block of code, below words."""
+        margin = len(self._line.expandtabs(_CODE_INDENT))
+        is_code = margin >= _CODE_INDENT and self._line.isspace()
+        return is_code and bool(self._lines) and has_words(self._lines[-1])
 
     def stands_alone(self) -> bool:
         """Tell whether no words stand before what comes next, or a finished sentence above it."""
@@ -571,6 +586,8 @@ class Surroundings:
         if not self._user_spoke:
             return False
         line = self._line.strip()
+        if not line and _USER.match(self._lines[-1]) and self._lines[-1].endswith((">", ":")):
+            return True
         return bool(
             _ASSISTANT.match(line)
             if line
@@ -591,3 +608,9 @@ def goes_on_as_sentence(source: Source, at: int) -> bool:
         return False
     following = source.char(at + 1)
     return following.isascii() and following.islower()
+
+
+def goes_on_at_margin(source: Source, at: int) -> bool:
+    """Tell whether a line without a margin, which begins with a word, is the next to have text."""
+    at = source.skip_space(at)
+    return not source.at_end(at) and source.char(at - 1) == "\n" and source.char(at).isalpha()

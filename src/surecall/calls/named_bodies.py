@@ -17,12 +17,12 @@ from surecall.base.errors import JSONTextError
 from surecall.base.patterns import lazy_pattern
 from surecall.base.records import Receipt, clip
 from surecall.schema import property_schema, type_text_value
-from surecall.text import decode_noting
+from surecall.text import decode, decode_noting, scan_value_end
 
 from .fitting import fits_exactly, note_only, single_parameter
 from .formats import Candidate, TextCall
 from .names import Name, ToolNames, find_names, parameter_names
-from .yaml_lines import read_block, read_entry
+from .yaml_lines import UnreadableError, read_block, read_entry, read_value
 
 _MAX_BODY: Final = 32_768
 """How far the end of a value or an element is looked for."""
@@ -44,7 +44,7 @@ _REST_OF_TAG: Final = lazy_pattern(r"[\"']?+[^<>\n]{0,200}+/?>")
 _AFTER_ARROW: Final = lazy_pattern(r"[\"'],?+\s*+(?:args|arguments|parameters)\s*+=>\s*+\{")
 _OPTION: Final = lazy_pattern(
     r"[\s,]*+(?:--([\w.-]{1,64})[\s=]++|[\"']?+([\w.-]{1,64})[\"']?+\s*+=>\s*+)"
-    r"(?:\"((?:[^\"\\]++|\\.)*+)\"|([^\s\"{}]++(?:[ \t]++(?!--)[^\s\"{}]++)*+))"
+    r"(?:\"((?:[^\"\\]++|\\.)*+)\"|(?=[\[{])|([^\s\"{}]++(?:[ \t]++(?!--)[^\s\"{}]++)*+))"
 )
 """An option as in a command, or a pair with an arrow."""
 _ARROWS_END: Final = lazy_pattern(r"[\s,]*+\}\s*+\}")
@@ -53,7 +53,8 @@ _ATTRIBUTE: Final = lazy_pattern(
 )
 _AROUND: Final = lazy_pattern(
     r"(?:\s*+</?(?:parameters|arguments|args|params|input|function|name|tool_name)>"
-    r"|[ \t]*+(?:arguments|args|parameters|params|input):[ \t]*+(?=\n))*+\s*+"
+    r"|[ \t]*+(?:arguments|args|parameters|params|input):[ \t]*+(?=\n)"
+    r"|\s*+---[ \t]*+(?=\n))*+\s*+"
 )
 """What may stand before, between and behind the values of a call."""
 _KEY_IN_TAG: Final = lazy_pattern(
@@ -65,6 +66,7 @@ _KEY_IN_ELEMENT: Final = lazy_pattern(
 )
 _KEY_AS_TAG: Final = lazy_pattern(r"<([^\W\d][\w.-]{0,63}+)>")
 _CDATA: Final = lazy_pattern(r"\s*+<!\[CDATA\[((?:[^\]]++|\](?!\]>))*+)\]\]>\s*+")
+_ASSIGNED: Final = lazy_pattern(r"[ \t]*+([^\W\d][\w-]{0,63}+)[ \t]*+=[ \t]*+([^\n]++)(?:\n|\Z)")
 _OWN_TAG: Final = lazy_pattern(
     r"</?(?:parameter|param|argument|arg_key|arg_value|function|tool_call)\b"
 )
@@ -79,6 +81,7 @@ _ENDS_IN_TAG: Final = lazy_pattern(r"</[\w.:-]{1,60}+>\s*+\Z")
 _ENTITY: Final = lazy_pattern(r"&(?:lt|gt|quot|apos|amp|#\d{1,5});")
 
 
+_ANY_OBJECT: Final = {"type": "object"}
 _ARROWS: Final = "=>"
 """In the place of a closing tag: the arguments are options in braces."""
 
@@ -205,6 +208,9 @@ def _read_body(text: str, at: int, closer: str, parameters: dict[str, Any]) -> _
         end = max(end, over + len(closer))
     typed: dict[str, Any] = {}
     for key, written in values.items():
+        if not isinstance(written, str):
+            typed[key] = written
+            continue
         value = _plain(written, receipts)
         if value is None:
             return None
@@ -235,7 +241,10 @@ def _read_options(text: str, at: int, parameters: dict[str, Any]) -> _Body | Non
         key, at = option[1] or option[2], option.end()
         if key in found:
             return None
-        value = option[4].rstrip(",") if option[3] is None else _unquoted(option[3])
+        if option[3] is None and option[4] is None:
+            at += scan_value_end(text[at : at + _MAX_BODY]) or 0
+        written = option[4].rstrip(",") if option[4] else text[option.end() : at]
+        value = written if option[3] is None else _unquoted(option[3])
         found[key] = type_text_value(value, property_schema(parameters, key))
     end = _ARROWS_END.match(text, at)
     return _Body(found, end.end()) if end and fits_exactly(found, parameters) else None
@@ -263,10 +272,10 @@ def _skip_space(text: str, at: int) -> int:
 
 def _read_values(
     text: str, at: int, known: frozenset[str], over: int
-) -> tuple[dict[str, str], int]:
+) -> tuple[dict[str, Any], int]:
     """Return the values that stand in tags or lines from a place on, and where they end."""
     limit = over if over >= 0 else min(len(text), at + _MAX_BODY)
-    values: dict[str, str] = {}
+    values: dict[str, Any] = {}
     while len(values) < _MAX_VALUES:
         around = _AROUND.match(text, at)
         here = around.end() if around else at
@@ -315,14 +324,29 @@ def _next_tag(tag: str) -> re.Pattern[str]:
 
 def _read_line(
     text: str, at: int, known: frozenset[str], limit: int
-) -> tuple[str, str, int] | None:
-    """Return the key and the value of a line as in YAML, with the block under it."""
+) -> tuple[str, Any, int] | None:
+    """Return the key and the value of a line as in YAML or TOML, with what belongs under it."""
+    if (assigned := _ASSIGNED.match(text, at, limit)) and assigned[1] in known:
+        return assigned[1], _without_quotes(assigned[2].strip()), assigned.end()
     entry = read_entry(text, at, limit)
     if entry is None or entry.key not in known:
         return None
     if (block := read_block(entry)) is not None:
         return (entry.key, block.strip("\n "), entry.end) if entry.below else None
-    value = entry.text
-    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
-        value = value[1:-1]
+    if not entry.text and entry.below:
+        try:
+            return entry.key, read_value(entry, _ANY_OBJECT, []), entry.end
+        except UnreadableError:
+            return None
+    value = _without_quotes(entry.text)
     return (entry.key, value, entry.line_end) if value else None
+
+
+def _without_quotes(value: str) -> str:
+    if value.startswith('"'):
+        try:
+            return str(decode(value))
+        except JSONTextError:
+            pass
+    is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+    return value[1:-1] if is_quoted else value

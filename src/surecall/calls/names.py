@@ -174,7 +174,7 @@ MAX_NAME_DISTANCE: Final = 160
 MAX_NAMES: Final = 2_000
 """Names of tools that are looked at in one text."""
 _MAX_HEADS: Final = 12
-_BETWEEN_PARTS: Final = r"(?:\\?[-_. ])?"
+_BETWEEN_PARTS: Final = r"(?:\\?[-_. ]){0,3}+"
 _GLUED_WORD: Final = r"(?=(?:json|args)[^\w\s])"
 """A word of a format, when the mark between it and the name is lost."""
 _NAME_PARTS: Final = re.compile(r"[^\W_]++")
@@ -222,7 +222,8 @@ def find_names(text: str, tools: ToolNames, limit: int = MAX_NAMES) -> list[Name
         return []
     for match in pattern.finditer(lowered) if pattern else ():
         start, end = match.span()
-        if start and (text[start - 1].isalnum() or text[start - 1] == "_"):
+        is_part = start > 0 and (text[start - 1].isalnum() or text[start - 1] == "_")
+        if is_part and not text.endswith("\\n", 0, start):  # an escaped end of a line
             continue
         if name := tools.resolve_closely(text[start:end]):
             found.append(Name(start, end, name))

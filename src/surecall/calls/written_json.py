@@ -161,10 +161,11 @@ def _read_json(
     return Candidate(start=start, end=end, calls=calls, format="bare_json")
 
 
-def mend_call(written: str, tools: ToolNames) -> TextCall | None:
+def mend_call(written: str, tools: ToolNames, name: str = "") -> TextCall | None:
     """Return the one call that damaged JSON can be guessed to be, if it fits its tool exactly.
 
-    Its closers, or a tag behind it, show that the text did not end in the middle of it.
+    Its closers, or a tag behind it, show that the text did not end in the middle of it. Where the
+    markup around it has the name of the tool, the JSON may be its arguments alone.
     """
     begun = _RECORD.search(written)
     closed = _CLOSING_TAGS.search(written, max(0, len(written) - MAX_NAME_DISTANCE))
@@ -179,6 +180,8 @@ def mend_call(written: str, tools: ToolNames) -> TextCall | None:
     if any(receipt.rule == _CUT_STRING for receipt in guessed.receipts):
         return None
     calls = tuple(islice(_calls_of(guessed.value, tools, guessed.receipts), 2))
+    if name and not calls:
+        calls = (TextCall(name=name, arguments=guessed.value, receipts=guessed.receipts),)
     arguments = _as_object(calls[0].arguments) if len(calls) == 1 else None
     if arguments is None or not fits_exactly(arguments, tools.parameters(calls[0].name)):
         return None

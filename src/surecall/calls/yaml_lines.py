@@ -98,7 +98,10 @@ def read_value(entry: Entry, schema: dict[str, Any] | None, receipts: list[Recei
             receipts.append(note)
         return None
     if not all(map(_is_item, below)):
-        raise UnreadableError(below[0])
+        if any(map(_is_item, below)) or (schema or {}).get("type") != "object":
+            raise UnreadableError(below[0])
+        entries = read_mapping("\n".join(entry.below))
+        return {each.key: read_value(each, None, receipts) for each in entries}
     return [_scalar(row.strip()[1:].strip(), None) for row in below]
 
 

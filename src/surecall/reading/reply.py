@@ -263,7 +263,7 @@ class ReplyReader:
         written = piece.call
         doubt = doubt or self._damage
         if ended and cut is None and written.state == "cut" and written.unclosed is None:
-            mended = mend_call(piece.written, self._names)
+            mended = mend_call(piece.written, self._names, written.name)
             if mended is not None:
                 piece, doubt = replace(piece, call=mended), doubt or MENDED
         return self._calls.read_text(piece, cut, ended=ended, doubt=doubt)
