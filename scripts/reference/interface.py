@@ -18,7 +18,7 @@ from .words import cell, doc_of, field_table, literal, one_line
 LINE_CHARS = 88
 PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     "Runs and tools": {
-        "surecall.base.explain": ("explain_code",),
+        "surecall.base.codes": ("explain_code",),
         "surecall.base.records": ("RunEnded", "TextDelta", "ToolCallEnded", "ToolCallStarted"),
         "surecall.exchange": ("Policy",),
         "surecall.loop.directives": ("read_patch",),

@@ -7,7 +7,7 @@ from typing import get_args
 
 import msgspec
 
-from surecall.base.explain import explain_code
+from surecall.base.codes import explain_code
 from surecall.base.records import CallSummary, Event, RunEvent, Usage
 from surecall.cli.manual import find_page
 from surecall.loop.options import Options

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from surecall.base.codes import all_codes
 from surecall.base.errors import ConfigError
-from surecall.base.explain import all_codes
 from surecall.cli import ExitCode
 from surecall.cli.manual import KINDS, find_page, list_pages
 

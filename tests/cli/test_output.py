@@ -10,6 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from surecall.base.codes import CodeText
 from surecall.base.errors import (
     Code,
     ConfigError,
@@ -19,7 +20,6 @@ from surecall.base.errors import (
     RunLimitError,
     ToolDefinitionError,
 )
-from surecall.base.explain import CodeText
 from surecall.cli import ExitCode, cli
 from surecall.cli.main import COMMANDS
 from surecall.cli.output import Output, exit_code_of

@@ -4,8 +4,8 @@ from dataclasses import fields
 
 import pytest
 
+from surecall.base.codes import CodeText, all_codes, explain_code
 from surecall.base.errors import Code, ConfigError
-from surecall.base.explain import CodeText, all_codes, explain_code
 
 
 def test_codes_and_explanations_are_the_same_set() -> None:

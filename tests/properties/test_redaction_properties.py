@@ -22,7 +22,7 @@ from surecall.base.redaction import (
     redact,
     redact_start,
 )
-from surecall.base.redaction import text as shapes
+from surecall.base.redaction import free_text as shapes
 
 PIECES = (
     *("sk-", "pk_", "gsk-", "xai_", "hf-", "ghp_", "glpat-", "key_", "AIza", "AKIA", "bearer "),

@@ -8,7 +8,7 @@ import pytest
 
 from surecall.base.errors import Code, ToolDefinitionError
 from surecall.schema import SchemaChecker
-from surecall.schema.explain import MAX_ERRORS
+from surecall.schema.mismatches import MAX_ERRORS
 
 from .checked import TASK, of
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from support.workspace_stores import empty_postgres
-from surecall.base.database import write_ahead
 from surecall.base.errors import ApprovalError, Code, StoreError
+from surecall.base.sqlite_files import write_ahead
 from surecall.store import PostgresStore, SqliteStore, open_store
 from surecall.workspace import ProposedFact, Workspace
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from surecall.base.codes import all_codes, explain_code
 from surecall.base.errors import Code
-from surecall.base.explain import all_codes, explain_code
 
 from .flags import pass_output
 from .output import Output, select_fields

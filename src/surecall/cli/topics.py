@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, get_args, get_type_hints
 
 from msgspec import Struct
 
+from surecall.base.codes import all_codes
 from surecall.base.errors import Code, ConfigError, did_you_mean
-from surecall.base.explain import all_codes
 from surecall.text import encode_text
 
 __all__ = ["KINDS", "Kind", "Topic", "explain_topic", "list_topics"]

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from surecall.base.database import explain_database_errors
 from surecall.base.errors import Code, ConfigError, StoreError
+from surecall.base.sqlite_files import explain_database_errors
 from surecall.models.config import Config, load_config
 
 from .contenders import Price, parse_price

@@ -10,10 +10,10 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
 
-from surecall.base.database import write_ahead
 from surecall.base.errors import ProviderStatusError, StoreError, SurecallError
 from surecall.base.files import make_private
 from surecall.base.redaction import open_log
+from surecall.base.sqlite_files import write_ahead
 from surecall.exchange.echoes import EchoCache
 from surecall.gateway.telemetry import CONTENT_TYPE
 from surecall.text import encode

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from surecall.base.errors import Code, JSONTextError
 from surecall.base.limits import MAX_JSON_DEPTH
 from surecall.base.records import Defect, ErrorDetail, Receipt, ToolCall, clip
-from surecall.schema.explain import show_json
+from surecall.schema.mismatches import show_json
 from surecall.text import encode
 
 _ONE_OBJECT: Final = "Send one JSON object, with keys in double quotes and nothing around it."

@@ -23,7 +23,8 @@ from surecall.text import (
 from . import conversions
 from .check import SchemaChecker
 from .conversions import Conversion
-from .explain import (
+from .fit import Fit, Fitter, TooMuchWorkError, only_name, same_json
+from .mismatches import (
     MAX_ERRORS,
     NOT_AN_OBJECT,
     TOO_DEEP,
@@ -32,10 +33,9 @@ from .explain import (
     explain_order,
     explain_shape,
 )
-from .fit import Fit, Fitter, TooMuchWorkError, only_name, same_json
-from .parts import SchemaParts
 from .scalars import BOOLEAN_TEXTS, NULL_TEXTS, is_schema_echo, number_in
 from .structure import References, json_types, listed_values, members_of, nests_deeper
+from .subschemas import SchemaParts
 
 _WRAPPERS: Final = frozenset(
     {

@@ -14,8 +14,8 @@ from surecall.base.limits import MAX_SCHEMA_DEPTH
 from surecall.base.records import ErrorDetail, clip
 from surecall.text import encode, render_pointer
 
-from . import explain
-from .explain import MAX_ERRORS
+from . import mismatches
+from .mismatches import MAX_ERRORS
 from .structure import (
     MAX_SCHEMA_NODES,
     References,
@@ -135,18 +135,18 @@ class SchemaChecker:
         if self.is_valid(value):
             return ()
         if self._has_recursive_union and nests_deeper(value, _MAX_LISTED_DEPTH):
-            return (explain.NOT_LISTED,)
+            return (mismatches.NOT_LISTED,)
         try:
             # All errors are made before the first is given: a large value is narrowed down first.
             if has_few_nodes(value, _MAX_LISTED_NODES):
-                whole = explain.Checked(value, self.schema)
-                details = explain.explain_errors(self.compile().validator, whole)
+                whole = mismatches.Checked(value, self.schema)
+                details = mismatches.explain_errors(self.compile().validator, whole)
             else:
                 details = self._check_large(value)
         except ValueError as error:
-            details = [explain.detail_at((), f"cannot be checked: {clip(str(error))}")]
+            details = [mismatches.detail_at((), f"cannot be checked: {clip(str(error))}")]
         if not details:
-            details = [explain.detail_at((), explain.UNKNOWN_ERROR)]
+            details = [mismatches.detail_at((), mismatches.UNKNOWN_ERROR)]
         return tuple(dict.fromkeys(details))[:MAX_ERRORS]
 
     def _check_large(self, value: Any) -> list[ErrorDetail]:
@@ -168,10 +168,10 @@ class SchemaChecker:
             else:
                 shallow = {**dialect, **_shallow_schema(fields)}
                 validator = jsonschema_rs.validator_for(shallow, **options)
-            checked = explain.Checked(part.value, part.schema, part.path)
-            found = explain.explain_errors(validator, checked)
+            checked = mismatches.Checked(part.value, part.schema, part.path)
+            found = mismatches.explain_errors(validator, checked)
             if part.scope == "end" and not found:
-                found = [explain.detail_at(part.path, explain.NO_FORM_FITS)]
+                found = [mismatches.detail_at(part.path, mismatches.NO_FORM_FITS)]
             details.extend(found)
             if len(details) >= MAX_ERRORS:
                 break

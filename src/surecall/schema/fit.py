@@ -21,7 +21,7 @@ from surecall.text import encode, encode_text, render_pointer
 from . import conversions as to
 from . import prose
 from .conversions import Conversion
-from .explain import (
+from .mismatches import (
     REPEATS_SCHEMA,
     detail_at,
     explain_list,
@@ -29,7 +29,6 @@ from .explain import (
     explain_same,
     explain_value,
 )
-from .parts import PartView, SchemaParts
 from .scalars import (
     NULL_TEXTS,
     Ambiguous,
@@ -47,6 +46,7 @@ from .scalars import (
     read_amount,
     read_named_month,
 )
+from .subschemas import PartView, SchemaParts
 
 UNFIT: Final = 10_000
 """The cost of a value that does not fit."""

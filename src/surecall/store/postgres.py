@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 from typing import Any, Final, TypeVar
 
-from surecall.base.postgres import PostgresServer, damaged_tables, migrate_tables, place_of
+from surecall.base.postgres_server import PostgresServer, damaged_tables, migrate_tables, place_of
 
 from .base import DatabaseStore
 from .rows import DamagedRow

@@ -7,7 +7,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Final, TypeVar
 
-from surecall.base.database import (
+from surecall.base.errors import Code, StoreError
+from surecall.base.sqlite_files import (
     check_owner,
     connect,
     damaged,
@@ -16,7 +17,6 @@ from surecall.base.database import (
     transaction,
     write_ahead,
 )
-from surecall.base.errors import Code, StoreError
 
 from .base import DatabaseStore
 from .rows import DamagedRow

@@ -25,7 +25,7 @@ from .repair import (
     repair_json,
 )
 from .sse import SSEEvent, SSEReader, render_comment, render_event
-from .text import TextBuffer, mend_surrogates, mend_surrogates_in
+from .surrogates import TextBuffer, mend_surrogates, mend_surrogates_in
 
 __all__ = [
     "MAX_ARGUMENT_STEPS",

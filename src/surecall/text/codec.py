@@ -35,7 +35,7 @@ from surecall.base.limits import MAX_JSON_DEPTH
 
 from .diagnosis import WRITE_FAILURES, Source, explain_unwritable, find_non_finite
 from .pointer import render_pointer
-from .text import mend_surrogates_in, replace_halves, replace_lone_surrogates
+from .surrogates import mend_surrogates_in, replace_halves, replace_lone_surrogates
 
 _T = TypeVar("_T")
 

@@ -12,7 +12,7 @@ from surecall.base.limits import MAX_JSON_DEPTH
 from surecall.base.redaction import excerpt
 
 from .pointer import render_pointer
-from .text import find_lone_surrogate
+from .surrogates import find_lone_surrogate
 
 _SNIPPET_CHARACTERS: Final = 24
 

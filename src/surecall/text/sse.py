@@ -11,7 +11,7 @@ import msgspec
 from surecall.base.errors import Code, ProviderReplyError, SetupError
 from surecall.base.limits import MAX_LINE_BYTES
 
-from .text import mend_surrogates
+from .surrogates import mend_surrogates
 
 _MAX_SHORT_VALUE_BYTES: Final = 64 * 1024
 """Of every field but `data`."""

@@ -5,8 +5,7 @@ in any case, also escaped for JSON, HTML or a URL, and in base64 or hexadecimal.
 that many providers use are the second net, for keys that nobody named.
 """
 
-from .known import MASK, Secret, mask_known
-from .text import (
+from .free_text import (
     StreamMask,
     cut_secret_causes,
     drop_begun,
@@ -19,6 +18,7 @@ from .text import (
     redact_start,
     secrets_in_headers,
 )
+from .known import MASK, Secret, mask_known
 
 __all__ = [
     "MASK",

@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from msgspec.structs import replace
 
-from surecall.base.database import damaged, explain_database_errors, transaction
 from surecall.base.errors import Code, StoreError
+from surecall.base.sqlite_files import damaged, explain_database_errors, transaction
 from surecall.evals.records import Cell, Manifest, TrialBody, TrialRow
 from surecall.text import encode_text
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from surecall.base.database import (
+from surecall.base.sqlite_files import (
     check_owner,
     connect,
     damaged,

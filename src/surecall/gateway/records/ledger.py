@@ -9,9 +9,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
-from surecall.base.database import explain_database_errors, write_ahead
 from surecall.base.files import make_private
-from surecall.base.postgres import PostgresServer
+from surecall.base.postgres_server import PostgresServer
+from surecall.base.sqlite_files import explain_database_errors, write_ahead
 
 from .postgres import is_postgres, prepare_tables
 

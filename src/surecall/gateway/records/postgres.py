@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from surecall.base.errors import Code, RowRefusedError, StoreError
 from surecall.base.limits import MIB
-from surecall.base.postgres import PostgresServer, damaged_tables, migrate_tables
+from surecall.base.postgres_server import PostgresServer, damaged_tables, migrate_tables
 from surecall.gateway.supervision import Supervised
 
 from .batches import Waiting, WaitingRows, settle

@@ -13,10 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from surecall.base.database import explain_database_errors
 from surecall.base.errors import Code, RowRefusedError, StoreError
 from surecall.base.files import PRIVATE, open_private
 from surecall.base.redaction import open_log
+from surecall.base.sqlite_files import explain_database_errors
 from surecall.gateway.log import explain
 from surecall.gateway.supervision import Supervised
 from surecall.loop.stored import checksum, seal_line, split_sealed

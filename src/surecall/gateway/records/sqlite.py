@@ -20,7 +20,10 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 from urllib.parse import quote
 
-from surecall.base.database import (
+from surecall.base.errors import Code, RowRefusedError, StoreError, row_refused
+from surecall.base.limits import MIB
+from surecall.base.redaction import open_log
+from surecall.base.sqlite_files import (
     check_owner,
     connect,
     damaged,
@@ -30,9 +33,6 @@ from surecall.base.database import (
     transaction,
     write_ahead,
 )
-from surecall.base.errors import Code, RowRefusedError, StoreError, row_refused
-from surecall.base.limits import MIB
-from surecall.base.redaction import open_log
 from surecall.gateway.log import explain
 
 from .batches import Waiting, WaitingRows, settle

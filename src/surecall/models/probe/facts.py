@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from surecall.base.database import write_ahead
 from surecall.base.errors import Code, ConfigError, JSONTextError
 from surecall.base.files import make_private
 from surecall.base.records import ErrorDetail
 from surecall.base.redaction import open_log, redact
+from surecall.base.sqlite_files import write_ahead
 from surecall.base.version import VERSION
 from surecall.models.profiles import join_capabilities, split_capabilities
 from surecall.text import decode, encode_text

@@ -215,8 +215,8 @@ def number_spellings(text: str) -> dict[tuple[str, float], list[str]]:
 
     Only when no number is outside its strings are those inside counted: it may be JSON in JSON.
     """
-    from .patterns import NUMBER
-    from .scalars import rewrite_number
+    from .literals import rewrite_number
+    from .syntax import NUMBER
 
     outside = _STRING.sub('""', text)
     found: dict[tuple[str, float], list[str]] = {}

@@ -10,7 +10,7 @@ from surecall.base.limits import MAX_JSON_DEPTH
 from surecall.text.codec import decode
 
 from .outcome import Certainty, CutShortError, Edit, NonFinitePolicy, RefusedError, Steps
-from .patterns import BLANKS, ENTRY_AHEAD, GAP, LIKELY_KEY, LINE_COMMENT, QUOTED_ITEM, VALUE_AHEAD
+from .syntax import BLANKS, ENTRY_AHEAD, GAP, LIKELY_KEY, LINE_COMMENT, QUOTED_ITEM, VALUE_AHEAD
 
 _EMPTY_STRINGS: Final = ('""', "''")
 _LOOK_BACK: Final = 64

@@ -5,7 +5,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from .outcome import Edit, RefusedError
-from .patterns import FENCE
+from .syntax import FENCE
 
 BRACKET_RULES: Final = frozenset(
     ("add_missing_comma", "drop_extra_comma", "drop_stray_closer", "fix_mismatched_closer")

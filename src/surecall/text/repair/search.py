@@ -12,6 +12,7 @@ from surecall.base.records import ErrorDetail
 from surecall.base.redaction import excerpt
 from surecall.text.codec import decode_noting, encode
 
+from .containers import read, resume
 from .cursor import Cursor
 from .doubts import find_doubt, throws_away
 from .escapes import close_string
@@ -26,6 +27,7 @@ from .found import (
     note_around,
     note_likely_around,
 )
+from .literals import LITERALS, rewrite_number
 from .outcome import (
     Certainty,
     Changes,
@@ -39,9 +41,7 @@ from .outcome import (
     explain_repeated_key,
     refuse,
 )
-from .patterns import ANY_WS, FENCE, GAP_ANY, QUOTES, STRICT_STRING
-from .reader import read, resume
-from .scalars import LITERALS, rewrite_number
+from .syntax import ANY_WS, FENCE, GAP_ANY, QUOTES, STRICT_STRING
 from .whole import find_resumption, read_escaped
 
 _MAX_VALUES: Final = 10_000

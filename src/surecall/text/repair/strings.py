@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from surecall.base.errors import JSONTextError
 from surecall.text.codec import decode
 
-from . import patterns
+from . import syntax
 from .cursor import Cursor
 from .escapes import write_content
 from .outcome import CutShortError, RefusedError
@@ -115,7 +115,7 @@ def read_string(cursor: Cursor, start: int, role: Role, prefix: str = "") -> Str
         match = _PREFIX.match(text, joint)
         start = match.end() if match else joint
         cursor.steps.take(2, start)
-        if text[start : start + 1] not in patterns.QUOTES or start >= len(text):
+        if text[start : start + 1] not in syntax.QUOTES or start >= len(text):
             end = joint  # nothing is joined
             break
         part = _read_one(cursor, start, role, text[joint:start])
@@ -177,14 +177,14 @@ def _read_plain(cursor: Cursor, start: int, role: Role) -> StringRead | None:
     """Read a string whose first quote is clearly its end."""
     text = cursor.text
     quote = text[start]
-    pattern = patterns.STRICT_STRING if quote == '"' else _SIMPLE.get(quote)
+    pattern = syntax.STRICT_STRING if quote == '"' else _SIMPLE.get(quote)
     match = pattern.match(text, start) if pattern else None
     if match is None or not _is_end(text, match.end(), role):
         return None
     if cursor.guesses:
         # Quotes may be doubled, and the quote of a key may be the next one.
         is_doubled = match.end() == start + 2 or text.startswith(quote, match.end())
-        is_key = role == "key" and patterns.AFTER_FIRST_QUOTE["key"].match(text, match.end())
+        is_key = role == "key" and syntax.AFTER_FIRST_QUOTE["key"].match(text, match.end())
         if is_doubled or (role == "key" and not is_key):
             return None
     if quote == '"':
@@ -193,7 +193,7 @@ def _read_plain(cursor: Cursor, start: int, role: Role) -> StringRead | None:
 
 
 def _is_end(text: str, end: int, role: Role) -> bool:
-    if patterns.AFTER_FIRST_QUOTE[role].match(text, end):
+    if syntax.AFTER_FIRST_QUOTE[role].match(text, end):
         return not (role == "array" and _NEIGHBOUR["array"].match(text, end))
     if role == "object":
         return _JOINT_BY_LINE.match(text, end) is not None
@@ -229,7 +229,7 @@ def _count_inner(content: str, quote: str) -> int:
     return sum(1 for match in _INNER[quote].finditer(content) if match[1])
 
 
-_COLON_NEXT: Final = re.compile(rf"{patterns.ANY_WS}:")
+_COLON_NEXT: Final = re.compile(rf"{syntax.ANY_WS}:")
 _KEY_WITHOUT_END: Final = re.compile(r"[\"'“]([^\s\"'“”:,{}\[\]()`;=!?]++)([()`;=!?]?)(?=\s*+:)")
 _KEY_WITH_OTHER_QUOTE: Final = re.compile(
     r"\"[\w$ .\-]*+(?=(?:['“”]|\\\")\s*+:)|'[\w$ .\-]*+(?=[\"’]\s*+:)"
@@ -273,7 +273,7 @@ def _find_end(cursor: Cursor, start: int, role: Role, prefix: str) -> End:
             end = _end_first(cursor, start, at, role)
             if end is not None:
                 return end
-        elif patterns.LATER[role].match(text, at):
+        elif syntax.LATER[role].match(text, at):
             return _end_later(cursor, start, role, quotes)
         elif role != "key" and _COLON_NEXT.match(text, at):
             end = _end_before_key(cursor, start, quotes[-2])
@@ -316,15 +316,15 @@ def _end_first(cursor: Cursor, start: int, at: int, role: Role) -> End | None:
     if role == "key":
         if is_doubled:
             return End(at - 1, at + 1, "drop_stray_quote")
-        if patterns.BLANKS_TO_END.match(text, at):
+        if syntax.BLANKS_TO_END.match(text, at):
             return End(at - 1, at)
-        return _check_key(cursor, start, at) if patterns.FIRST["key"].match(text, at) else None
+        return _check_key(cursor, start, at) if syntax.FIRST["key"].match(text, at) else None
     if role in _NEIGHBOUR and _NEIGHBOUR[role].match(text, at):
         cursor.doubt("two strings side by side: joined, or a comma left out?", at)
     nested = _find_nested_end(cursor, start, at - 1, role)
     if nested is not None:
         return nested
-    if patterns.FIRST[role].match(text, at):
+    if syntax.FIRST[role].match(text, at):
         return End(at - 1, at)
     return End(at - 1, at + 1, "drop_stray_quote") if is_doubled else None
 
@@ -333,7 +333,7 @@ def _is_doubled(text: str, start: int, at: int, role: Role) -> bool:
     """Tell whether the quote before a place was written twice; behind a digit it may be inches."""
     if at - start < 3 or text[at : at + 1] != text[start] or text[at - 2].isdigit():
         return False
-    after = patterns.LATER if role == "key" else patterns.FIRST
+    after = syntax.LATER if role == "key" else syntax.FIRST
     return after[role].match(text, at + 1) is not None
 
 
@@ -354,7 +354,7 @@ def _find_nested_end(cursor: Cursor, start: int, quote: int, role: Role) -> End 
             next_bracket = _BRACKETS.search(text, at)
             if end < 0 or (next_bracket and next_bracket.start() < end):
                 return None
-            if patterns.FIRST[role].match(text, end + 1):
+            if syntax.FIRST[role].match(text, end + 1):
                 return End(
                     end, end + 1, "escape_inner_quotes", is_raw=_is_json(text[start + 1 : end])
                 )
@@ -375,7 +375,7 @@ def _is_json(text: str) -> bool:
 def _check_key(cursor: Cursor, start: int, at: int) -> End:
     """End a key at its quote, unless that is the quote of the next string: `"a: "x"`."""
     missing = _end_key_without_quote(cursor, start)
-    is_quoted = missing is None or patterns.QUOTED_KEY.match(cursor.text, start)
+    is_quoted = missing is None or syntax.QUOTED_KEY.match(cursor.text, start)
     return End(at - 1, at) if is_quoted or missing is None else missing
 
 
@@ -443,7 +443,7 @@ def _end_without_quote(cursor: Cursor, start: int, role: Role, quotes: list[int]
         return End(quotes[0], quotes[0] + 1)
     for mark in _OTHER_END.get(text[start], ""):
         end = text.find(mark, start + 1, start + _MAX_TAIL)
-        if end > 0 and patterns.LATER[role].match(text, end + 1):
+        if end > 0 and syntax.LATER[role].match(text, end + 1):
             return End(end, end + 1, "replace_quotes")
     if role == "object":
         missing = _NEXT_MEMBER.search(text, start, start + _MAX_TAIL)

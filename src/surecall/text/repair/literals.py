@@ -5,7 +5,7 @@ from typing import Final
 
 from surecall.base.errors import Code
 
-from . import patterns
+from . import syntax
 from .cursor import Cursor
 from .escapes import write_content
 from .outcome import CutShortError, RefusedError
@@ -75,7 +75,7 @@ _NUMBER_AND_REST: Final = re.compile(
 _BARE_STOP: Final = re.compile(r"[^,;{}\]\n\r\"/#]*+")
 _AFTER_QUOTE: Final = re.compile(r"\s*+(?:[,;}\]]|\Z|[\n\r])")
 _AFTER_COMMA: Final = re.compile(
-    rf"\s*+(?:[}}\],;]|\Z|/[/*]|\#|\.\.\.|…|{{|{patterns.LIKELY_KEY.pattern}|[\w$]++\Z"
+    rf"\s*+(?:[}}\],;]|\Z|/[/*]|\#|\.\.\.|…|{{|{syntax.LIKELY_KEY.pattern}|[\w$]++\Z"
     r"|\"[^\"\n]*+\"?+\s*+(?:\Z|[,}]))"
 )
 
@@ -107,11 +107,11 @@ def refuse_moved_quotes(cursor: Cursor, pos: int) -> None:
 def read_number(cursor: Cursor, pos: int) -> None:
     """Read a number, or text that begins like one."""
     text = cursor.text
-    match = patterns.STRICT_NUMBER.match(text, pos) or patterns.NUMBER.match(text, pos)
+    match = syntax.STRICT_NUMBER.match(text, pos) or syntax.NUMBER.match(text, pos)
     if text.startswith(_ELLIPSES, pos):
         cursor.doubt("an ellipsis is in the place of something that was left out", pos)
     is_open = bool(cursor.stack) and not cursor.stack[0].is_implied
-    if (is_open or match is None) and patterns.NUMBER_TO_END.match(text, pos):
+    if (is_open or match is None) and syntax.NUMBER_TO_END.match(text, pos):
         raise CutShortError("member", pos, "inside a number")
     if cursor.guesses and (found := _read_likely_number(cursor, pos)):
         _take_number(cursor, pos, *found)
@@ -121,7 +121,7 @@ def read_number(cursor: Cursor, pos: int) -> None:
         return
     literal = match[0]
     end = match.end()
-    number = literal if match.re is patterns.STRICT_NUMBER else rewrite_number(literal, pos)
+    number = literal if match.re is syntax.STRICT_NUMBER else rewrite_number(literal, pos)
     if number is None or not _has_end(cursor, end):
         _read_bare_text(cursor, pos)
     else:
@@ -142,16 +142,16 @@ def _read_likely_number(cursor: Cursor, pos: int) -> tuple[int, str, str] | None
 def _has_end(cursor: Cursor, end: int) -> bool:
     """Tell whether a number or literal may end here; blanks and an entry follow a missing comma."""
     text = cursor.text
-    if patterns.LITERAL_END.match(text, end):
+    if syntax.LITERAL_END.match(text, end):
         return True
-    match = patterns.BLANKS.match(text, end)
+    match = syntax.BLANKS.match(text, end)
     in_object = cursor.is_in_object()
     if match is None:
         if not cursor.guesses or not cursor.stack or text[end : end + 1] != '"':
             return False
-        ahead = patterns.QUOTED_KEY if in_object else patterns.QUOTED_ITEM
+        ahead = syntax.QUOTED_KEY if in_object else syntax.QUOTED_ITEM
         return ahead.match(text, end) is not None
-    ahead = patterns.KEY_AHEAD if in_object else patterns.VALUE_AHEAD
+    ahead = syntax.KEY_AHEAD if in_object else syntax.VALUE_AHEAD
     return bool(ahead.match(text, match.end()))
 
 
@@ -191,7 +191,7 @@ def _take_non_finite(cursor: Cursor, pos: int, end: int, name: str) -> None:
 def read_word(cursor: Cursor, pos: int) -> None:
     """Read a literal, a string with a prefix, or text without quotes."""
     text = cursor.text
-    match = patterns.WORD.match(text, pos)
+    match = syntax.WORD.match(text, pos)
     if match is None:
         cursor.doubt("something else where a value should be", pos)
         read_phrase(cursor, pos)
@@ -224,13 +224,13 @@ def read_word(cursor: Cursor, pos: int) -> None:
 def _is_string_prefix(cursor: Cursor, end: int) -> bool:
     if cursor.text[end : end + 1] not in {'"', "'"}:
         return False
-    return not patterns.BARE_TEXT_END[cursor.is_in_object()].match(cursor.text, end)
+    return not syntax.BARE_TEXT_END[cursor.is_in_object()].match(cursor.text, end)
 
 
 def _read_bare_text(cursor: Cursor, pos: int) -> None:
     """Take a plain word or phrase without quotes for text, if it is clear where it ends."""
     text = cursor.text
-    match = patterns.BARE_TEXT.match(text, pos)
+    match = syntax.BARE_TEXT.match(text, pos)
     if match and cursor.stack and match.end() >= len(text):
         raise CutShortError("member", pos, "inside text without quotes")
     reason = _find_bare_doubt(cursor, pos, match)
@@ -259,7 +259,7 @@ def _find_bare_doubt(cursor: Cursor, pos: int, match: re.Match[str] | None) -> s
     end = match.end()
     phrase = match[0].rstrip(" \t")
     in_object = cursor.stack[-1].is_object
-    follows = patterns.BARE_TEXT_END[in_object].match(text, end)
+    follows = syntax.BARE_TEXT_END[in_object].match(text, end)
     if follows is None or "..." in phrase or _is_like_literal(phrase):
         return "text without quotes that does not end clearly"
     if phrase[0] in DIGITS and not _is_text_in_digits(phrase):
@@ -288,7 +288,7 @@ def read_phrase(cursor: Cursor, pos: int, end: int | None = None) -> None:
     after = pos + len(phrase)
     if lowered in NON_FINITE_WORDS:
         _take_non_finite(cursor, pos, after, NON_FINITE_WORDS[lowered])
-    elif lowered in LITERALS or (is_quote and patterns.STRICT_NUMBER.fullmatch(phrase)):
+    elif lowered in LITERALS or (is_quote and syntax.STRICT_NUMBER.fullmatch(phrase)):
         written = LITERALS.get(lowered, phrase)
         if written != phrase:
             cursor.note(pos, after, written, "replace_literal")
@@ -345,7 +345,7 @@ def _ends_phrase(cursor: Cursor, start: int, at: int) -> bool:
     mark = text[at]
     is_literal = at - start < _LITERAL_CHARACTERS and text[start:at].lower() in LITERALS
     if mark == '"':
-        return is_literal or (at > start and patterns.QUOTED_KEY.match(text, at) is not None)
+        return is_literal or (at > start and syntax.QUOTED_KEY.match(text, at) is not None)
     if mark == "," or mark == ";":
         if not cursor.stack:
             return False
@@ -363,11 +363,11 @@ def _goes_on_like_text(cursor: Cursor, end: int) -> bool:
     text = cursor.text
     if text[end] not in ",;" or not cursor.stack[-1].is_object:
         return False
-    key = patterns.GAP_ANY.match(text, cursor.entry)
-    following = patterns.GAP_ANY.match(text, end + 1)
-    if key is None or following is None or text[key.end()] not in patterns.QUOTES:
+    key = syntax.GAP_ANY.match(text, cursor.entry)
+    following = syntax.GAP_ANY.match(text, end + 1)
+    if key is None or following is None or text[key.end()] not in syntax.QUOTES:
         return False
-    return patterns.BARE_KEY.match(text, following.end()) is not None
+    return syntax.BARE_KEY.match(text, following.end()) is not None
 
 
 def _is_like_literal(phrase: str) -> bool:

@@ -9,11 +9,10 @@ import re
 from itertools import islice
 from typing import Final
 
-from . import patterns
+from . import syntax
 from .cursor import Cursor, Frame
 from .escapes import write_content
-from .outcome import MAX_RECEIPTS_PER_RULE, CutShortError
-from .scalars import (
+from .literals import (
     DIGITS,
     STRING_PREFIXES,
     read_number,
@@ -22,21 +21,20 @@ from .scalars import (
     read_word,
     refuse_moved_quotes,
 )
+from .outcome import MAX_RECEIPTS_PER_RULE, CutShortError
 
 _CHARACTERS_PER_STEP: Final = 256
 _PLAIN_STARTS: Final = frozenset("{[\"'")
 _LITERALS: Final = {"True": "true", "False": "false", "None": "null"}
 _ELLIPSIS: Final = re.compile(r"(?:\.{3,}+|…)(\s*+,)?+")
 _LIKELY_KEY: Final = re.compile(r"[^\s\"'`“”‘’:=,;{}\[\]]++(?:[ \t]++[^\s\"'`“”:=,;{}\[\]]++)*+")
-_LIKELY_COLON: Final = re.compile(
-    rf"{patterns.ANY_WS}(:=?+|=>|=(?!=)|->)(?:{patterns.ANY_WS}[:=])*+"
-)
-_QUOTE_COLON: Final = re.compile(rf"[\"'”’`]{patterns.ANY_WS}[:=]")
+_LIKELY_COLON: Final = re.compile(rf"{syntax.ANY_WS}(:=?+|=>|=(?!=)|->)(?:{syntax.ANY_WS}[:=])*+")
+_QUOTE_COLON: Final = re.compile(rf"[\"'”’`]{syntax.ANY_WS}[:=]")
 _ESCAPED_QUOTES: Final = re.compile(r"\\\"((?:[^\"\\\n]++|\\(?!\"))*+)\\?+\"")
 _CALL: Final = re.compile(
     r"(?:new[ \t]++)?+[a-zA-Z_$][\w$.]*+\((?=\s*+(?:[\"'{\[(]|-?+[0-9]|true|false|null|[a-z]++=))"
 )
-_REGEX: Final = re.compile(rf"/(?:[^/\\\n]++|\\.)++/[a-z]*+(?={patterns.ANY_WS}[,}}\]])")
+_REGEX: Final = re.compile(rf"/(?:[^/\\\n]++|\\.)++/[a-z]*+(?={syntax.ANY_WS}[,}}\]])")
 _PLACEHOLDER: Final = re.compile(r"\{[\w .\-]++\}(?=[ \t]*+[^\s,}\]\":;])")
 """A word in braces with more text behind it: no object."""
 
@@ -108,7 +106,7 @@ def _read_separator(cursor: Cursor) -> None:
         cursor.stack[-1].has_comma = True
     elif mark in "}])":
         cursor.close(mark)
-    elif cursor.is_fenced and patterns.FENCE.match(text, pos):
+    elif cursor.is_fenced and syntax.FENCE.match(text, pos):
         raise CutShortError("after_entry", pos, "before all brackets are closed")
     else:
         _add_comma(cursor, pos)
@@ -118,15 +116,15 @@ def _add_comma(cursor: Cursor, pos: int) -> None:
     text = cursor.text
     frame = cursor.stack[-1]
     if frame.is_object:
-        is_next = patterns.KEY_AHEAD.match(text, pos) is not None
+        is_next = syntax.KEY_AHEAD.match(text, pos) is not None
     else:
-        is_next = patterns.VALUE_AHEAD.match(text, pos) is not None
+        is_next = syntax.VALUE_AHEAD.match(text, pos) is not None
         if is_next and text[pos] in "0123456789." and _may_be_one_number(cursor, pos):
             cursor.doubt("a blank between digits: one number, or two?", pos)
     is_apart = pos > cursor.done_at or text[pos] in "{["
     if not (is_next and is_apart):
         cursor.doubt("something else where ',' or a closing bracket should be", pos)
-        if not frame.is_object and patterns.LIKELY_KEY.match(text, pos):
+        if not frame.is_object and syntax.LIKELY_KEY.match(text, pos):
             _place_key(cursor, pos)
             return
         if not is_next and _drop_stray(cursor, frame, pos):
@@ -148,12 +146,12 @@ def _drop_stray(cursor: Cursor, frame: Frame, pos: int) -> bool:
         cursor.end_entry(pos)
         cursor.pos = pos
         return True
-    if patterns.LIKELY_KEY.match(text, pos):
+    if syntax.LIKELY_KEY.match(text, pos):
         return False
     word = _LIKELY_KEY.match(text, pos)
     end = word.end() if word else pos + 1
-    if not word and text[pos] in patterns.QUOTES:
-        string = patterns.STRICT_STRING.match(text, pos)
+    if not word and text[pos] in syntax.QUOTES:
+        string = syntax.STRICT_STRING.match(text, pos)
         end = string.end() if string else end
     cursor.pos = pos
     cursor.drop(end, "drop_stray_text")
@@ -173,7 +171,7 @@ def _begin_entry(cursor: Cursor) -> str:
     if mark in "}])":
         cursor.close(mark)
         return ""
-    match = patterns.EXTRA_COMMAS.match(text, pos)
+    match = syntax.EXTRA_COMMAS.match(text, pos)
     if match:
         if cursor.comma < 0 and not cursor.is_in_object():
             cursor.doubt("a comma where the first item should be", pos)
@@ -195,16 +193,16 @@ def _begin_entry(cursor: Cursor) -> str:
 
 def _read_member(cursor: Cursor) -> None:
     text = cursor.text
-    match = patterns.MEMBERS.match(text, cursor.pos)
+    match = syntax.MEMBERS.match(text, cursor.pos)
     if match:
         cursor.is_committed = cursor.has_evidence = True
         cursor.stack[-1].size += 1
         if cursor.guesses:
-            *_, last = patterns.LAST_MEMBER.finditer(text, match.start(), match.end())
+            *_, last = syntax.LAST_MEMBER.finditer(text, match.start(), match.end())
             cursor.value_at = last.start(1)
         cursor.end_entry_and_comma(match.end())
         return
-    match = patterns.LOOSE_MEMBER.match(text, cursor.pos)
+    match = syntax.LOOSE_MEMBER.match(text, cursor.pos)
     if match:
         cursor.stack[-1].size += 1
         _take_loose_member(cursor, match)
@@ -256,22 +254,22 @@ def _take_loose_value(cursor: Cursor, match: re.Match[str], kind: str) -> None:
 
 def _read_item(cursor: Cursor) -> None:
     text = cursor.text
-    match = patterns.ITEMS.match(text, cursor.pos)
+    match = syntax.ITEMS.match(text, cursor.pos)
     if match:
         cursor.has_evidence = True
         cursor.end_entry(match.end())
         return
-    match = patterns.PLAIN_ITEMS.match(text, cursor.pos) if cursor.stack[-1].closer == "]" else None
+    match = syntax.PLAIN_ITEMS.match(text, cursor.pos) if cursor.stack[-1].closer == "]" else None
     if match:
         _take_plain_items(cursor, match)
         return
-    match = patterns.LOOSE_ITEM.match(text, cursor.pos)
+    match = syntax.LOOSE_ITEM.match(text, cursor.pos)
     if match:
         _take_loose_value(cursor, match, match.lastgroup or "")
         return
     if not _begin_entry(cursor):
         return
-    if cursor.guesses and patterns.ITEM_KEY.match(text, cursor.pos):
+    if cursor.guesses and syntax.ITEM_KEY.match(text, cursor.pos):
         _place_key(cursor, cursor.pos)
         return
     _read_value(cursor)
@@ -287,7 +285,7 @@ def _take_plain_items(cursor: Cursor, match: re.Match[str]) -> None:
     start, end = match.span()
     cursor.comma = text.rindex(",", start, end)
     cursor.done_at = text.rindex("'", start, cursor.comma) + 1
-    first = islice(patterns.PLAIN_ITEM.finditer(text, start, end), MAX_RECEIPTS_PER_RULE)
+    first = islice(syntax.PLAIN_ITEM.finditer(text, start, end), MAX_RECEIPTS_PER_RULE)
     for item in first:
         cursor.note(*item.span(), f'"{item[1]}"', "replace_quotes")
     noted = cursor.edits[-1][1]
@@ -340,17 +338,17 @@ def _was_closed_early(cursor: Cursor, pos: int) -> bool:
 def _read_key(cursor: Cursor, pos: int, mark: str) -> bool | None:
     """Read a key and tell whether it has quotes; None if something else was there."""
     text = cursor.text
-    if mark in patterns.QUOTES:
+    if mark in syntax.QUOTES:
         read_quoted(cursor, pos, "key")
         return True
-    match = patterns.BARE_KEY.match(text, pos)
+    match = syntax.BARE_KEY.match(text, pos)
     if match is None:
         cursor.doubt("something else where a key should be", pos)
         return _read_likely_key(cursor, pos, mark)
     end = match.end()
-    ahead = patterns.BARE_KEY_AHEAD.match(text, end)
+    ahead = syntax.BARE_KEY_AHEAD.match(text, end)
     if ahead is None:
-        if patterns.BLANKS_TO_END.match(text, end):
+        if syntax.BLANKS_TO_END.match(text, end):
             raise CutShortError("member", pos, "inside a key")
         if text[end] in "\"'" and match[0].lower() in STRING_PREFIXES:
             read_quoted(cursor, pos, "key", match[0])
@@ -404,7 +402,7 @@ def _read_lone_word(cursor: Cursor, pos: int, word: str) -> bool | None:
     if after >= len(text):
         raise CutShortError("member", pos, "inside a key")
     mark = text[after]
-    if patterns.LIKELY_KEY.match(text, after) or not (mark in ",;}])\"'{[" or mark in DIGITS):
+    if syntax.LIKELY_KEY.match(text, after) or not (mark in ",;}])\"'{[" or mark in DIGITS):
         cursor.stack[-1].size -= 1
         cursor.note(pos, cursor.pos, " ", "drop_stray_text", lossless=False)
         return None
@@ -458,11 +456,11 @@ def _read_colon(cursor: Cursor, is_quoted: bool) -> bool:
     else:
         cursor.doubt("a key without ':'", pos)
         return _read_lone_string(cursor, key_end, pos)
-    match = patterns.EXTRA_COLON.match(text, end)
+    match = syntax.EXTRA_COLON.match(text, end)
     while match:
         end = match.end()
         cursor.note(end - 1, end, " ", "drop_extra_colon")
-        match = patterns.EXTRA_COLON.match(text, end) if cursor.guesses else None
+        match = syntax.EXTRA_COLON.match(text, end) if cursor.guesses else None
     cursor.pos = end
     return True
 
@@ -471,7 +469,7 @@ def _read_lone_string(cursor: Cursor, key_end: int, pos: int) -> bool:
     """Take a string without a colon: a key if a value follows, else one more item."""
     text = cursor.text
     frame = cursor.stack[-1]
-    if text[pos] not in ",;}])" and not patterns.LIKELY_KEY.match(text, pos):
+    if text[pos] not in ",;}])" and not syntax.LIKELY_KEY.match(text, pos):
         cursor.note(pos, pos, ":", "add_missing_colon")
         cursor.pos = pos
         return True
@@ -500,7 +498,7 @@ def _read_lone_string(cursor: Cursor, key_end: int, pos: int) -> bool:
 
 
 _LONE_ITEM: Final = re.compile(
-    rf"\s*+,\s*+({patterns.STRICT_STRING.pattern}|-?[0-9][0-9.]*+)(?=\s*+[,}}])\s*+"
+    rf"\s*+,\s*+({syntax.STRICT_STRING.pattern}|-?[0-9][0-9.]*+)(?=\s*+[,}}])\s*+"
 )
 
 
@@ -528,7 +526,7 @@ def _read_value(cursor: Cursor) -> None:
         if cursor.stack and not cursor.stack[-1].is_object:
             cursor.has_evidence = True
         cursor.open(mark, pos)
-    elif mark in patterns.QUOTES:
+    elif mark in syntax.QUOTES:
         cursor.has_evidence = True
         read_quoted(cursor, pos)
         cursor.end_entry(cursor.pos)
