@@ -24,7 +24,6 @@ from surecall.evals.cases import IdealCall
 from surecall.evals.suites.bfcl.conversations import BfclConversation, read_conversations
 from surecall.evals.suites.bfcl.data import find_bfcl, list_files
 from surecall.evals.suites.bfcl.turns import check_results, check_state, play_turns
-from surecall.evals.suites.bfcl.worlds import WORLDS
 
 Turns = list[list[IdealCall]]
 RAISED = "Error during execution"
@@ -244,7 +243,7 @@ def main() -> None:
     tally = Tally()
     for (kind, place, turns), found in zip(played, theirs, strict=True):
         tally.add(conversations[place], turns, found, kind)
-    names = {name for world in WORLDS.values() for name in world.functions()}
+    names = {function["name"] for one in conversations for function in one.functions}
     called = {call.name for _, _, turns in played for turn in turns for call in turn}
     tally.report()
     found = f"{len(called & names)} of {len(names)} functions called"

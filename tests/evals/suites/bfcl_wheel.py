@@ -7,14 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from surecall.evals.suites.bfcl.conversations import list_conversation_files
-from surecall.evals.suites.bfcl.worlds import WORLDS, World
+from surecall.evals.suites.bfcl.worlds import APIS
+
+from .bfcl_apis import SOURCES
 
 __all__ = ["AREA", "CONVERSATIONS", "write_wheel"]
 
 CONVERSATIONS: list[dict[str, Any]] = json.loads(
     Path(__file__).with_name("bfcl_conversations.json").read_text()
 )
-"""Conversations of our own, on each of the APIs."""
+"""Conversations of our own, on each of the leaderboard's APIs."""
+_TICKETS = [row for row in CONVERSATIONS if row["involved_classes"] == ["TicketAPI"]]
+_CODE = "bfcl_eval/eval_checker/multi_turn_eval/func_source_code"
 
 AREA: dict[str, Any] = {
     "name": "geometry.area",
@@ -71,7 +75,7 @@ def write_wheel(folder: Path, *, cases: "dict[str, list[dict[str, Any]]] | None"
         archive.writestr("bfcl_eval-1.2.3.dist-info/METADATA", "Name: bfcl-eval\nVersion: 1.2.3\n")
         archive.writestr("bfcl_eval/__init__.py", "raise RuntimeError('must not be imported')\n")
         for category in categories:
-            rows = {**_CASES, "multi_turn_base": CONVERSATIONS, **(cases or {})}.get(category, [])
+            rows = {**_CASES, "multi_turn_base": _TICKETS, **(cases or {})}.get(category, [])
             asked = [{k: v for k, v in row.items() if k != "ground_truth"} for row in rows]
             answers = [{"id": r["id"], "ground_truth": r.get("ground_truth")} for r in rows]
             name = f"BFCL_v4_{category}.json"
@@ -79,18 +83,28 @@ def write_wheel(folder: Path, *, cases: "dict[str, list[dict[str, Any]]] | None"
             if "relevance" not in category:
                 archive.writestr(f"bfcl_eval/data/possible_answer/{name}", _lines(answers))
         docs = (name for name in list_conversation_files() if "func_doc" in name)
-        for name, api in zip(docs, WORLDS.values(), strict=True):
-            functions = [_describe(api, function) for function in sorted(api.functions())]
+        for name, api in zip(docs, APIS.values(), strict=True):
+            class_name, source = SOURCES.get(api, ("", ""))
+            functions = [_describe(*each) for each in _list_functions(class_name, source)]
             archive.writestr(f"bfcl_eval/data/{name}", _lines(functions))
+            if source:
+                archive.writestr(f"{_CODE}/{api}.py", source)
     return path
+
+
+def _list_functions(class_name: str, source: str) -> list[tuple[str, Any]]:
+    """Return the functions of a class by their names."""
+    scope: dict[str, Any] = {}
+    exec(source.replace("import mpmath", ""), scope)
+    found: dict[str, Any] = dict(vars(scope[class_name])) if class_name else {}
+    return sorted((name, each) for name, each in found.items() if name[0] != "_")
 
 
 _TYPES = {"bool": "boolean", "float": "float", "int": "integer", "str": "string"}
 
 
-def _describe(api: type[World], name: str) -> dict[str, Any]:
+def _describe(name: str, function: Any) -> dict[str, Any]:
     """Describe a function by its own signature."""
-    function = getattr(api, name)
     parameters = list(inspect.signature(function).parameters.values())[1:]
     return {
         "name": name,
@@ -107,7 +121,7 @@ def _name_type(parameter: inspect.Parameter) -> str:
     name = getattr(parameter.annotation, "__name__", "") or str(parameter.annotation)
     if "list" in name:
         return "array"
-    return "dict" if "dict" in name else _TYPES[name.split(" | ")[0]]
+    return "dict" if "Dict" in str(parameter.annotation) else _TYPES.get(name, "string")
 
 
 def _lines(rows: list[dict[str, Any]]) -> str:

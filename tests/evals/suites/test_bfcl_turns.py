@@ -1,6 +1,8 @@
 """Conversations of several turns: played through trials, judged by the leaderboard's rule."""
 
 import json
+import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +28,13 @@ from surecall.models.transport import ScriptedReply, assistant, tool_call
 
 from .bfcl_wheel import CONVERSATIONS, write_wheel
 
+TICKETS = CONVERSATIONS[1]
+
 HERE = Path(__file__).parent
 RECORDED: list[dict[str, Any]] = [
     json.loads(line) for line in (HERE / "bfcl_turns.jsonl").read_text().splitlines()
 ]
+PACKAGE = os.environ.get("BFCL_WHEEL", "")
 RAISED = "Error during execution"
 LOGIN = ("ticket_login", {"username": "Mira", "password": "pw"})
 LIFT = {"title": "Lift", "description": "It is stuck.", "priority": 4}
@@ -49,16 +54,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def cases(wheel: Path) -> dict[str, ConversationCase]:
-    """Return the conversations by their ids."""
-    found = BfclSuite(wheel).cases("multi_turn_base")
-    return {case.id: case for case in found if isinstance(case, ConversationCase)}
-
-
-@pytest.fixture
-def tickets(cases: dict[str, ConversationCase]) -> ConversationCase:
+def tickets(wheel: Path) -> ConversationCase:
     """Return the conversation of two turns about tickets."""
-    return cases["multi_turn_base_1"]
+    (case,) = BfclSuite(wheel).cases("multi_turn_base")
+    assert isinstance(case, ConversationCase)
+    return case
 
 
 def call(*calls: tuple[str, dict[str, Any]]) -> dict[str, Any]:
@@ -83,12 +83,21 @@ def codes_of(row: TrialRow) -> list[str]:
 # the rule and the APIs, beside the leaderboard's own
 
 
-@pytest.mark.parametrize("case_id", [row["id"] for row in CONVERSATIONS])
+@pytest.mark.skipif(not PACKAGE, reason="BFCL_WHEEL does not name the leaderboard's wheel")
+@pytest.mark.parametrize("row", CONVERSATIONS, ids=lambda row: row["id"])
 def test_the_recorded_results_and_verdicts_are_ours_too(
-    cases: dict[str, ConversationCase], case_id: str
+    tmp_path: Path, row: dict[str, Any]
 ) -> None:
     """Every changed answer returns what the official APIs returned, and is judged as it was."""
-    conversation = cases[case_id].conversation
+    own, case_id = tmp_path / "own.whl", row["id"]
+    names = ("BFCL_v4_multi_turn_base.json", "possible_answer/BFCL_v4_multi_turn_base.json")
+    with zipfile.ZipFile(PACKAGE) as package, zipfile.ZipFile(own, "w") as archive:
+        for name in package.namelist():
+            line = row if name.endswith(names) else None
+            archive.writestr(name, json.dumps(line) if line else package.read(name))
+    (case,) = BfclSuite(own).cases("multi_turn_base")
+    assert isinstance(case, ConversationCase)
+    conversation = case.conversation
     functions = {function["name"]: function for function in conversation.functions}
     expected = play_turns(conversation, conversation.expected)
     recorded = [row for row in RECORDED if row["id"] == case_id]
@@ -147,9 +156,9 @@ def test_simulated_models_play_every_conversation(wheel: Path, tmp_path: Path) -
     run = evaluate_sync(experiment, store=tmp_path / "evals.db")
     rows = run.rows()
     assert [(row.case, row.strict_ok, row.original_ok) for row in rows] == [
-        (entry["id"], True, True) for entry in CONVERSATIONS
+        (TICKETS["id"], True, True)
     ]
-    calls = [sum(map(len, entry["ground_truth"])) for entry in CONVERSATIONS]
+    calls = [sum(map(len, TICKETS["ground_truth"]))]
     assert [len(row.calls) for row in rows] == calls
     assert all(made.exact for row in rows for made in row.calls)
     found = regrade_sync(run.id, store=tmp_path / "evals.db")
@@ -239,10 +248,10 @@ async def test_the_time_is_that_of_the_whole_conversation(tickets: ConversationC
 @pytest.mark.parametrize(
     ("text", "arguments"),
     [
-        ("cd('docs')", {"folder": "docs"}),
-        (" cd(folder = 'docs')", {"folder": "docs"}),
+        ("close_ticket(7)", {"ticket_id": 7}),
+        (" close_ticket(ticket_id = 7)", {"ticket_id": 7}),
         ("mean([1, -2.5])", {"numbers": [1, -2.5]}),
-        ("cp('a', destination='b')", {"source": "a", "destination": "b"}),
+        ("create_ticket('a', priority=2)", {"title": "a", "priority": 2}),
     ],
 )
 def test_expected_calls_are_read_as_python_writes_them(
@@ -256,10 +265,13 @@ def test_expected_calls_are_read_as_python_writes_them(
     assert parse_call(text, functions).arguments == arguments
 
 
-@pytest.mark.parametrize("text", ["cd", "x.cd('a')", "open('a')", "cd(print())", "cd('a'"])
+@pytest.mark.parametrize(
+    "text",
+    ["close_ticket", "x.close_ticket(1)", "open('a')", "close_ticket(print())", "close_ticket(1"],
+)
 def test_what_is_not_a_plain_call_is_refused(tmp_path: Path, text: str) -> None:
     """Neither expressions nor functions that the case does not have."""
-    changed = {**CONVERSATIONS[0], "ground_truth": [[text], [], [], []]}
+    changed = {**TICKETS, "ground_truth": [[text], []]}
     suite = BfclSuite(write_wheel(tmp_path, cases={"multi_turn_base": [changed]}))
     with pytest.raises(ConfigError) as refused:
         suite.cases("multi_turn_base")
@@ -270,14 +282,14 @@ def test_what_is_not_a_plain_call_is_refused(tmp_path: Path, text: str) -> None:
     ("change", "word"),
     [
         ({"involved_classes": ["WebSearchAPI"]}, "WebSearchAPI"),
-        ({"question": CONVERSATIONS[0]["question"][:3]}, "3 turns"),
+        ({"question": TICKETS["question"][:1]}, "1 turns"),
     ],
 )
 def test_a_case_that_cannot_be_played_is_never_left_out_silently(
     tmp_path: Path, change: dict[str, Any], word: str
 ) -> None:
     """An API that is not known here stops the reading, by its name."""
-    rows = [{**CONVERSATIONS[0], **change}]
+    rows = [{**TICKETS, **change}]
     suite = BfclSuite(write_wheel(tmp_path, cases={"multi_turn_base": rows}))
     with pytest.raises(ConfigError, match=word):
         suite.cases("multi_turn_base")

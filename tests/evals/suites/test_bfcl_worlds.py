@@ -1,34 +1,21 @@
 """The APIs of conversations: what they keep, and what no call may do to this process."""
 
-import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from surecall.evals.suites.bfcl.worlds import WORLDS, Worlds
-from surecall.evals.suites.sampling import sample_value
+from surecall.base.errors import ConfigError
+from surecall.evals.suites.bfcl.data import BfclFiles, find_bfcl
+from surecall.evals.suites.bfcl.worlds import ApiSource, Worlds, is_same_state
 
-TREE: dict[str, Any] = {
-    "root": {
-        "home": {
-            "contents": {
-                "a": {
-                    "type": "directory",
-                    "contents": {
-                        "b": {"type": "directory", "contents": {}},
-                        "note": {"type": "file", "content": "old"},
-                    },
-                },
-                "n": {"type": "file", "content": "text"},
-            }
-        }
-    }
-}
+from .bfcl_wheel import write_wheel
 
 
-def open_world(name: str, config: dict[str, Any] | None = None) -> Worlds:
-    """Open one API."""
-    return Worlds([name], {name: config or {}})
+@pytest.fixture
+def source(tmp_path: Path) -> ApiSource:
+    """Return the APIs of a wheel."""
+    return ApiSource(find_bfcl(write_wheel(tmp_path)))
 
 
 def run(worlds: Worlds, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
@@ -36,85 +23,71 @@ def run(worlds: Worlds, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
     return [worlds.call(name, arguments).value for name, arguments in calls]
 
 
-@pytest.mark.parametrize("name", WORLDS)
-def test_functions_that_read_change_nothing(name: str) -> None:
-    """Whatever they are given, the state stays as it is."""
-    api = WORLDS[name]
-    worlds = open_world(name)
-    before = worlds.snapshot()
-    values: list[Any] = ["x", 1, [1.5, 2], sample_value({"type": "boolean"})]
-    for function in api.reads.split():
-        for value in values:
-            parameters = getattr(api, function).__annotations__
-            worlds.call(function, {each: value for each in parameters if each != "return"})
-    assert worlds.snapshot() == before
-
-
-@pytest.mark.parametrize("name", WORLDS)
-def test_each_trial_has_a_world_of_its_own(name: str) -> None:
-    """Nothing that is done in one is seen in another, defaults included."""
-    first, second = open_world(name), open_world(name)
+def test_each_trial_has_a_world_of_its_own(source: ApiSource) -> None:
+    """Nothing that is done in one is seen in another, nor in the data."""
+    config: dict[str, Any] = {"TicketAPI": {"ticket_queue": []}}
+    first, second = (Worlds(source, ["TicketAPI"], config) for _ in range(2))
     before = second.snapshot()
-    for function in sorted(WORLDS[name].functions()):
-        parameters = getattr(WORLDS[name], function).__annotations__
-        for value in ("x", 1, ["x"]):
-            first.call(function, {each: value for each in parameters if each != "return"})
-    assert second.snapshot() == before == open_world(name).snapshot()
-    json.dumps(first.snapshot(), default=repr)
+    run(first, ("create_ticket", {"title": "Lift"}), ("ticket_login", {"username": "Mira"}))
+    assert second.snapshot() == before == {"TicketAPI": {**before["TicketAPI"]}}
+    assert config == {"TicketAPI": {"ticket_queue": []}}
+    assert len(first.snapshot()["TicketAPI"]["ticket_queue"]) == 1
 
 
-def test_a_post_does_not_share_its_mentions_with_the_next() -> None:
-    """The leaderboard's own posts do, when no mentions are given."""
-    worlds = open_world("TwitterAPI", {"authenticated": True})
-    one, _, two = run(
-        worlds,
-        ("post_tweet", {"content": "one"}),
-        ("mention", {"tweet_id": 0, "mentioned_usernames": ["@kim"]}),
-        ("post_tweet", {"content": "two"}),
-    )
-    assert (one["mentions"], two["mentions"]) == ([], [])
-    assert worlds.snapshot()["TwitterAPI"]["tweets"][0]["mentions"] == ["@kim"]
+def test_a_default_that_a_call_fills_is_seen_by_no_other(source: ApiSource) -> None:
+    """The leaderboard's own functions share such a list over all trials of a process."""
+    worlds = Worlds(source, ["TicketAPI"], {})
+    said = run(worlds, ("note_words", {"word": "one"}), ("note_words", {"word": "two"}))
+    assert said == [["one"], ["two"]]
 
 
-def test_a_copied_folder_has_the_same_files() -> None:
-    """Writing through one of the two names is seen through the other."""
-    worlds = open_world("GorillaFileSystem", TREE)
-    run(
-        worlds,
-        ("cp", {"source": "a", "destination": "c"}),
-        ("cd", {"folder": "a"}),
-        ("echo", {"content": "new", "file_name": "note"}),
-    )
-    tree = worlds.snapshot()["GorillaFileSystem"]["root"]["home"]
-    assert (tree["a"]["note"], tree["c"]["note"]) == ("new", "new")
+def test_a_wrong_call_is_a_result(source: ApiSource) -> None:
+    """A parameter that there is not, or one that is missing, raises nothing here."""
+    worlds = Worlds(source, ["TicketAPI"], {})
+    for arguments in ({"ticket": 1}, {}, {"ticket_id": 5}):
+        assert worlds.call("get_ticket", arguments).text.startswith("Error during execution: ")
 
 
-def test_a_folder_moved_or_copied_into_itself_makes_no_circle() -> None:
-    """The state can still be listed afterwards."""
-    worlds = open_world("GorillaFileSystem", TREE)
-    run(worlds, ("cp", {"source": "a", "destination": "a"}))
-    tree = worlds.snapshot()["GorillaFileSystem"]["root"]["home"]
-    assert tree["a"]["a"] == {"b": {}, "note": "old"}
-    worlds = open_world("GorillaFileSystem", TREE)
-    run(worlds, ("mv", {"source": "a", "destination": "a"}))
-    assert worlds.snapshot()["GorillaFileSystem"]["root"]["home"] == {"n": "text"}
+def test_the_source_can_open_nothing(source: ApiSource, tmp_path: Path) -> None:
+    """It has neither files nor programs, whatever it asks for."""
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    outcome = Worlds(source, ["TicketAPI"], {}).call("start_program", {"path": str(secret)})
+    assert outcome.text == "Error during execution: name 'open' is not defined"
 
 
-def test_copies_of_copies_do_not_fill_the_memory() -> None:
+@pytest.mark.parametrize("text", ["import os", "class Other: pass", "class TicketAPI(", ""])
+def test_a_source_that_is_not_as_expected_is_refused(text: str) -> None:
+    """A package of another version says what is wrong with it."""
+    with pytest.raises(ConfigError) as refused:
+        ApiSource(BfclFiles("1", lambda _: text.encode())).find("TicketAPI")
+    assert refused.value.code == "SUITE_DATA_UNREADABLE"
+
+
+def test_data_without_the_source_say_what_is_missing(tmp_path: Path) -> None:
+    """A folder may have the data alone."""
+    (tmp_path / "bfcl_eval/data").mkdir(parents=True)
+    with pytest.raises(ConfigError, match=r"ticket_api\.py"):
+        ApiSource(find_bfcl(tmp_path)).find("TicketAPI")
+
+
+def test_copies_of_copies_do_not_fill_the_memory(source: ApiSource) -> None:
     """A model that doubles a folder again and again is told that there is no more room."""
-    worlds = open_world("GorillaFileSystem", TREE)
+    worlds = Worlds(source, ["GorillaFileSystem"], {})
     said: list[Any] = []
     for number in range(40):
-        inner = f"x{number}"
-        said += run(
-            worlds,
-            ("cp", {"source": "a", "destination": inner}),
-            ("mv", {"source": inner, "destination": "a"}),
-        )
+        said += run(worlds, ("cp", {"source": "a", "destination": f"x{number}"}))
     assert "Error during execution: No space left on device" in said
-    assert len(json.dumps(worlds.snapshot())) < 1_000_000
-    (found,) = run(worlds, ("find", {"path": "."}))
-    assert len(found["matches"]) <= 5_000
+
+
+def test_a_folder_in_itself_is_like_no_other(source: ApiSource) -> None:
+    """The state can be kept and compared all the same."""
+    worlds = Worlds(source, ["GorillaFileSystem"], {})
+    run(worlds, ("mv", {"source": "a", "destination": "a"}))
+    one, other = (worlds.snapshot()["GorillaFileSystem"]["root"] for _ in range(2))
+    assert not is_same_state(one, other)
+    fresh = Worlds(source, ["GorillaFileSystem"], {}).snapshot()["GorillaFileSystem"]["root"]
+    assert not is_same_state(one, fresh)
 
 
 @pytest.mark.parametrize(
@@ -126,9 +99,11 @@ def test_copies_of_copies_do_not_fill_the_memory() -> None:
         ("round_number", {"number": 5, "decimal_places": -(10**9)}),
     ],
 )
-def test_no_call_computes_for_ever(function: str, arguments: dict[str, Any]) -> None:
+def test_no_call_computes_for_ever(
+    source: ApiSource, function: str, arguments: dict[str, Any]
+) -> None:
     """Numbers with more digits than anybody reads are refused."""
-    outcome = open_world("MathAPI").call(function, arguments)
+    outcome = Worlds(source, ["MathAPI"], {}).call(function, arguments)
     assert "More than 1000 digits are not computed." in outcome.text
 
 
@@ -146,17 +121,10 @@ def test_no_call_computes_for_ever(function: str, arguments: dict[str, Any]) -> 
     ],
 )
 def test_logarithms_are_rounded_as_the_library_does(
-    value: float, base: float, precision: int, text: str
+    source: ApiSource, value: float, base: float, precision: int, text: str
 ) -> None:
     """The texts are those of mpmath 1.3.0."""
-    outcome = open_world("MathAPI").call(
+    outcome = Worlds(source, ["MathAPI"], {}).call(
         "logarithm", {"value": value, "base": base, "precision": precision}
     )
     assert outcome.text == text
-
-
-def test_a_wrong_call_is_a_result() -> None:
-    """A parameter that there is not, or one that is missing, raises nothing here."""
-    worlds = open_world("TicketAPI")
-    for arguments in ({"ticket": 1}, {}):
-        assert worlds.call("get_ticket", arguments).text.startswith("Error during execution: ")

@@ -10,20 +10,10 @@ from surecall.base.records import Message
 from surecall.evals.cases import IdealCall
 
 from .data import BfclFiles, list_files, refuse_data
-from .worlds import WORLDS
+from .worlds import APIS, ApiSource
 
 CONVERSATIONS: Final = "multi_turn_base"
 """The category of conversations."""
-_DOCS: Final[Mapping[str, str]] = {
-    "GorillaFileSystem": "gorilla_file_system",
-    "MathAPI": "math_api",
-    "MessageAPI": "message_api",
-    "TicketAPI": "ticket_api",
-    "TradingBot": "trading_bot",
-    "TravelAPI": "travel_booking",
-    "TwitterAPI": "posting_api",
-    "VehicleControlAPI": "vehicle_control",
-}
 _KINDS: Final[Mapping[str, Any]] = {
     "array": list,
     "boolean": bool,
@@ -44,13 +34,15 @@ class BfclConversation(Struct, frozen=True, kw_only=True):
     apis: tuple[str, ...]
     config: dict[str, dict[str, Any]]
     """The state that each API begins with."""
+    source: ApiSource
+    """Where the APIs come from."""
     expected: tuple[tuple[IdealCall, ...], ...]
     """The calls of each turn; a turn without any expects nothing in particular."""
 
 
 def list_conversation_files() -> tuple[str, ...]:
     """Return every file that conversations are read from."""
-    return (*list_files(CONVERSATIONS), *map(_name_doc, _DOCS))
+    return (*list_files(CONVERSATIONS), *map(_name_doc, APIS))
 
 
 def read_conversations(files: BfclFiles) -> tuple[BfclConversation, ...]:
@@ -60,11 +52,13 @@ def read_conversations(files: BfclFiles) -> tuple[BfclConversation, ...]:
         ConfigError: `SUITE_DATA_UNREADABLE`, also when a case needs an API that is not known here.
     """
     questions, answers = list_files(CONVERSATIONS)
-    docs = {api: tuple(files.rows(_name_doc(api))) for api in _DOCS}
+    source = ApiSource(files)
+    docs = {api: tuple(files.rows(_name_doc(api))) for api in APIS}
     try:
         expected = {row["id"]: row["ground_truth"] for row in files.rows(answers)}
         return tuple(
-            _read_conversation(row, expected[row["id"]], docs) for row in files.rows(questions)
+            _read_conversation(row, expected[row["id"]], docs, source)
+            for row in files.rows(questions)
         )
     except (KeyError, TypeError, ValueError, SyntaxError) as error:
         raise refuse_data(questions, f"a row is not as expected ({error!r})") from error
@@ -91,10 +85,13 @@ def parse_call(text: str, functions: Mapping[str, Mapping[str, Any]]) -> IdealCa
 
 
 def _read_conversation(
-    row: dict[str, Any], expected: Sequence[Sequence[str]], docs: Mapping[str, Any]
+    row: dict[str, Any],
+    expected: Sequence[Sequence[str]],
+    docs: Mapping[str, Any],
+    source: ApiSource,
 ) -> BfclConversation:
     apis: tuple[str, ...] = tuple(row["involved_classes"])
-    unknown = [api for api in apis if api not in WORLDS]
+    unknown = [api for api in apis if api not in APIS]
     if unknown:
         raise ValueError(f"{row['id']} needs the API {', '.join(unknown)}")
     functions = {function["name"]: function for api in apis for function in docs[api]}
@@ -111,6 +108,7 @@ def _read_conversation(
         functions=tuple(_admit_calls(functions, [call for turn in calls for call in turn])),
         apis=apis,
         config=row["initial_config"],
+        source=source,
         expected=calls,
     )
 
@@ -130,4 +128,4 @@ def _admit_calls(
 
 
 def _name_doc(api: str) -> str:
-    return f"multi_turn_func_doc/{_DOCS[api]}.json"
+    return f"multi_turn_func_doc/{APIS[api]}.json"

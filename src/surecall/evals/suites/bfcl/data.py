@@ -73,6 +73,7 @@ def json_schema_of(parameters: dict[str, Any]) -> dict[str, Any]:
 BFCL_PACKAGE: Final = "bfcl-eval"
 
 _DATA: Final = "bfcl_eval/data"
+_CODE: Final = "bfcl_eval/eval_checker/multi_turn_eval/func_source_code"
 _PREFIX: Final = "BFCL_v4_"
 _HINT: Final = (
     f"Run: pip install --no-deps {BFCL_PACKAGE}==2026.3.23, or name its wheel: bfcl:PATH.whl."
@@ -91,7 +92,7 @@ class BfclEntry(Struct, frozen=True, kw_only=True):
 
 
 class BfclFiles:
-    """Where the data lies: opens one file by its name below the data folder."""
+    """Where the package lies: opens one file by its place in it."""
 
     def __init__(self, version: str, read: Callable[[str], bytes]) -> None:
         self.version = version
@@ -126,9 +127,16 @@ class BfclFiles:
             digest.update(self._bytes(name))
         return digest.hexdigest()[:12]
 
+    def read_code(self, name: str) -> bytes:
+        """Read the source of an API."""
+        try:
+            return self._read(f"{_CODE}/{name}")
+        except (KeyError, OSError, zipfile.BadZipFile) as error:
+            raise refuse_data(name, str(error)) from error
+
     def _bytes(self, name: str) -> bytes:
         try:
-            return self._read(name)
+            return self._read(f"{_DATA}/{name}")
         except (KeyError, OSError, zipfile.BadZipFile) as error:
             raise refuse_data(name, str(error)) from error
 
@@ -152,9 +160,8 @@ def find_bfcl(path: "str | Path | None" = None) -> BfclFiles:
         return _find_installed()
     place = Path(path).expanduser()
     if place.is_dir():
-        folder = place / _DATA
-        if folder.is_dir():
-            return BfclFiles("unknown", lambda name: (folder / name).read_bytes())
+        if (place / _DATA).is_dir():
+            return BfclFiles("unknown", lambda name: (place / name).read_bytes())
     elif zipfile.is_zipfile(place):
         return _open_wheel(place)
     raise SetupError(
@@ -173,7 +180,7 @@ def _find_installed() -> BfclFiles:
             f"the suite bfcl needs the data of {BFCL_PACKAGE}, which is not installed.",
             hint=_HINT,
         ) from error
-    folder = Path(str(found.locate_file(_DATA)))
+    folder = Path(str(found.locate_file("")))
     return BfclFiles(found.version, lambda name: (folder / name).read_bytes())
 
 
@@ -188,7 +195,7 @@ def _open_wheel(path: Path) -> BfclFiles:
 
     def read(name: str) -> bytes:
         with zipfile.ZipFile(path) as archive:
-            return archive.read(f"{_DATA}/{name}")
+            return archive.read(name)
 
     return BfclFiles(version, read)
 

@@ -20,7 +20,7 @@ from surecall.tools import ToolRegistry
 
 from .conversations import BfclConversation
 from .data import tools_of
-from .worlds import Worlds
+from .worlds import READS, Worlds, is_same_state
 
 _MAX_REPLIES: Final = 21
 """Within one turn of the user: twenty with calls, as the leaderboard allows, and the answer."""
@@ -41,7 +41,7 @@ class Play:
     """Plays the turns of a conversation on fresh APIs, and keeps what came of them."""
 
     def __init__(self, conversation: BfclConversation) -> None:
-        self.worlds = Worlds(conversation.apis, conversation.config)
+        self.worlds = Worlds(conversation.source, conversation.apis, conversation.config)
         self.turns: list[Turn] = []
         self._calls: list[IdealCall] = []
         self._results: list[str] = []
@@ -79,7 +79,7 @@ def check_state(expected: Sequence[Turn], made: Sequence[Turn]) -> Iterator[Reas
             continue
         for api, fields in wanted.state.items():
             for name, value in fields.items():
-                if turn.state[api][name] != value:
+                if not is_same_state(turn.state[api][name], value):
                     yield Reason("wrong_state", f"turn {number}: {name} of {api}")
 
 
@@ -134,7 +134,7 @@ class ConversationCase(Struct, frozen=True, kw_only=True):
             return turns[len(play.turns)] if len(play.turns) < len(turns) else ()
 
         return Prepared(
-            tools=ToolRegistry.from_executor(self._list_tools(play.worlds.reads), run),
+            tools=ToolRegistry.from_executor(self._list_tools(), run),
             messages=self.conversation.turns[0],
             reply=reply,
             options={"max_turns": _MAX_REPLIES},
@@ -176,9 +176,9 @@ class ConversationCase(Struct, frozen=True, kw_only=True):
                 turn, begin = turn + 1, place
         return max(turn, 0), messages[begin:]
 
-    def _list_tools(self, reads: frozenset[str]) -> list[ToolSpec]:
+    def _list_tools(self) -> list[ToolSpec]:
         return [
-            tool if tool.name in reads else replace(tool, effect="write")
+            tool if tool.name in READS else replace(tool, effect="write")
             for tool in tools_of(self.conversation.functions)
         ]
 
