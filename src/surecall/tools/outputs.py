@@ -8,6 +8,7 @@ once and left for the encoder to refuse.
 """
 
 from collections.abc import Iterator, Mapping
+from types import NoneType
 from typing import Any, Final, Literal, cast
 
 import msgspec
@@ -133,7 +134,10 @@ _BOOLEAN_BYTES: Final = 5
 _UNKNOWN_BYTES: Final = 64
 _DIGITS_PER_BIT: Final = 0.30103
 _ARRAYS: Final = (list, tuple, set, frozenset)
-_PLAIN: Final = (dict, list, tuple)
+_SMALL_NODES: Final = 256
+_SCALARS: Final = (bool, float, NoneType)
+_INTEGERS: Final = range(-(2**63), 2**63)
+_SCALAR_BYTES: Final = 24
 _CONTAINERS: Final = (Mapping, Struct, *_ARRAYS)
 
 
@@ -170,6 +174,8 @@ class OutputRejection(Struct, frozen=True):
 
 def check_output(value: Any, limits: OutputLimits) -> OutputRejection | None:
     """Return why the value may not be turned into text, or `None` when it may."""
+    if _is_small(value, limits):
+        return None
     max_bytes, max_nodes = limits.max_bytes, limits.max_nodes
     total = nodes = 0
     walk: list[tuple[int, Iterator[Any]]] = [(0, iter((value,)))]
@@ -190,8 +196,6 @@ def check_output(value: Any, limits: OutputLimits) -> OutputRejection | None:
             elif id(item) not in on_path:
                 if len(walk) > limits.max_depth:
                     return OutputRejection("MAX_DEPTH", total)
-                if item.__class__ in _PLAIN and not item:
-                    continue
                 rejection, key_bytes, children = _open(item, limits)
                 total += key_bytes
                 if rejection is None and total > max_bytes:
@@ -205,6 +209,29 @@ def check_output(value: Any, limits: OutputLimits) -> OutputRejection | None:
             walk.pop()
             on_path.discard(owner)
     return None
+
+
+def _is_small(value: Any, limits: OutputLimits) -> bool:
+    """Tell at the least cost that no limit can be passed: most answers are a few short values."""
+    left_bytes, left_levels = limits.max_bytes, limits.max_depth
+    left_nodes = min(_SMALL_NODES, limits.max_nodes, limits.max_keys, limits.max_items)
+    waiting = [value]
+    for item in waiting:  # grows while it is walked through
+        kind = item.__class__
+        if kind is str:
+            left_bytes -= 4 * len(item)
+        elif kind is dict or kind is list:
+            left_levels -= 1
+            waiting += item
+            if kind is dict:
+                waiting += item.values()
+        elif kind in _SCALARS or (kind is int and item in _INTEGERS):
+            left_bytes -= _SCALAR_BYTES
+        else:
+            return False
+        if left_bytes < 0 or left_levels < 0 or len(waiting) > left_nodes:
+            return False
+    return True
 
 
 def _scalar_bytes(item: Any, max_bytes: int) -> int | None:
