@@ -12,7 +12,7 @@ import pytest
 from support.upstream import FaultyUpstream, Pause, http_response
 from surecall.base.errors import Code, ProviderError, RequestError
 from surecall.models.client import Origin
-from surecall.models.client.requests import render_head
+from surecall.models.client.framing import render_head
 from surecall.models.transport import Deadlines
 
 OK = http_response(b"{}")

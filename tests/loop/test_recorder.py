@@ -4,8 +4,8 @@ from msgspec.structs import replace
 
 from surecall.base.records import ToolCall
 from surecall.loop import MemoryJournal
+from surecall.loop.call_runner import Recorder
 from surecall.loop.journal import RecordedFailure, RecordedIntent, RunHeader
-from surecall.loop.recorder import Recorder
 from surecall.wire import RawReply
 
 from .builders import result_of

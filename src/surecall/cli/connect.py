@@ -17,7 +17,7 @@ import click
 from surecall.base.errors import Code, ConfigError, JSONTextError, invalid_config
 from surecall.base.files import explain_write_errors, write_whole
 from surecall.base.json_values import as_fields
-from surecall.models.client.urls import is_loopback
+from surecall.models.client.network import is_loopback
 from surecall.models.config import all_variables
 from surecall.text import decode, encode_text
 

@@ -23,7 +23,7 @@ from surecall.base.errors import (
 )
 from surecall.base.redaction import Secret, excerpt, open_log
 from surecall.exchange.policy import Route
-from surecall.models.client.urls import join_url
+from surecall.models.client.network import join_url
 from surecall.models.config import load_config
 from surecall.models.profiles import embedded_name, find_weights, is_weights_path, matches_glob
 from surecall.wire import WireProtocol, find_protocol

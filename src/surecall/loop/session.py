@@ -39,6 +39,7 @@ from .arguments import (
     refuse_unknown,
     stream_run,
 )
+from .call_runner import Recorder
 from .events import Listener, combine_listeners
 from .history import parse_history
 from .journal import FileJournal, Journal
@@ -48,7 +49,6 @@ from .paused import StoreJournal, load_waiting
 from .plan import Plan, make_plan
 from .probing import ProbedModel
 from .prompt_runner import PromptRunner
-from .recorder import Recorder
 from .resolve import (
     AUTO_PRESET,
     ToolSource,

@@ -45,7 +45,7 @@ from surecall.tools import ApprovalStore, Dispatcher, Guard, RunProgress, find_c
 from surecall.wire import StreamDelta
 
 from .asking import build_request, read_answer
-from .call_runner import CallRunner
+from .call_runner import CallRunner, Recorder
 from .events import EventEmitter, Listener, StreamedText
 from .fit import FitCheck, FitGate, add_usage, uses_gate
 from .history import answer_calls, complete_history
@@ -55,7 +55,6 @@ from .output_steps import current_mode, find_way_down
 from .paused import PausedState, StoreJournal, keep_results, pack_run
 from .plan import Plan
 from .prompt_runner import PromptResult, PromptRunner
-from .recorder import Recorder
 from .result import OutputResult, PausedResult, RunResult
 from .steps import (
     Accepted,

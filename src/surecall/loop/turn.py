@@ -27,17 +27,20 @@ from surecall.exchange.prompting import taught_way
 from surecall.reading import was_text
 from surecall.reading.truncation import cut_cause, says_malformed, says_paused
 
-from .checks import (
+from .guidance import find_missing, find_nudge, may_call_again, note_results
+from .history import answer_calls, show_edits
+from .next_turn import (
+    begin_turn,
     check_limits,
     check_required_tools,
     check_tool_use,
     count_repeats,
+    guide_calls,
     needs_empty_final_repair,
+    note_repeats,
+    nudge_model,
     was_warned,
 )
-from .guidance import find_missing, find_nudge, may_call_again, note_results
-from .history import answer_calls, show_edits
-from .next_turn import begin_turn, guide_calls, note_repeats, nudge_model
 from .output_steps import after_output_failure, after_output_reply, ask_for_output, begin_output
 from .plan import Plan
 from .steps import (

@@ -4,11 +4,9 @@ from .approvals import Approval, ApprovalStore, Decision, MemoryApprovals, Pause
 from .availability import Guard, RunProgress, check_required, find_closed
 from .define import ApprovalRule, Tool, ToolContext, ToolFailed, as_tool, tool
 from .dispatch import Dispatcher, ResultTransforms
-from .once import OnceLedger
 from .outputs import OutputLimits, OutputRejection, check_output, envelope_of, render_envelope
-from .permission import ApprovalDecision, ApprovalRequest, Approver, Permission
-from .provider import ToolProvider
-from .registry import MaskedRegistry, ToolRegistry
+from .permission import ApprovalDecision, ApprovalRequest, Approver, OnceLedger, Permission
+from .registry import MaskedRegistry, ToolProvider, ToolRegistry
 from .running import run_calls
 
 __all__ = [

@@ -4,8 +4,8 @@
 else goes wrong is an envelope with a code. What a tool raised goes to the logger `surecall.tools`
 at debug.
 
-Between the check and the run, `permission.py` asks whether the call may run, and `once.py` says
-whether it has run before.
+Between the check and the run, `permission.py` says whether the call has run before, and
+asks whether it may run.
 """
 
 import time
@@ -22,9 +22,8 @@ from surecall.text import encode
 
 from . import feedback
 from .define import Tool, ToolContext
-from .once import OnceLedger, make_once_key
 from .outputs import OutputLimits, check_output, plain_data, render_envelope
-from .permission import Approver, Denial, Permission, Permit
+from .permission import Approver, Denial, OnceLedger, Permission, Permit, make_once_key
 from .registry import MaskedRegistry, ToolRegistry
 from .running import run_tool
 

@@ -2,13 +2,32 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ParamSpec, TypeVar, cast, overload
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload, runtime_checkable
 
 from surecall.base.errors import Code, ConfigError, ToolDefinitionError, did_you_mean
 from surecall.base.records import ToolSpec
 
 from .define import Tool, ToolContext, as_tool, tool
+
+
+@runtime_checkable
+class ToolProvider(Protocol):
+    """A source of tools that are known only after connecting."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is connected: opened, not closed by all who opened it, and not lost."""
+        ...
+
+    async def open(self) -> Sequence[Tool[..., Any]]:
+        """Connect unless it is connected, and return the tools; they work until `aclose`."""
+        ...
+
+    async def aclose(self) -> None:
+        """Take back one `open`; the connection ends with the last one."""
+        ...
+
 
 P = ParamSpec("P")
 R = TypeVar("R")

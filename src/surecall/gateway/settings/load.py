@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from surecall.base.errors import ConfigError, did_you_mean, invalid_config
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.redaction import Secret, looks_like_key
-from surecall.models.client.network import Network
-from surecall.models.client.urls import is_loopback, join_url
+from surecall.models.client.network import Network, is_loopback, join_url
 from surecall.models.config import find_keys, keys_at, parse_key, read_key, read_network
 from surecall.models.config.sources import read_toml
 from surecall.models.profiles import (

@@ -1,6 +1,6 @@
 """An HTTP/1.1 client for one server: little work for each request, and nothing taken on trust.
 
-`framing` says where a reply begins and ends, `requests` renders what is sent, `answers` hands a
+`framing` renders what is sent and says where a reply begins and ends, `answers` hands a
 reply to its reader, `connections` watches one socket, and `pool` keeps the sockets of an origin.
 Modules are loaded when they are first used: most of what starts never sends a request.
 """
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .answers import Answer
+    from .framing import RequestHead
     from .limits import ClientLimits
     from .network import Network
     from .pool import Origin, open_once
-    from .requests import RequestHead
 
 __all__ = ["Answer", "ClientLimits", "Network", "Origin", "RequestHead", "open_once"]
 
@@ -22,7 +22,7 @@ _HOMES = {
     "ClientLimits": "limits",
     "Network": "network",
     "Origin": "pool",
-    "RequestHead": "requests",
+    "RequestHead": "framing",
     "open_once": "pool",
 }
 

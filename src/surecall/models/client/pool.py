@@ -13,10 +13,9 @@ from surecall.base.errors import Code, ProviderConnectionError, ProviderError, i
 from .answers import Answer
 from .connections import Connection, connect_socket
 from .failures import blame_proxy, deadline_passed, insecure, map_failure, proxy_auth, proxy_refused
+from .framing import RequestHead, render_head
 from .limits import ClientLimits, Deadlines
-from .network import Network, Proxy
-from .requests import RequestHead, render_head
-from .urls import ascii_host, split_base_url, split_url
+from .network import Network, Proxy, ascii_host, split_base_url, split_url
 
 _STALE_S: Final = 1.0
 """A used connection that ends this soon after a request was sent had been given up before it."""

@@ -18,8 +18,8 @@ from .load import (
     read_key,
     read_network,
 )
-from .places import find_keys, keys_at
 from .settings import SETTINGS, SettingKey, variable_of
+from .sources import find_keys, keys_at
 
 __all__ = [
     "SETTINGS",

@@ -13,12 +13,10 @@ from msgspec.structs import replace
 
 from surecall.base.errors import invalid_config
 from surecall.base.redaction import Secret, redact
-from surecall.models.client.network import Network
-from surecall.models.client.urls import is_loopback
+from surecall.models.client.network import Network, is_loopback
 from surecall.models.profiles import embedded_name
 from surecall.text import encode_text
 
-from .places import keys_at, place_model, provider_keys
 from .settings import (
     FREE_TABLES,
     PLAIN_KEYS,
@@ -29,7 +27,17 @@ from .settings import (
     put_setting,
     variable_of,
 )
-from .sources import KEY_VARIABLE, FileSource, find_file, read_file, read_table, read_variables
+from .sources import (
+    KEY_VARIABLE,
+    FileSource,
+    find_file,
+    keys_at,
+    place_model,
+    provider_keys,
+    read_file,
+    read_table,
+    read_variables,
+)
 
 _DIRECT: Final = Network()
 _NO_KEY: Final = Found(None, "default")

@@ -10,7 +10,7 @@ from surecall.base.records import ModelRequest
 from surecall.base.redaction import Secret, mask_known, secrets_in_headers
 from surecall.models.client import ClientLimits, Network, open_once
 from surecall.models.client.limits import Deadlines
-from surecall.models.client.urls import join_url
+from surecall.models.client.network import join_url
 from surecall.models.config import read_network
 from surecall.text import decode
 from surecall.wire import WireProtocol

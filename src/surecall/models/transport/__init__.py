@@ -1,7 +1,7 @@
 """How a request reaches a model and how its answer comes back."""
 
 from surecall.models.client.limits import Deadlines, WireLimits
-from surecall.models.client.urls import join_url, split_base_url
+from surecall.models.client.network import join_url, split_base_url
 
 from .embedded import (
     DEFAULT_CONTEXT_TOKENS,
@@ -11,8 +11,7 @@ from .embedded import (
     close_engines,
     load_embedded,
 )
-from .folding import ask_transport, fold_stream
-from .http import ErrorParser, HttpStream, HttpTransport, check_headers
+from .http import ErrorParser, HttpStream, HttpTransport, ask_transport, check_headers, fold_stream
 from .interface import Transport, WireStream
 from .retry import RetryPolicy, parse_retry_after
 from .scripted import ScriptedReply, ScriptedTransport, assistant, tool_call

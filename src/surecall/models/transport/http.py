@@ -1,15 +1,17 @@
-"""Requests to a real provider, with deadlines, limits and few retries."""
+"""Requests to a real provider, with deadlines, limits and few retries; streams are folded."""
 
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from time import perf_counter
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
+from surecall.base.background import read_aside, run_apart
 from surecall.base.errors import (
     Code,
     ProviderConnectionError,
@@ -21,14 +23,13 @@ from surecall.base.records import WireReply, WireRequest
 from surecall.base.redaction import Secret, excerpt, redact, secrets_in_headers
 from surecall.models.client.failures import bad_framing
 from surecall.models.client.limits import ClientLimits, Deadlines, WireLimits
-from surecall.models.client.network import Network
-from surecall.models.client.urls import join_url, split_url
+from surecall.models.client.network import Network, join_url, split_url
 from surecall.models.config import read_network
 from surecall.text import encode
-from surecall.wire import ChatCompletions, WireProtocol
+from surecall.wire import ChatCompletions, RawReply, StreamDelta, StreamFolder, WireProtocol
 from surecall.wire.errors import check_body, kept_headers
 
-from .interface import Closing
+from .interface import Closing, Transport, WireStream
 from .retry import RetryPolicy, parse_retry_after, run_attempts
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class HttpTransport(Closing):
 
     async def send(self, request: WireRequest) -> WireReply:
         """Send the request and return the whole answer (status below 300)."""
-        started = time.perf_counter()
+        started = perf_counter()
         answer, attempts = await self._open(request)
         headers = dict(answer.headers)
         try:
@@ -157,7 +158,7 @@ class HttpTransport(Closing):
             status=answer.status,
             headers=headers,
             body=body,
-            elapsed_ms=(time.perf_counter() - started) * 1000,
+            elapsed_ms=(perf_counter() - started) * 1000,
             attempts=attempts,
         )
 
@@ -223,7 +224,7 @@ class HttpTransport(Closing):
         return join_url(self._base_url, self._api_prefix, path, default_prefix=self._default_prefix)
 
     async def _open_origin(self) -> "Origin":
-        from surecall.models.client import Origin
+        from surecall.models.client.pool import Origin
 
         if self._loop is not None and not self._loop.is_closed():
             raise invalid_config(
@@ -310,3 +311,76 @@ def check_headers(headers: Mapping[str, str]) -> dict[str, str]:
                 "Check for a line break or a space at its end.",
             )
     return dict(headers)
+
+
+_T = TypeVar("_T")
+
+_SLICE_BYTES: Final = 8 * 1024
+_SLICE_CHARS: Final = 8 * 1024
+_MAX_INLINE_BYTES: Final = 256 * 1024
+"""A longer line, and the end of a longer stream, is read in a thread."""
+_MAX_BUSY_S: Final = 0.01
+"""How long a stream is worked on before other tasks get their turn."""
+
+
+async def ask_transport(transport: Transport, ask: Callable[[], Awaitable[_T]]) -> _T:
+    """Await one exchange; a transport that does not react to cancellation is abandoned."""
+    if isinstance(transport, HttpTransport):  # it does
+        return await ask()
+    outcome = await run_apart(ask, what=f"a request to {type(transport).__name__}")
+    assert outcome is not None
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.value
+
+
+async def fold_stream(
+    stream: WireStream,
+    folder: StreamFolder,
+    on_delta: Callable[[StreamDelta], None] | None = None,
+) -> RawReply:
+    """Feed a folder all that a stream brings, pass on what can be shown, and return the reply.
+
+    However much arrives at once, and in however many events, other tasks get their turns.
+    """
+    task = asyncio.current_task()
+    cancelling = task.cancelling() if task is not None else 0
+    busy_s = 0.0
+    total_bytes = line_bytes = 0
+    async for chunk in stream:
+        if task is not None and task.cancelling() > cancelling:
+            raise asyncio.CancelledError  # the stream has swallowed it
+        began = perf_counter() - busy_s
+        total_bytes += len(chunk)
+        for start in range(0, len(chunk), _SLICE_BYTES):
+            piece = chunk[start : start + _SLICE_BYTES]
+            line_end = max(piece.rfind(b"\n"), piece.rfind(b"\r"))
+            if line_end >= 0 and line_bytes > _MAX_INLINE_BYTES:
+                deltas = await asyncio.to_thread(folder.feed, piece)
+                began = perf_counter()
+            else:
+                deltas = folder.feed(piece)
+            line_bytes = len(piece) - line_end - 1 + (line_bytes if line_end < 0 else 0)
+            for _ in _show(deltas, on_delta):
+                if perf_counter() - began >= _MAX_BUSY_S:
+                    await asyncio.sleep(0)
+                    began = perf_counter()
+        if folder.done:
+            break
+        busy_s = perf_counter() - began
+    return await read_aside(folder.close, is_long=total_bytes > _MAX_INLINE_BYTES)
+
+
+def _show(
+    deltas: list[StreamDelta], on_delta: Callable[[StreamDelta], None] | None
+) -> Iterator[None]:
+    """Pass on what can be shown in small steps, after each of which there may be a break."""
+    for delta in deltas:
+        if on_delta is None or not delta.text:
+            continue
+        for at in range(0, len(delta.text), _SLICE_CHARS):
+            is_short = len(delta.text) <= _SLICE_CHARS
+            piece = delta.text[at : at + _SLICE_CHARS]
+            on_delta(delta if is_short else replace(delta, text=piece, extra={}))
+            yield
+    yield
