@@ -162,7 +162,8 @@ class Preparation:
         else:
             asked = name_limit(asked, self._route.capabilities.max_tokens_field)
             translated = translate_asked(asked, source, target)
-            wire, renamed, losses = translated.request, translated.renamed, translated.dropped
+            wire, renamed = translated.request, translated.renamed
+            losses = (*translated.dropped, *self._request.left_out)
             refused = [name for name in losses if name in parts or name in _REFUSED_LOSSES]
             if refused:
                 raise _refuse(self._losses_in(refused))

@@ -99,9 +99,11 @@ class ClientRequest:
         "_document",
         "_has_calls",
         "_refusal",
+        "_stated",
         "body",
         "choice",
         "choices",
+        "left_out",
         "model",
         "offers_tools",
         "one_call",
@@ -139,6 +141,9 @@ class ClientRequest:
         """How many replies are asked for at once."""
         self.one_call = one_call
         """Whether the client takes one call in a reply only."""
+        self.left_out: tuple[str, ...] = ()
+        """What of it no endpoint of another format takes."""
+        self._stated: Mapping[str, Any] | None = None
         self._has_calls: bool | None = None
         self._document: dict[str, Any] | None = None
         self._asked: ModelRequest | None = None
@@ -256,6 +261,8 @@ class ClientRequest:
     @property
     def settings(self) -> Mapping[str, Any]:
         """The members of the request, decoded; the conversation only where that was done before."""
+        if self._stated is not None:
+            return self._stated
         if self._document is not None:
             return self._document
         members = _read_members(self.body)
@@ -264,6 +271,25 @@ class ClientRequest:
             return as_fields(decode(encode(stated), surrogates="replace"))
         except JSONTextError:  # in what nobody has had to read so far
             return {}
+
+    def as_functions(self) -> "ClientRequest":
+        """Return the request for an endpoint of another format, where tools are functions only.
+
+        A reply still repeats what the client stated, and its calls are for the client's tools.
+        """
+        if not self.tools.others:
+            return self
+        document, left_out = self.protocol.as_functions(self.document)
+        request = ClientRequest.parse(
+            self.protocol, encode(document), model=self.model, stream=self.stream
+        )
+        request.left_out, request._stated = left_out, self.settings
+        return request
+
+    @property
+    def restores_calls(self) -> bool:
+        """Whether calls of functions become calls of the client's other tools in the reply."""
+        return self._stated is not None
 
     def ask(self) -> ModelRequest:
         """Return the whole request, understood.

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from surecall.base.errors import ProviderError, SurecallError
+from surecall.base.json_values import as_fields, as_list, pick_fields
 from surecall.base.records import ModelRequest, Reading, Reply, Usage, WireRequest
 
 from .bodies import Checks, Clean, Patched, Plan
@@ -134,6 +135,10 @@ class WireProtocol(Protocol):
         """Understand a request that a client sent, or raise `RequestError`."""
         ...
 
+    def as_functions(self, document: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Return a request whose tools are functions only, and the names of what is left out."""
+        ...
+
     def render_reply(
         self, reply: Reply, request: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
@@ -186,6 +191,23 @@ class WireFormat:
     def settle_text(document: dict[str, Any], reading: Reading) -> dict[str, Any] | None:
         """Return nothing: content is text."""
         return None
+
+    def as_functions(self, document: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Leave out every tool that is no function."""
+        traits = self.traits
+        kept: list[Any] = []
+        left_out: list[str] = []
+        for tool in map(as_fields, as_list(document.get("tools"))):
+            if traits.declaring_keys:
+                left_out += [f"tools.{key}" for key in tool if key not in traits.declaring_keys]
+                tool = pick_fields(tool, traits.declaring_keys)
+            elif tool.get("type") not in (None, *traits.function_types):
+                left_out.append(f"tools.{tool.get('type')}")
+                continue
+            if tool:
+                kept.append(tool)
+        rest = {key: value for key, value in document.items() if key != "tools"}
+        return ({**rest, "tools": kept} if kept else rest), tuple(dict.fromkeys(left_out))
 
     @staticmethod
     def put_older_call(document: dict[str, Any]) -> dict[str, Any]:

@@ -113,6 +113,10 @@ class Job(StreamingJob):
         is_same = route.protocol.name == self._protocol.name
         if wishes.off and is_same:
             return await self._relay_untouched(asking)
+        if self._state.settings.models:
+            request = self._override(request, target)
+        if not is_same:
+            request = request.as_functions()
         policy = self._state.policy_for(target)
         if wishes.off and not request.stream:
             await self._deliver(await relay(request, route, asking.send))
@@ -127,8 +131,6 @@ class Job(StreamingJob):
                 steps=tuple(step for step in policy.steps if step not in wishes.without),
                 show_receipts=wishes.receipts,
             )
-        if self._state.settings.models:
-            request = self._override(request, target)
         if request.stream:
             return await self._stream(request, route, policy, asking)
         return await self._whole(request, route, policy, asking)

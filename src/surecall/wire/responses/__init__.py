@@ -1,5 +1,8 @@
 """The OpenAI Responses format, `/responses`."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from surecall.wire.protocol import WireFormat
 from surecall.wire.traits import Traits
 
@@ -10,6 +13,7 @@ from .replies import parse_body, parse_message
 from .requests import PATH, render_request
 from .rewriting import ResponsesRewriter
 from .server import parse_request
+from .tools import as_functions
 from .writer import ResponsesStreamWriter, render_error, render_reply
 
 __all__ = ["Responses"]
@@ -38,3 +42,7 @@ class Responses(WireFormat):
     render_reply = staticmethod(render_reply)
     open_writer = ResponsesStreamWriter
     render_error = staticmethod(render_error)
+
+    def as_functions(self, document: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Put namespaces and custom tools as functions, and leave out what the provider runs."""
+        return as_functions(document)

@@ -14,6 +14,7 @@ from surecall.wire.server import arguments_text, finish_of, name_text, new_id
 
 from .content import OWN_REASONING_ID, insert_reasoning, render_reasoning
 from .replies import COMPLETE_FINISHES, INCOMPLETE_REASONS, REASONING_BREAK
+from .tools import Origin, list_origins, restore_call
 
 
 class _ItemIds:
@@ -39,7 +40,8 @@ def render_reply(reply: Reply, request: Mapping[str, Any] | None = None) -> dict
     """Render a reply as a whole response, which repeats the settings of its request."""
     reply_id = reply.id or new_id("resp_")
     ids = _ItemIds(reply_id, reply.id)
-    calls = [(_render_call(call, ids), call.id) for call in reply.calls]
+    origins = list_origins((request or {}).get("tools"))
+    calls = [(_render_call(call, ids, origins), call.id) for call in reply.calls]
     said: list[tuple[dict[str, Any], Any]] = []
     if reply.reasoning and not reply.extra.get("reasoning_items"):
         said.append((_render_thought(reply.reasoning, ids.next(OWN_REASONING_ID)), None))
@@ -150,7 +152,7 @@ def _render_thought(text: str, item_id: str) -> dict[str, Any]:
     return {"type": "reasoning", "id": item_id, "summary": [], "content": content}
 
 
-def _render_call(call: RawCall, ids: _ItemIds) -> dict[str, Any]:
+def _render_call(call: RawCall, ids: _ItemIds, origins: Mapping[str, Origin]) -> dict[str, Any]:
     """Render a call; a client needs an id and text, also where the model gave neither."""
     item: dict[str, Any] = {
         "type": "function_call",
@@ -160,7 +162,7 @@ def _render_call(call: RawCall, ids: _ItemIds) -> dict[str, Any]:
         "arguments": arguments_text(call),
         "status": "completed",
     }
-    return item | call.extra | item
+    return restore_call(item | call.extra | item, origins)
 
 
 def _render_usage(usage: Usage) -> dict[str, Any]:
@@ -188,6 +190,11 @@ _RENDERERS: Final[dict[_Kind, Callable[[str, str], dict[str, Any]]]] = {
     "reasoning_text": _render_thought,
     "refusal": _render_refusal,
 }
+_CALL_TEXTS: Final = {
+    "custom_tool_call": ("input", "response.custom_tool_call_input"),
+    "function_call": ("arguments", "response.function_call_arguments"),
+}
+"""By the type of a call, the member with what is passed, and the events that bring it."""
 _FAILURES: Final = {400: "invalid_prompt", 429: "rate_limit_exceeded"}
 """The codes of a failed response are a short list; the error event has the code itself."""
 
@@ -209,6 +216,7 @@ class ResponsesStreamWriter:
         self._id = reply_id or new_id("resp_")
         self._head = _render_head(self._id, model, int(time()), request or {})
         self._ids = _ItemIds(self._id, reply_id)
+        self._origins = list_origins((request or {}).get("tools"))
         self._sequence = 0
         self._output: list[dict[str, Any]] = []
         self._call_ids: dict[str, Any] = {}
@@ -241,15 +249,15 @@ class ResponsesStreamWriter:
     def call(self, call: RawCall) -> bytes:
         """Write one whole call."""
         written = self._close_item()
-        item = _render_call(call, self._ids)
+        item = _render_call(call, self._ids, self._origins)
         self._call_ids[item["id"]] = call.id
         place = {"item_id": item["id"], "output_index": len(self._output)}
-        arguments = item["arguments"]
-        written += self._item("added", {**item, "arguments": "", "status": "in_progress"})
-        kind = "response.function_call_arguments"
-        if arguments:
-            written += self._event(f"{kind}.delta", **place, delta=arguments)
-        written += self._event(f"{kind}.done", **place, arguments=arguments)
+        key, kind = _CALL_TEXTS[item["type"]]
+        text = item[key]
+        written += self._item("added", {**item, key: "", "status": "in_progress"})
+        if text:
+            written += self._event(f"{kind}.delta", **place, delta=text)
+        written += self._event(f"{kind}.done", **place, **{key: text})
         return written + self._end_item(item)
 
     def pulse(self) -> bytes:
