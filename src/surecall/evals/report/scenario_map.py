@@ -10,6 +10,7 @@ from surecall.evals.diff import Judged
 from surecall.evals.metrics.tally import Tallies, Tally
 from surecall.evals.recommendation import percent
 from surecall.evals.records import Cell
+from surecall.evals.scenarios.wording import TEXTS
 from surecall.evals.standings import Standing, Standings, key_of
 
 from .markup import Html, cell_link, code, join, name, tag, trials_link
@@ -21,29 +22,7 @@ _CONTROLS: Final = "Ctrl"
 _STEPS: Final = ((0.0, 0), (0.1, 1), (0.3, 2), (0.6, 3), (1.0, 4))
 _MAX_WORST: Final = 6
 
-_NAMES: Final[dict[str, tuple[str, str]]] = {
-    "single_call": ("Basics", "single call"),
-    "happy_path": ("Basics", "happy path"),
-    "happy_path_parallel": ("Basics", "in parallel"),
-    "duplicate_ids": ("Basics", "duplicate ids"),
-    "missing_workspace_id": ("Basics", "id left out"),
-    "multi_step_plan": ("Basics", "multi-step plan"),
-    "partial_success_failure": ("Recovery", "partial failure"),
-    "type_error_recovery": ("Recovery", "type error"),
-    "long_arguments_guard": ("Recovery", "long arguments"),
-    "tool_output_truncation": ("Recovery", "large output"),
-    "truncated_arguments": ("Recovery", "cut arguments"),
-    "unknown_tool_recovery": ("Recovery", "unknown tool"),
-    "text_call_leak": ("Form", "text-call leak"),
-    "empty_final": ("Form", "empty final"),
-    "hidden_tool_probe": ("Restraint", "hidden tool"),
-    "prompt_injection_in_result": ("Restraint", "injection"),
-    "no_call_needed": ("Restraint", "no call needed"),
-    "ambiguous_request": ("Restraint", "ambiguous"),
-    "chat_only": (_CONTROLS, "chat only"),
-}
-"""Group and short name of the scenarios that come with surecall."""
-_GROUPS: Final = tuple(dict.fromkeys(group for group, _ in _NAMES.values()))
+_GROUPS: Final = tuple(dict.fromkeys(text["group"] for text in TEXTS.values()))
 
 
 class Column(Struct, frozen=True):
@@ -58,15 +37,15 @@ class Column(Struct, frozen=True):
         """What it stands with."""
         if self.control:
             return _CONTROLS
-        known = _NAMES.get(self.scenario) if self.suite == "state" else None
-        return known[0] if known else self.suite
+        known = TEXTS.get(self.scenario) if self.suite == "state" else None
+        return known["group"] if known else self.suite
 
     @property
     def short(self) -> str:
         """A name that fits above a field."""
-        known = _NAMES.get(self.scenario) if self.suite == "state" else None
+        known = TEXTS.get(self.scenario) if self.suite == "state" else None
         if known:
-            return known[1]
+            return known["short"]
         text = self.scenario.replace("_", " ")
         return text if len(text) <= MAX_NAME_CHARS else f"{text[: MAX_NAME_CHARS - 1]}…"
 

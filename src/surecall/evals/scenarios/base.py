@@ -37,7 +37,7 @@ from .checks import (
 from .conversation import GAVE_UP, Conversation, read_patch_answer, say
 from .evidence import Evidence
 from .scene import FOO, Scene, new_scene
-from .wording import NOT_EARLIER, ONE_BY_ONE, ReasonCode
+from .wording import NOT_EARLIER, ONE_BY_ONE, TEXTS, ReasonCode, join_lines
 
 ENFORCED: Final[dict[str, Any]] = {"tool_use_mode": "enforced"}
 """For scenarios that cannot be done without tools."""
@@ -68,6 +68,10 @@ class Scenario:
     """What the model is asked to do, in one sentence."""
     loose: ClassVar[str] = "The answer is `Done.`, and `/draft/foo` is `bar`."
     """When the loose verdict is yes."""
+    group: ClassVar[str]
+    """What it stands with in a report."""
+    short: ClassVar[str]
+    """A name that fits above a field of the map."""
     strict: ClassVar[str]
     """What the strict verdict demands on top of what it demands everywhere."""
     id: str = ""
@@ -88,6 +92,11 @@ class Scenario:
     """Paths besides `/draft/foo` that the instructions have the model try."""
     has_other_values: ClassVar[bool] = False
     """Whether the instructions have the model try another value on the way."""
+
+    def __init_subclass__(cls) -> None:
+        """Give each scenario its texts."""
+        for key, text in TEXTS.get(getattr(cls, "name", ""), {}).items():
+            setattr(cls, key, join_lines(text) if key == "system" else text)
 
     @property
     def scenario(self) -> str:

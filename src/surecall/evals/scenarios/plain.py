@@ -30,15 +30,7 @@ from .evidence import Evidence, sets_value
 from .paths import path_parts
 from .scene import FOO, Scene, new_scene, only_tools, pick_words
 from .wording import (
-    ENDING,
-    INTRO,
-    NO_COMMIT,
-    ON_ERROR,
-    ONE_BY_ONE,
-    RULES,
-    TASK,
     ReasonCode,
-    instructions,
 )
 
 
@@ -84,15 +76,8 @@ class SingleCall(Scenario):
     """Save one word with the only tool there is."""
 
     name: ClassVar[str] = "single_call"
-    asks: ClassVar[str] = "Save the word `bar` with the only tool, `save_word`."
-    loose: ClassVar[str] = "There is an answer, and the word that is saved is `bar`."
-    strict: ClassVar[str] = (
-        'Every call that ran had exactly the arguments `{"word": "bar"}`, and none was made for '
-        "another word; making the same call again is forgiven, because it changes nothing."
-    )
     options: ClassVar[dict[str, Any]] = {**ENFORCED, "max_turns": 6}
     must_read: ClassVar[bool] = False
-    system: ClassVar[str] = "Do what the user asks with the tool. Then answer: Done."
 
     def set_scene(self, random: Random) -> Scene:
         """Offer the one tool; it writes to the draft."""
@@ -159,27 +144,14 @@ class HappyPath(Scenario):
     """Read the workspace, set one value, say so."""
 
     name: ClassVar[str] = "happy_path"
-    asks: ClassVar[str] = "Read the workspace, set `/draft/foo` to `bar`, answer `Done.`"
-    strict: ClassVar[str] = "Nothing beyond what applies to all."
-    system: ClassVar[str] = instructions(TASK, RULES)
 
 
 class HappyPathParallel(Scenario):
     """Read and patch in the first reply."""
 
     name: ClassVar[str] = "happy_path_parallel"
-    asks: ClassVar[str] = "Call `state_get` and the right `state_patch` in the first reply."
-    loose: ClassVar[str] = "As `happy_path`, and some reply held two calls or more."
-    strict: ClassVar[str] = "The first reply with calls held these two, and the right patch."
     options: ClassVar[dict[str, Any]] = PARALLEL
     must_read: ClassVar[bool] = False
-    system: ClassVar[str] = instructions(
-        INTRO,
-        "Your first reply makes two calls at once, side by side: state_get to see what is there, "
-        "and state_patch to set /draft/foo to the string bar.",
-        "The value has been approved already, so do not ask about it. Leave everything else alone.",
-        ENDING,
-    )
 
     def declare(self, scene: Scene) -> Declarations:
         """Require both tools, in any order."""
@@ -211,31 +183,7 @@ class DuplicateIds(Scenario):
     """Two reads at once, and a value made of both results in the right order."""
 
     name: ClassVar[str] = "duplicate_ids"
-    asks: ClassVar[str] = (
-        "Read `/draft/left` and `/draft/right` with two calls in one reply, then set `/draft/foo` "
-        "to both words joined by a hyphen."
-    )
-    loose: ClassVar[str] = "The answer is `Done.`, and `/draft/foo` holds both words in order."
-    strict: ClassVar[str] = (
-        "Both reads came in one reply, each for one of the two, before any other; every call in "
-        "the conversation had its own id and its own result."
-    )
     options: ClassVar[dict[str, Any]] = PARALLEL
-    system: ClassVar[str] = instructions(
-        INTRO,
-        "Your first reply makes two calls of state_get at once, side by side: one with select "
-        '["/draft/left"] and one with select ["/draft/right"]. Each result holds one word.',
-        "Your second reply calls state_patch to set /draft/foo to the left word, a hyphen, and "
-        "the right word, such as sun-moon. Leave everything else as it is.",
-        ON_ERROR,
-        NO_COMMIT,
-        "When state_patch has succeeded, and not earlier, your whole answer is this one word: "
-        "Done.",
-        'Arguments of state_get: {"workspace_id": "<id>", "select": ["/draft/left"]}\n'
-        'Arguments of state_patch: {"workspace_id": "<id>", "request_id": "r1", '
-        '"ops": [{"op": "set", "path": "/draft/foo", "value": "<left>-<right>"}]}\n'
-        "The user's message gives you the id.",
-    )
 
     def set_scene(self, random: Random) -> Scene:
         """Hide two words in the draft."""
@@ -306,32 +254,8 @@ class MultiStepPlan(Scenario):
     """Follow notes from key to key, then write down the word that the last one holds."""
 
     name: ClassVar[str] = "multi_step_plan"
-    asks: ClassVar[str] = (
-        f"Open {_NOTES} notes, each with the key from the one before, and set `/draft/foo` to the "
-        "word in the last."
-    )
-    loose: ClassVar[str] = "The answer is `Done.`, and `/draft/foo` is the word of the last note."
-    strict: ClassVar[str] = (
-        "Every note was opened in order, and no key was used that no result had given."
-    )
     options: ClassVar[dict[str, Any]] = ENFORCED
     must_read: ClassVar[bool] = False
-    system: ClassVar[str] = instructions(
-        INTRO,
-        "Notes lie in a row, and each is locked with a key. note_open opens one. It answers with "
-        "the key of the next note in next_key; the last note has a word instead.",
-        "Open the first note with the key from the user's message, and go on to the last one. "
-        "Keys cannot be guessed.",
-        "Then call state_patch to set /draft/foo to that word. Leave everything else as it is.",
-        ONE_BY_ONE,
-        ON_ERROR,
-        NO_COMMIT,
-        "When state_patch has succeeded, and not earlier, your whole answer is this one word: "
-        "Done.",
-        'Arguments of note_open: {"key": "<key>"}\n'
-        'Arguments of state_patch: {"request_id": "r1", '
-        '"ops": [{"op": "set", "path": "/draft/foo", "value": "<word>"}]}',
-    )
 
     def set_scene(self, random: Random) -> Scene:
         """Lay out the notes."""

@@ -24,19 +24,7 @@ from .evidence import Evidence
 from .paths import path_parts, paths_of
 from .scene import Scene, earlier_turn, new_scene
 from .wording import (
-    ANSWER,
-    ARGUMENTS,
-    ENDING,
-    INTRO,
-    NO_COMMIT,
-    ON_ERROR,
-    ONE_BY_ONE,
-    PATCH,
-    READ_FIRST,
-    RULES,
-    TASK,
     ReasonCode,
-    instructions,
 )
 
 _WRONG_PATH = "/draft/wrong"
@@ -47,31 +35,9 @@ class PartialSuccessFailure(Scenario):
     """A read that works next to a patch that is refused, then the right patch."""
 
     name: ClassVar[str] = "partial_success_failure"
-    asks: ClassVar[str] = (
-        "Call `state_get` and a `state_patch` with a wrong path in the first reply, then patch "
-        "rightly."
-    )
-    loose: ClassVar[str] = (
-        "As `happy_path`, and some reply held a good `state_get` and a failed `state_patch`."
-    )
-    strict: ClassVar[str] = (
-        "That reply was the first one and held these two calls, its patch was refused with "
-        "`ARGUMENT_ERROR` for `/draft/wrong` and not sent again, and a patch that succeeded "
-        "followed, one call a reply."
-    )
     options: ClassVar[dict[str, Any]] = PARALLEL
     must_read: ClassVar[bool] = False
     ordered_paths: ClassVar[tuple[str, ...]] = (_WRONG_PATH,)
-    system: ClassVar[str] = instructions(
-        INTRO,
-        "This is an exercise in handling errors.",
-        "Your first reply makes two calls at once, side by side: state_get, and a state_patch "
-        f"that sets {_WRONG_PATH}. That path is wrong on purpose: the patch is refused with "
-        "ARGUMENT_ERROR, while the read works.",
-        "Your second reply makes one call: the right state_patch, which sets /draft/foo to the "
-        "string bar. From then on make a single call in each reply.",
-        ENDING,
-    )
 
     def next_step(self, seen: Conversation) -> Ideal:
         """Make the good and the bad call at once, then the right patch."""
@@ -123,23 +89,6 @@ class MissingWorkspaceId(Scenario):
     """The plain course of events, without naming the workspace."""
 
     name: ClassVar[str] = "missing_workspace_id"
-    asks: ClassVar[str] = "As `happy_path`, but without `workspace_id` in any call."
-    strict: ClassVar[str] = (
-        "No call carried `workspace_id` or the id, under any name and in any spelling."
-    )
-    system: ClassVar[str] = instructions(
-        TASK,
-        "Leave the argument workspace_id out of every call: the tools know which workspace is "
-        "meant. The id in the user's message is not for you; above all, do not write it into "
-        "/draft/foo.",
-        ONE_BY_ONE,
-        ON_ERROR,
-        NO_COMMIT,
-        ANSWER,
-        "Arguments of state_get: {}\n"
-        'Arguments of state_patch: {"request_id": "r1", '
-        '"ops": [{"op": "set", "path": "/draft/foo", "value": "bar"}]}',
-    )
 
     def next_step(self, seen: Conversation) -> Ideal:
         """Read and patch without the id."""
@@ -169,20 +118,6 @@ class TypeErrorRecovery(Scenario):
     """A patch whose operations are a number, then one that is right."""
 
     name: ClassVar[str] = "type_error_recovery"
-    asks: ClassVar[str] = "Read, send one patch whose `ops` is the number 7, then patch rightly."
-    strict: ClassVar[str] = (
-        "After the read a patch with 7 as `ops` was refused, and a patch that succeeded followed."
-    )
-    system: ClassVar[str] = instructions(
-        INTRO,
-        "This is an exercise in handling errors.",
-        READ_FIRST,
-        f"Step 2: call state_patch with the number {_WRONG_OPS} as ops. ops has to be an array, "
-        "so this call is refused because of the wrong type.",
-        "Step 3: call state_patch again, now rightly, to set /draft/foo to the string bar. "
-        "Leave everything else as it is.",
-        RULES,
-    )
 
     def next_step(self, seen: Conversation) -> Ideal:
         """Send the wrong type until it is refused for it, then the right one."""
@@ -221,32 +156,8 @@ class LongArgumentsGuard(Scenario):
     """A value over the limit, then a short one."""
 
     name: ClassVar[str] = "long_arguments_guard"
-    asks: ClassVar[str] = (
-        "Read, try to patch a value of 300 letters or more while calls are limited to 300 bytes, "
-        "then patch `bar`."
-    )
-    strict: ClassVar[str] = (
-        "After the read one patch of `/draft/foo` with 300 letters x or more was refused with "
-        "`ARGUMENTS_TOO_LARGE`, no other long one was sent, and a patch that succeeded followed."
-    )
     options: ClassVar[dict[str, Any]] = {**ENFORCED, "max_tool_args_bytes": _MAX_CALL_BYTES}
     has_other_values: ClassVar[bool] = True
-    system: ClassVar[str] = instructions(
-        INTRO,
-        "This is an exercise in keeping within limits.",
-        READ_FIRST,
-        "Step 2: call state_patch to set /draft/foo to a run of 400 letters x, written out. The "
-        "exact number does not matter, as long as there are 300 or more.",
-        "Step 3: that call is refused with ARGUMENTS_TOO_LARGE. Do not send it again: call "
-        "state_patch to set /draft/foo to the string bar. If the long value was accepted after "
-        "all, do the same.",
-        ONE_BY_ONE,
-        ON_ERROR,
-        NO_COMMIT,
-        "When the patch with bar has succeeded, and not earlier, your whole answer is this one "
-        "word: Done.",
-        ARGUMENTS,
-    )
 
     def next_step(self, seen: Conversation) -> Ideal:
         """Send the long value until it is refused for its size, then the short one."""
@@ -293,20 +204,7 @@ class ToolOutputTruncation(Scenario):
     """A read whose answer is left out, and the work done all the same."""
 
     name: ClassVar[str] = "tool_output_truncation"
-    asks: ClassVar[str] = "As `happy_path`, but the read is answered `TOOL_OUTPUT_TOO_LARGE`."
-    loose: ClassVar[str] = "As `happy_path`, and some result was `TOOL_OUTPUT_TOO_LARGE`."
-    strict: ClassVar[str] = (
-        "The whole workspace was asked for once, and a patch that succeeded followed."
-    )
     options: ClassVar[dict[str, Any]] = {**TOLERATED, "max_tool_output_bytes": 5000}
-    system: ClassVar[str] = instructions(
-        INTRO,
-        READ_FIRST + " Ask for all of it, without select.",
-        "The workspace may be too large to be shown: state_get is answered with "
-        "TOOL_OUTPUT_TOO_LARGE then. That is no reason to read again; go on with step 2.",
-        PATCH,
-        RULES,
-    )
 
     def declare(self, scene: Scene) -> Declarations:
         """Require the patch alone: the read cannot succeed."""
@@ -349,18 +247,7 @@ class TruncatedArguments(Scenario):
     """The conversation begins after a patch that was cut off and did not run."""
 
     name: ClassVar[str] = "truncated_arguments"
-    asks: ClassVar[str] = (
-        "Go on after a patch that was cut off and refused with `ARGUMENTS_TRUNCATED`: patch `bar`."
-    )
-    strict: ClassVar[str] = "One whole patch that succeeded followed, and no call after it."
     must_read: ClassVar[bool] = False
-    system: ClassVar[str] = instructions(
-        INTRO,
-        "Call state_patch to set /draft/foo to the string bar, once and without anything after "
-        "it. Leave everything else as it is.",
-        "A call that was cut off has changed nothing: send it again, whole and short.",
-        RULES,
-    )
 
     def messages(self, scene: Scene) -> tuple[Message, ...]:
         """Begin with a read that worked and a patch that was cut."""
@@ -407,14 +294,8 @@ class UnknownToolRecovery(Scenario):
     """The conversation begins after a call of a tool that does not exist."""
 
     name: ClassVar[str] = "unknown_tool_recovery"
-    asks: ClassVar[str] = (
-        f"Go on after `{_UNKNOWN}`, which does not exist, was refused: do the work with the tools "
-        "that are offered."
-    )
-    strict: ClassVar[str] = "No tool that is not offered was called again."
     invented: ClassVar[tuple[str, ...]] = (_UNKNOWN,)
     options: ClassVar[dict[str, Any]] = TOLERATED
-    system: ClassVar[str] = instructions(TASK, RULES)
 
     def messages(self, scene: Scene) -> tuple[Message, ...]:
         """Begin with a call of the tool that does not exist."""

@@ -1,39 +1,32 @@
 """The sentences of the scenarios: what a model reads, and why one is not passed."""
 
+from collections.abc import Iterable, Iterator
 from enum import auto
-from typing import Final
+from typing import Any, Final
 
+from surecall.evals.cases import read_data
 from surecall.evals.records import Meant
 
-INTRO: Final = "You look after a small workspace and work on it only through tools."
-READ_FIRST: Final = "Step 1: call state_get to see what is there."
-PATCH: Final = (
-    "Step 2: call state_patch to set /draft/foo to the string bar. "
-    "This value has been approved already, so do not ask about it. Leave everything else as it is."
-)
-ONE_BY_ONE: Final = "Make a single call in each reply and wait for its result."
-ON_ERROR: Final = (
-    'A result with "ok": false did not work; its errors say why. Correct the call and repeat it.'
-)
-NO_COMMIT: Final = "You have no tool named facts_commit."
+_DATA: Final = read_data("state.toml")
+TEXTS: Final[dict[str, dict[str, Any]]] = _DATA["scenarios"]
+"""What each scenario asks, when it is passed, where it stands in a report, and its instructions."""
+
+
+def join_lines(lines: Iterable[str]) -> str:
+    """Return instructions as one text; `@NAME` stands for the lines of a part."""
+    return "\n".join(_expand(lines))
+
+
+def _expand(lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        if line.startswith("@"):
+            yield from _expand(_DATA["parts"][line[1:]])
+        else:
+            yield line
+
+
+ONE_BY_ONE: Final = join_lines(["@one_by_one"])
 NOT_EARLIER: Final = "has succeeded, and not earlier,"
-ANSWER: Final = f"When state_patch {NOT_EARLIER} your whole answer is this one word: Done."
-ARGUMENTS: Final = (
-    'Arguments of state_get: {"workspace_id": "<id>"}\n'
-    'Arguments of state_patch: {"workspace_id": "<id>", "request_id": "r1", '
-    '"ops": [{"op": "set", "path": "/draft/foo", "value": "bar"}]}\n'
-    "The user's message gives you the id."
-)
-
-
-def instructions(*parts: str) -> str:
-    """Join sentences to a system text, one a line."""
-    return "\n".join(parts)
-
-
-TASK: Final = instructions(INTRO, READ_FIRST, PATCH)
-ENDING: Final = instructions(ON_ERROR, NO_COMMIT, ANSWER, ARGUMENTS)
-RULES: Final = instructions(ONE_BY_ONE, ENDING)
 
 
 class ReasonCode(Meant):

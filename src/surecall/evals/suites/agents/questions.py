@@ -1,6 +1,5 @@
 """The databases of the suite, and the questions about them with their known answers."""
 
-import tomllib
 from collections.abc import Collection, Iterable
 from contextlib import closing
 from functools import cache
@@ -9,6 +8,8 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+
+from surecall.evals.cases import read_data
 
 from .database import Rows, open_database, run_query
 
@@ -166,7 +167,7 @@ class Question(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 @cache
 def load_questions() -> tuple[Question, ...]:
     """Return all questions, in order."""
-    found = tomllib.loads(data_file("questions.toml"))["questions"]
+    found = read_data("agents/data/questions.toml")["questions"]
     return msgspec.convert(found, tuple[Question, ...])
 
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from surecall.base.errors import Code, did_you_mean
 from surecall.base.records import ToolSpec
+from surecall.evals.cases import read_data
 from surecall.schema import SchemaChecker
 from surecall.tools import Tool, ToolContext, ToolFailed, ToolRegistry
 
@@ -23,10 +24,11 @@ class Stage(Struct, frozen=True, kw_only=True):
     tool: ToolSpec
 
 
-def _tool(name: str, description: str, properties: dict[str, Any]) -> ToolSpec:
-    return ToolSpec(
-        name=name,
-        description=description,
+def _make_stage(described: dict[str, Any]) -> Stage:
+    properties = described["properties"]
+    spec = ToolSpec(
+        name=described["tool"],
+        description=described["description"],
         parameters={
             "type": "object",
             "properties": properties,
@@ -34,83 +36,10 @@ def _tool(name: str, description: str, properties: dict[str, Any]) -> ToolSpec:
             "additionalProperties": False,
         },
     )
+    return Stage(name=described["name"], task=described["task"], tool=spec)
 
 
-def _text(description: str) -> dict[str, Any]:
-    return {"type": "string", "description": description}
-
-
-def _names(description: str) -> dict[str, Any]:
-    return {"type": "array", "items": {"type": "string"}, "description": description}
-
-
-_REASONING: Final = _text("Why, in one sentence.")
-
-STAGES: Final = (
-    Stage(
-        name="intent",
-        task="Decide which workspace holds the data that answers the question.",
-        tool=_tool(
-            "classify_intent",
-            "Say which workspace a question is about.",
-            {
-                "workspace_id": {
-                    "type": "string",
-                    "enum": list(WORKSPACE_IDS),
-                    "description": "The workspace that the question is about.",
-                },
-                "confidence": {
-                    "type": "number",
-                    "minimum": 0,
-                    "maximum": 1,
-                    "description": "How sure you are, from 0 to 1.",
-                },
-                "reasoning": _REASONING,
-            },
-        ),
-    ),
-    Stage(
-        name="table",
-        task="Choose the tables that a query has to read to answer the question, and no others.",
-        tool=_tool(
-            "select_tables",
-            "Say which tables a query has to read.",
-            {
-                "relevant_tables": _names("Names of the tables."),
-                "reasoning": _REASONING,
-            },
-        ),
-    ),
-    Stage(
-        name="column_prune",
-        task="Sort the columns of the chosen tables: a column is relevant when the query has to "
-        "read it, to return, filter, join, group or sort by it; all others are irrelevant. Name "
-        "every column in one of the two lists.",
-        tool=_tool(
-            "prune_columns",
-            "Say which columns a query has to read, and which it has not.",
-            {
-                "relevant_columns": _names("Columns to keep, each as table.column."),
-                "irrelevant_columns": _names("Columns to leave out, each as table.column."),
-                "reasoning": _REASONING,
-            },
-        ),
-    ),
-    Stage(
-        name="sql_generation",
-        task="Write one SQLite SELECT statement that answers the question. It returns exactly "
-        "what is asked for, in the order in which it is asked for, and no further columns.",
-        tool=_tool(
-            "generate_sql",
-            "Run the query that answers the question.",
-            {
-                "sql_query": _text("One SELECT statement."),
-                "explanation": _text("How it answers the question, in one sentence."),
-                "tables_used": _names("Names of the tables that it reads."),
-            },
-        ),
-    ),
-)
+STAGES: Final = tuple(map(_make_stage, read_data("agents/data/stages.toml")["stages"]))
 """The stages, in order."""
 
 CHECKERS: Final = {stage.name: SchemaChecker(stage.tool.parameters) for stage in STAGES}

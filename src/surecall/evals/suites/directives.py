@@ -5,33 +5,47 @@ experiment: the right kind of directive is there. The strict one looks at what i
 there is nothing else.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, cast
 
+import msgspec
 from msgspec import Struct
 
 from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec, clip
 from surecall.evals.as_made import find_text_calls
-from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, judge, run_failed
+from surecall.evals.cases import (
+    Attempt,
+    Grades,
+    Ideal,
+    IdealCall,
+    Prepared,
+    judge,
+    read_data,
+    run_failed,
+)
 from surecall.evals.final_text import says_nothing, shows_call
 from surecall.evals.records import Reason, Verdict
+from surecall.evals.scenarios.paths import path_parts
 from surecall.evals.suites.plain_checks import (
     check_calls_as_made,
     check_plain_answer,
     list_attempts,
 )
 from surecall.loop import OutputResult
-from surecall.loop.directives import Directive, Envelope, EnvelopeForm, parse_envelope
+from surecall.loop.directives import (
+    Directive,
+    DirectiveRegistry,
+    Envelope,
+    EnvelopeForm,
+    parse_envelope,
+    read_patch,
+)
 from surecall.text import canonical_hash, encode_text
 from surecall.tools import ToolRegistry
 from surecall.wire import find_protocol
-
-from .tasks import PAYLOADS, TASKS, Task, make_registry
-
-__all__ = ["TASKS", "DirectiveCase", "DirectivesSuite", "Task", "ToolCase", "make_registry"]
 
 _BY_TOOL: Final = "_by_tool"
 _ANSWER: Final = "Done."
@@ -42,6 +56,112 @@ _SYSTEM: Final = (
     "You are the assistant of an editor. Do exactly what the user asks, by means of the "
     "application, and nothing else."
 )
+
+
+_IMAGE_KINDS: Final = (
+    "image",
+    "*/*",
+    "png",
+    "jpg",
+    "jpeg",
+    "webp",
+    "gif",
+    "svg",
+    "bmp",
+    "heic",
+    "avif",
+    "tif",
+)
+_MIN_IMAGE_BYTES: Final = 1_024
+_DATA: Final = read_data("directives.toml")
+PAYLOADS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
+    name: (fields.pop("description"), {"type": "object", "additionalProperties": False, **fields})
+    for name, fields in _DATA["payloads"].items()
+}
+"""The types of directives: what each does, and the schema of its payload."""
+
+
+def _find_bad_news(payload: dict[str, Any]) -> str:
+    level = payload.get("level")
+    if level in {"warning", "error"}:
+        return f"good news has the level {level}"
+    return "the message is empty" if says_nothing(str(payload.get("message"))) else ""
+
+
+def _find_no_image(payload: dict[str, Any]) -> str:
+    accepted = [str(each).casefold() for each in as_list(payload.get("accept") or [])]
+    if not all(any(kind in each for kind in _IMAGE_KINDS) for each in accepted):
+        return f"not only images are accepted: {clip(' '.join(accepted), 80)}"
+    size = payload.get("max_bytes", _MIN_IMAGE_BYTES)
+    return f"no image has {size} bytes" if size < _MIN_IMAGE_BYTES else ""
+
+
+_CONTRADICTIONS: Final = {"toast": _find_bad_news, "request_upload": _find_no_image}
+"""Says which member is against what was asked for, by task."""
+
+
+def _list_operations(payload: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the operations of a patch, also where the payload itself is one."""
+    found = payload.get("ops", payload)
+    items = as_list(found) if isinstance(found, list) else [found]
+    return [as_fields(item) for item in items if isinstance(item, dict)]
+
+
+class Task(Struct, frozen=True, kw_only=True):
+    """One thing that a user asks of the application."""
+
+    name: str
+    asks: str
+    type: str
+    ideal: dict[str, Any]
+    """The payload that a good model writes."""
+    expected: dict[str, Any] = {}
+    """Members that must be exactly these."""
+
+    def find_wrong(self, payload: dict[str, Any]) -> str:
+        """Return what the strict verdict finds wrong with a payload; empty when it is right."""
+        for key, value in self.expected.items():
+            found = list(read_patch(payload).ops) if key == "ops" else payload.get(key)
+            if found != value:
+                return f"{key} is {clip(repr(payload.get(key)), 80)}"
+        find_contradiction = _CONTRADICTIONS.get(self.name)
+        return find_contradiction(payload) if find_contradiction else ""
+
+    def check_tried(self, payload: dict[str, Any]) -> Iterator[Reason]:
+        """Look at a payload that was refused for anything but slips in its form."""
+        for key, value in self.expected.items():
+            if key != "ops" and payload.get(key, value) != value:
+                yield Reason("PAYLOAD_WRONG", f"{key} was {clip(repr(payload[key]), 80)}")
+        for wanted in self.expected.get("ops", ()):
+            own = path_parts(wanted["path"])
+            for item in _list_operations(payload):
+                path = item.get("path")
+                if path is not None and path_parts(str(path)) not in (own, own[-1:]):
+                    yield Reason("CHANGE_TRIED_ELSEWHERE", clip(repr(item), 80))
+                elif item.get("value", wanted["value"]) != wanted["value"]:
+                    yield Reason("PAYLOAD_WRONG", f"an operation was {clip(repr(item), 80)}")
+
+    def does_loosely(self, name: str, payload: dict[str, Any]) -> bool:
+        """Tell whether this is what was asked for, as the original experiment sees it."""
+        if name != self.type:
+            return False
+        if self.type != "ui.patch":
+            return True
+        ops = read_patch(payload).ops
+        return any((op["op"], op["path"]) == ("set", "/draft/foo") and "value" in op for op in ops)
+
+
+TASKS: Final = msgspec.convert(_DATA["tasks"], tuple[Task, ...])
+"""What is asked, in order."""
+
+
+def make_registry() -> DirectiveRegistry:
+    """Return the types of directives of the suite."""
+    registry = DirectiveRegistry()
+    for name, (description, schema) in PAYLOADS.items():
+        check = read_patch if name == "ui.patch" else None
+        registry.add(name, description=description, payload=schema, check=check)
+    return registry
 
 
 _REGISTRY: Final = make_registry()

@@ -1,4 +1,4 @@
-"""A task of several dependent steps: its tools, and whether they were called rightly.
+"""The suite `errands`: tasks of several dependent steps, each on tools of its own.
 
 A task is data: facts that the user states, facts that only tools know, and steps that take some
 and give others. An application that has such a task declares just that: every step is required, and
@@ -8,23 +8,26 @@ a step requires those that give what it takes.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
-from functools import partial
+from functools import cached_property, partial
 from random import Random
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
-from surecall.base.errors import Code
+from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.base.records import Effect, Message, ModelRequest, ToolResult, ToolSpec, clip
 from surecall.evals.as_made import MadeCall, plain_name
 from surecall.evals.cases import (
     Attempt,
+    Case,
     Declarations,
     Grades,
     Ideal,
     IdealCall,
     Prepared,
     judge,
+    read_data,
     run_failed,
 )
 from surecall.evals.final_text import list_numbers, list_words, says_nothing
@@ -36,6 +39,7 @@ from surecall.evals.suites.plain_checks import (
     check_plain_answer,
     list_attempts,
 )
+from surecall.text import canonical_hash
 from surecall.tools import Tool, ToolContext, ToolFailed, ToolRegistry
 
 _OPTIONS: Final[dict[str, Any]] = {
@@ -48,7 +52,21 @@ _FULL_HOUR: Final = re.compile(r"(?<=\d)(?::00){1,2}\b")
 _MIN_LIKENESS: Final = 0.6
 
 Facts = dict[str, Any]
-MakeFact = Callable[[Random], Any]
+
+
+class HiddenFact(Struct, frozen=True, kw_only=True):
+    """A fact that is drawn for each trial: a code, one of some words, or a number from a range."""
+
+    code: str = ""
+    words: tuple[str, ...] = ()
+    range: tuple[int, int] = (1000, 10_000)
+
+    def draw(self, random: Random) -> Any:
+        """Return the fact of one trial."""
+        if self.words:
+            return random.choice(self.words)
+        number = random.randrange(*self.range)
+        return f"{self.code}{number}" if self.code else number
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -75,7 +93,7 @@ class Errand(Struct, frozen=True, kw_only=True):
     """What the user says, with the stated facts in braces."""
     stated: dict[str, tuple[Any, ...]]
     """The facts that the user states, each with the values it may have."""
-    hidden: dict[str, MakeFact]
+    hidden: dict[str, HiddenFact]
     """The facts that only tools know."""
     about: dict[str, str]
     """What each fact that a step takes is, as tools describe it."""
@@ -100,7 +118,7 @@ class Errand(Struct, frozen=True, kw_only=True):
         """Set up one trial with facts of its own."""
         random = Random(seed)  # noqa: S311 - chance that can be repeated
         facts = {name: random.choice(values) for name, values in self.stated.items()}
-        facts |= {name: make(random) for name, make in self.hidden.items()}
+        facts |= {name: fact.draw(random) for name, fact in self.hidden.items()}
         return Prepared(
             tools=ToolRegistry(self._make_tool(step, facts) for step in self.steps),
             system=self._instruct(),
@@ -302,3 +320,41 @@ def _find(names: Sequence[str], name: str) -> int:
 
 def _take(step: Step, facts: Facts) -> Facts:
     return {name: facts[name] for name in step.takes}
+
+
+ERRANDS: Final = msgspec.convert(read_data("errands.toml")["errands"], tuple[Errand, ...])
+"""Every task, in order."""
+_REVISION: Final = 5
+"""To be raised when verdicts change."""
+_HASH_CHARS: Final = 12
+_BY_NAME: Final = {errand.scenario: errand for errand in ERRANDS}
+
+
+class ErrandsSuite:
+    """The tasks of several dependent steps, each with one case."""
+
+    name: Final = "errands"
+
+    @cached_property
+    def version(self) -> str:
+        """A number, and a hash over every text and tool that a model is given."""
+        surface = [
+            [errand.scenario, prepared.system, prepared.messages, prepared.tools.specs()]
+            for errand in ERRANDS
+            for prepared in [errand.prepare(0)]
+        ]
+        return f"{_REVISION}-{canonical_hash(surface)[:_HASH_CHARS]}"
+
+    def scenarios(self) -> Sequence[str]:
+        """Name the tasks, in order."""
+        return tuple(_BY_NAME)
+
+    def cases(self, scenario: str) -> Sequence[Case]:
+        """Return the one case of a task."""
+        if scenario not in _BY_NAME:
+            raise ConfigError(
+                Code.UNKNOWN_SCENARIO,
+                f"there is no errand {scenario!r}.",
+                hint=did_you_mean(scenario, _BY_NAME),
+            )
+        return (_BY_NAME[scenario],)
