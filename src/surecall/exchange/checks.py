@@ -3,9 +3,10 @@
 import re
 from typing import Final
 
+from surecall.base.records import RawCall, Reply
 from surecall.calls import FORMATS, ToolNames, finds_opener
 from surecall.reading import ReadingLimits
-from surecall.text import decode_plain
+from surecall.text import decode_plain, encode
 from surecall.wire.bodies import Clean
 from surecall.wire.substitutes import UNREADABLE_KEY
 
@@ -30,6 +31,7 @@ class Checks:
         "_body",
         "_choice",
         "_has_history",
+        "_has_ids",
         "_limits",
         "_looks_in_text",
         "_names",
@@ -52,6 +54,7 @@ class Checks:
         self._choice = None if request.choice is FREE else request.choice
         self._body = request.body
         self._has_history = request.has_calls
+        self._has_ids = request.protocol.traits.has_call_ids
         self.is_legacy = request.is_legacy
         self.is_named = request.choice.only_tool is not None
         self._limits = limits
@@ -69,6 +72,19 @@ class Checks:
         # An id that the conversation has already may be that of an earlier call.
         is_new = not self._has_history or call_id.encode() not in self._body
         return is_new and self.takes_unnamed(name, arguments)
+
+    def takes_raw(self, call: RawCall) -> bool:
+        """Tell the same of a call as its format found it."""
+        call_id, name, arguments = call.id, call.name, call.arguments
+        if call.extra or call.beside or call.receipts or name.__class__ is not str:
+            return False
+        if arguments.__class__ is dict:
+            arguments = encode(arguments)
+        elif arguments.__class__ is not str:
+            return False
+        if call_id is None and (self.is_legacy or not self._has_ids):
+            return self.takes_unnamed(name, arguments)
+        return isinstance(call_id, str) and self.takes_call(call_id, name, arguments)
 
     def takes_unnamed(self, name: str, arguments: str | bytes) -> bool:
         """Tell the same of a call in a format that has no ids."""
@@ -111,6 +127,17 @@ class Checks:
         if self._choice is not None and self._choice.wanted == "call":
             return False
         return not (self._looks_in_text and may_hold_call(text, self._names))
+
+
+def takes_calls(request: ClientRequest, reply: Reply, limits: ReadingLimits) -> bool:
+    """Tell whether a reply in the client's format surely has calls to be used as they are."""
+    calls = reply.calls
+    if reply.defects or reply.malformed or reply.receipts or not calls:
+        return False
+    if not request.offers_tools or (request.one_call and len(calls) > 1):
+        return False
+    checks = Checks(request, limits, looks_in_text=True, takes_strays=False)
+    return checks.takes_words(reply.content) and all(map(checks.takes_raw, calls))
 
 
 def read_clean(

@@ -116,7 +116,8 @@ class EventCutter:
                 return [Event(chunk, b"")]  # comments alone, which may be very many
             *blocks, rest = chunk.split(b"\n\n")
             events = [_read(block, block + b"\n\n") for block in blocks]
-            partial += rest
+            if rest:
+                partial += rest
         else:
             searched = max(0, len(partial) - 3)
             partial += chunk
@@ -127,11 +128,10 @@ class EventCutter:
             raise _too_large("An event of the stream", self._max_event_bytes)
         return events
 
-    def is_one_line(self, chunk: bytes) -> bool:
-        """Tell whether the next bytes, which are not taken, are one event of one line of data."""
-        if self._partial or self._has_returns or chunk[:6] != _DATA or _RETURN in chunk:
-            return False
-        return chunk.find(b"\n") == len(chunk) - 2 and chunk[-1] == _FEED
+    @property
+    def is_between(self) -> bool:
+        """Whether nothing waits for the rest of an event."""
+        return not (self._partial or self._has_returns)
 
     def close(self) -> Event:
         """Return what is behind the last whole event; it may have been cut."""
@@ -229,6 +229,10 @@ class EventReader(ABC):
     """Whether several replies can be asked for at once."""
     takes_comments: bool = True
     """Whether clients of this format take comments."""
+    text_look: bytes = _DATA
+    """How events begin that only go on with a text."""
+    call_look: tuple[bytes, bytes] = (b"\n", b"")
+    """How events that only go on with the arguments of a call begin, and what all have."""
     parse_body: Callable[[bytes, Mapping[str, str]], RawReply]
     """Reads a plain body that came instead of a stream."""
     parse_error: Callable[..., ProviderStatusError] = staticmethod(parse_error_object)
@@ -262,6 +266,8 @@ class EventReader(ABC):
         self._is_closing = False
         self._skipped = 0
         self._missed = 0
+        self._unusual: Event | None = None
+        """The last event that was taken for a usual one and was none."""
         self._repeated: tuple[Defect, ...] = ()
         self.events = 0
         """How many events with data have come."""
@@ -310,11 +316,20 @@ class EventReader(ABC):
         shown: list[StreamDelta] = []
         if self.done:
             return shown
-        for event in self.cut(chunk):
+        events = self.cut(chunk)
+        at = 0
+        while at < len(events) and not self.done:
+            kind = self.take_run(events, at)
+            if kind >= 0:
+                at += len(self.pieces)
+                if kind != CALL:
+                    name = "text" if kind == TEXT else "reasoning"
+                    shown += [StreamDelta(name, piece) for piece in self.pieces if piece]
+                continue
+            event = events[at]
+            at += 1
             if event.data:
                 self._take_event(event, shown)
-                if self.done:
-                    break
         return shown
 
     def close(self) -> RawReply:
@@ -372,28 +387,34 @@ class EventReader(ABC):
     def take_run(self, events: list[Event], start: int) -> int:
         """Take events from one on that only go on with one text or one call; often there are none.
 
-        Those are in the form that clients read. What each brought is in `pieces`.
+        What each brought is in `pieces`. Those of a stream that is passed on are in the form that
+        clients read.
 
         Returns:
             What they brought, or -1 if there are none.
         """
-        if not self.events or self._missed >= _MAX_MISSED or not self._goes_on():
+        unusual = self._unusual
+        if not self.events or events[start] is unusual or self._missed >= _MAX_MISSED:
+            return -1
+        if not self._goes_on():
             return -1
         kind = place = -1
         pieces: list[str] = []
-        is_named, read = self.is_named, self._read_usual
+        is_passed, is_named, read = self._is_passed, self.is_named, self._read_usual
         for event in events[start:] if start else events:
-            if not event[3] or bool(event[2]) is not is_named:
+            if is_passed and (not event[3] or bool(event[2]) is not is_named):
                 break
             try:
                 found = read(event[1])
             except UNREADABLE:
+                self._unusual = event
                 break
             if found is None or (pieces and (found[0] != kind or found[1] != place)):
                 break
             kind, place, piece = found
             pieces.append(piece)
-        if not pieces or not self._add_usual(kind, place, "".join(pieces)):
+        if not pieces or not self._add_usual(kind, place, "".join(pieces), len(pieces)):
+            self._missed += unusual is not self._unusual
             return -1
         self._missed = 0
         self.events += len(pieces)
@@ -401,25 +422,36 @@ class EventReader(ABC):
         return kind
 
     def take_piece(self, chunk: bytes) -> int:
-        """Take bytes that are one event which only goes on with a text or a call.
+        """Take bytes that are one event which only goes on with a text.
 
         Returns:
             What it brought, or -1 if they are anything else.
         """
-        cutter = self._cutter
-        if self.is_named or not (self.events and self._goes_on() and cutter.is_one_line(chunk)):
+        start, cutter = self.text_look, self._cutter
+        end = len(chunk) - 2
+        if not chunk.startswith(start) or chunk.find(b"\n", len(start)) != end:
+            return -1
+        if chunk[-1] != _FEED or _RETURN in chunk or not cutter.is_between:
+            return -1
+        if not self.events or self._missed >= _MAX_MISSED or not self._goes_on():
             return -1
         try:
-            found = self._read_usual(chunk[6:])
+            found = self._read_usual(chunk[len(start) : end])
         except UNREADABLE:
             return -1
-        if found is None or not self._add_usual(*found):
+        if found is None or found[0] == CALL or not self._add_usual(*found, 1):
             return -1
         self.events += 1
         cutter.received += len(chunk)
         kind, _, piece = found
         self.piece = piece if kind == TEXT else ""
         return kind
+
+    def is_more(self, chunk: bytes) -> bool:
+        """Tell whether the next bytes, which are not taken, go on with a call by their look."""
+        start, mark = self.call_look
+        is_one = chunk.find(b"\n\n") == len(chunk) - 2
+        return is_one and chunk.startswith(start) and mark in chunk
 
     def write(self, event: Event) -> bytes:
         """Return an event in the form that the official clients of the format read.
@@ -474,27 +506,11 @@ class EventReader(ABC):
     def _begin(self) -> None:
         """Make what the events are folded into; `_partial` is the reply."""
 
-    def _take_usual(self, data: bytes, shown: list[StreamDelta]) -> int | None:
-        """Take an event that only goes on with text or arguments, as almost all do.
-
-        Raises:
-            ValueError: The event is another one, and was not taken.
-        """
-        found = self._read_usual(data) if self._goes_on() else None
-        if found is None or not self._add_usual(*found):
-            return None
-        kind, _, piece = found
-        if kind == CALL:
-            return CALL
-        if piece:
-            shown.append(StreamDelta("text" if kind == TEXT else "reasoning", piece))
-        return PASS
-
     def _goes_on(self) -> bool:
         """Tell whether the next event may be one that only goes on."""
         return False
 
-    def _read_usual(self, data: bytes) -> tuple[int, int, str] | None:
+    def _read_usual(self, data: bytes) -> tuple[int, Any, str] | None:
         """Read such an event: whether it brings text, a thought or arguments, where, and which.
 
         Raises:
@@ -502,8 +518,8 @@ class EventReader(ABC):
         """
         return None
 
-    def _add_usual(self, kind: int, place: int, piece: str) -> bool:
-        """Add what one or several such events brought; tell whether there is such a place."""
+    def _add_usual(self, kind: int, place: Any, text: str, count: int) -> bool:
+        """Add what so many such events brought; tell whether there is such a place."""
         return False
 
     @abstractmethod
@@ -563,15 +579,6 @@ class EventReader(ABC):
         if data[:1] == b"[" and data.strip() == _DONE:
             return self._take_done(shown)
         self.events += 1
-        if self.events > 1 and self._missed < _MAX_MISSED:
-            try:
-                kind = self._take_usual(data, shown)
-            except UNREADABLE:
-                self._missed += 1
-            else:
-                if kind is not None:
-                    self._missed = 0
-                    return kind
         if len(data) > _LARGE_EVENT_BYTES:
             _refuse_many_values(data)
         try:

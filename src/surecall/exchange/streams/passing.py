@@ -8,6 +8,7 @@ from typing import Final
 from surecall.base.errors import Code, ProviderError, ProviderReplyError, SurecallError
 from surecall.base.limits import MIB
 from surecall.base.records import RawCall, Reading, Receipt, Reply, ToolCall, Usage
+from surecall.exchange.checks import takes_calls
 from surecall.exchange.echoes import has_own_id, is_signed
 from surecall.exchange.policy import Policy
 from surecall.exchange.prepare import Asked
@@ -25,6 +26,7 @@ from .thinking import LeadingThought, ThoughtEvents
 from .watch import TextWatch
 
 _MAX_HELD_BYTES: Final = 16 * MIB
+_MAX_GATHERED: Final = 256
 _MAX_EARLY_BYTES: Final = 256 * 1024
 _CALL_ENDS: Final = frozenset({"tool_calls", "function_call", "malformed_function_call"})
 _HARMLESS: Final = frozenset(
@@ -82,6 +84,8 @@ class Passing(Side):
         self._waiting: list[tuple[Event, int]] = []
         """Events that are held back, and how much text had come with each."""
         self._waiting_bytes = 0
+        self._gathered: list[bytes] = []
+        """Events that go on with a call, by their look, and are not read yet."""
         self._is_holding = False
         self._error: SurecallError | None = None
         self._has_words = False
@@ -133,17 +137,23 @@ class Passing(Side):
         reader = self._reader
         if self._error is not None or reader.done:
             return b""
+        if self._is_holding:
+            if len(self._gathered) < _MAX_GATHERED and reader.is_more(chunk):
+                self._gathered.append(chunk)
+                return b""
+            if self._gathered:
+                chunk = b"".join((*self._gathered, chunk))
+                self._gathered.clear()
         if self.early is not None:
             self._keep_early(chunk)
         try:
-            kind = reader.take_piece(chunk)
-            events = reader.cut(chunk) if kind < 0 else []
+            if not self._is_holding and reader.take_piece(chunk) >= 0:
+                data = chunk[len(reader.text_look) : -2]
+                return self._send(Event(chunk, data), reader.piece)
+            events = reader.cut(chunk)
         except ProviderError as error:
             self._error = error
             return b""
-        if kind >= 0:
-            self._is_holding = self._is_holding or kind == CALL
-            return self._send(Event(chunk, chunk[6:-2]), reader.piece)
         passed: list[bytes] = []
         at = 0
         while at < len(events):
@@ -163,6 +173,11 @@ class Passing(Side):
             if self._error is not None or reader.done or self.is_tagged:
                 break
         return passed[0] if len(passed) == 1 else b"".join(passed)
+
+    def _read_gathered(self) -> None:
+        """Read events that could wait: nothing of them goes on before the end."""
+        if self._gathered:
+            self.feed(b"")
 
     def _take_run(self, events: list[Event], kind: int) -> bytes:
         """Take events that only go on with one text or one call, and return what goes on now."""
@@ -361,6 +376,7 @@ class Passing(Side):
 
     def pulse(self) -> bytes:
         """Return an event that says nothing if the client waits for what is held back."""
+        self._read_gathered()
         is_held = self._is_holding or (bool(self._waiting) and self.early is None)
         if not is_held or self._error is not None:
             return b""
@@ -378,6 +394,7 @@ class Passing(Side):
 
     def close(self, error: SurecallError | None) -> Found:
         """Return what came, or raise why it is not whole."""
+        self._read_gathered()
         reader = self._reader
         if self._error is None and not reader.done:
             if error is not None:
@@ -460,11 +477,13 @@ class Passing(Side):
         reply = self._fold()
         if not reply.calls and self._request.choice.wanted != "call":
             return Found(data=data)
+        is_usual = not self._reader.is_odd and came_to_its_end(reply.finish_reason)
+        if is_usual and takes_calls(self._request, reply, self._policy.limits):
+            return Found(data=data, calls=len(reply.calls))
         reading = self._checker.read(reply, _OWN)
         if self._reader.untyped:
             receipts = tuple(map(note_type, self._reader.untyped))
             reading = with_receipts(reading, receipts)
-        is_usual = not self._reader.is_odd and came_to_its_end(reply.finish_reason)
         is_usual = is_usual and all(defect.code in _HARMLESS for defect in reply.defects)
         is_usual = is_usual and all(map(_is_whole, reply.calls))
         is_usual = is_usual and not any(map(_needs_id, reply.calls))
@@ -524,5 +543,6 @@ def _is_whole(call: RawCall) -> bool:
 
 def _needs_id(call: RawCall) -> bool:
     """Tell whether a call is signed, and has an id that other conversations may have."""
-    has_own = not call.id or has_own_id(str(call.id), str(call.name))
-    return is_signed(call.extra) and not has_own
+    if not call.id or not is_signed(call.extra):
+        return False
+    return not has_own_id(str(call.id), str(call.name))

@@ -212,8 +212,9 @@ class StreamRelay:
             found = side.close(error)
             self._tries.usage = side.usage
             if found.reading is None:
-                self._defects += found.defects
-                return self._end(found.data, found.outcome)
+                if found.calls:
+                    self._keep_echoes(None)
+                return self._end(found.data, found.outcome, calls=found.calls)
             return self._decide(found, side)
         except SurecallError as failure:
             self._tries.usage = self._tries.usage or side.usage

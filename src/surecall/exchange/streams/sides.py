@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from surecall.base.errors import SurecallError
-from surecall.base.records import Defect, Reading, Receipt, Reply, ToolCall, Usage
+from surecall.base.records import Reading, Receipt, Reply, ToolCall, Usage
 from surecall.exchange.policy import Outcome
 from surecall.wire import Stated
 
@@ -23,7 +23,7 @@ class Found(Struct, kw_only=True):
     """Whether clients understand the calls in it, if nothing about them has to change."""
     outcome: Outcome = "clean"
     calls: int = 0
-    defects: tuple[Defect, ...] = ()
+    """How many calls are delivered as they came."""
     text: str | None = None
     """What comes in the place of held text; `None` leaves it as it is."""
 

@@ -262,6 +262,7 @@ class ChatReader(EventReader):
     """Reads one streamed reply."""
 
     has_choices = True
+    call_look = (b"data: {", b'"arguments":')
     parse_body = staticmethod(parse_body)
 
     def _begin(self) -> None:
@@ -313,10 +314,10 @@ class ChatReader(EventReader):
         piece = calls[0]
         return None if content else (CALL, piece.index, piece.function.arguments)
 
-    def _add_usual(self, kind: int, place: int, piece: str) -> bool:
+    def _add_usual(self, kind: int, place: Any, text: str, count: int) -> bool:
         if kind == CALL:
-            return not self.is_legacy and self._message.calls.add(place, piece)
-        self._message.add_text(piece)
+            return not self.is_legacy and self._message.calls.add(place, text)
+        self._message.add_text(text)
         return True
 
     def _take_fields(

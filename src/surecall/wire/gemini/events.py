@@ -102,8 +102,8 @@ class GeminiReader(EventReader):
             self._late_usage = bytes(chunk.usageMetadata)
         return (PASS if part.thought else TEXT), 0, part.text
 
-    def _add_usual(self, kind: int, place: int, piece: str) -> bool:
-        self._fold.parts.add_text(piece, is_thought=kind == PASS)
+    def _add_usual(self, kind: int, place: Any, text: str, count: int) -> bool:
+        self._fold.parts.add_text(text, is_thought=kind == PASS)
         return True
 
     def _take_fields(

@@ -68,6 +68,8 @@ class MessagesReader(EventReader):
 
     end_is = "message_stop"
     is_named = True
+    text_look = b"event: content_block_delta\ndata: "
+    call_look = (b"event: content_block_delta\ndata: {", b'"input_json_delta"')
     parse_body = staticmethod(parse_body)
 
     def _begin(self) -> None:
@@ -109,10 +111,10 @@ class MessagesReader(EventReader):
             return TEXT, event.index, piece.text
         return CALL, event.index, piece.partial_json
 
-    def _add_usual(self, kind: int, place: int, piece: str) -> bool:
+    def _add_usual(self, kind: int, place: Any, text: str, count: int) -> bool:
         if kind == TEXT:
-            return self._blocks.add(place, "text", piece)
-        return place in self._open_calls and self._blocks.add(place, "input", piece)
+            return self._blocks.add(place, "text", text)
+        return place in self._open_calls and self._blocks.add(place, "input", text)
 
     def _take_fields(
         self, fields: dict[str, Any], event: Event, shown: list[StreamDelta]

@@ -19,6 +19,7 @@ from surecall.wire.events import (
     FRAME,
     PASS,
     PING,
+    TEXT,
     Event,
     EventReader,
     may_have_halves,
@@ -96,6 +97,8 @@ class ResponsesReader(EventReader):
 
     end_is = "the event that ends a response"
     is_named = True
+    text_look = b"event: response.output_text.delta\ndata: "
+    call_look = (b"event: response.function_call_arguments.delta\ndata: {", b"")
     parse_body = staticmethod(parse_body)
 
     def _begin(self) -> None:
@@ -107,6 +110,8 @@ class ResponsesReader(EventReader):
         self._finish: str | None = None
         self.sequence: int | None = None
         """The number of the last event."""
+        self._read_to: int | None = None
+        """The number of the last event of a run, as far as it is read."""
         self.begun: dict[str, Any] = {}
         """The response as it was when it began."""
         self.items: list[tuple[Any, Any, dict[str, Any] | None]] = []
@@ -141,20 +146,33 @@ class ResponsesReader(EventReader):
             self.sequence = before  # whatever takes its place has its number
             raise
 
-    def _take_usual(self, data: bytes, shown: list[StreamDelta]) -> int | None:
+    def _goes_on(self) -> bool:
+        self._read_to = self.sequence
+        return not self._output.has_halves
+
+    def _read_usual(self, data: bytes) -> tuple[int, Any, str] | None:
         event = _decode_more(data)
+        if self._read_to is not None:
+            self._read_to += 1
+        if event.sequence_number != self._read_to:
+            return None
         place = event.output_index
         if event.type == "response.output_text.delta":
-            self._count(event.sequence_number)
-            self._output.add(place, "output_text", event.content_index, event.delta, shown)
-            return PASS
-        call = self._calls.get(place)
-        if call is None or call.is_done:
-            return None
-        self._count(event.sequence_number)
-        call.pieces.append(event.delta)
-        self._output.add(place, "arguments", 0, event.delta, shown)
-        return CALL
+            return TEXT, (place, event.content_index), event.delta
+        return CALL, place, event.delta
+
+    def _add_usual(self, kind: int, place: Any, text: str, count: int) -> bool:
+        if kind == TEXT:
+            self._output.add(place[0], "output_text", place[1], text, [])
+        else:
+            call = self._calls.get(place)
+            if call is None or call.is_done:
+                return False
+            call.pieces.append(text)
+            self._output.add(place, "arguments", 0, text, [])
+        if self.sequence is not None:
+            self.sequence += count
+        return True
 
     def _take_fields(
         self, fields: dict[str, Any], event: Event, shown: list[StreamDelta]
