@@ -12,8 +12,16 @@ ROOT = Path(surecall.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 
-DOCUMENTED = {"_asdict", "_exit", "_field_defaults", "_fields", "_make", "_replace"}
-"""Of `namedtuple` and `os`: public by their documentation."""
+DOCUMENTED = {
+    "_asdict",
+    "_exit",
+    "_field_defaults",
+    "_fields",
+    "_make",
+    "_replace",
+    "_unregister_task",
+}
+"""Of `namedtuple`, `os` and `asyncio`: public by their documentation."""
 
 
 def is_private(name: str) -> bool:
@@ -89,10 +97,6 @@ def own_names() -> set[str]:
 
 OWN = own_names()
 WITHOUT_A_PUBLIC_NAME = {
-    # Documented for extensions of asyncio, and what it needs so that the end is silent.
-    "base/background.py": ["_unregister_task", "_log_destroy_pending"],
-    # The SDKs have no public name for the HTTP client that they were given.
-    "clients/wrapping.py": ["_client"],
     # pytest has no public way to run one test several times; every plugin that does takes this.
     "pytest_plugin.py": ["_pytest", "_pytest", "_setupstate"],
 }

@@ -10,7 +10,7 @@ import inspect
 import logging
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from surecall.base.limits import MAX_INLINE_CHARACTERS
 
@@ -21,7 +21,6 @@ _T = TypeVar("_T")
 _log = logging.getLogger("surecall.background")
 _GRACE_S: Final = 1.0
 _CHARACTERS_PER_VALUE: Final = 64
-_left_behind: Final[set["asyncio.Task[Outcome]"]] = set()
 _at_once: Final[ContextVar[bool]] = ContextVar("at_once", default=False)
 
 
@@ -30,6 +29,16 @@ class Outcome(NamedTuple):
 
     value: Any
     error: BaseException | None
+
+
+class _Task(asyncio.Task[Outcome]):
+    """A task that may be left behind, so that its end is nothing to complain about."""
+
+    def __del__(self) -> None:
+        """Say nothing of a task that never ended; its outcome holds what it raised."""
+
+
+_left_behind: Final[set[_Task]] = set()
 
 
 async def run_apart(
@@ -45,7 +54,7 @@ async def run_apart(
     Raises:
         asyncio.CancelledError: The caller was cancelled; the work has ended or was left behind.
     """
-    task = asyncio.ensure_future(_capture_outcome(start))
+    task = _Task(_capture_outcome(start))
     try:
         await asyncio.wait((task,), timeout=timeout_s)
     except asyncio.CancelledError:
@@ -119,7 +128,7 @@ async def _capture_outcome(start: Callable[[], Any]) -> Outcome:
     return Outcome(value, None)
 
 
-async def _stop(task: "asyncio.Task[Outcome]", what: str) -> None:
+async def _stop(task: _Task, what: str) -> None:
     """Cancel the task and wait a moment for its end; leave it behind when it does not end."""
     task.cancel()
     try:
@@ -129,15 +138,13 @@ async def _stop(task: "asyncio.Task[Outcome]", what: str) -> None:
             _leave(task, what)
 
 
-def _leave(task: "asyncio.Task[Outcome]", what: str) -> None:
+def _leave(task: _Task, what: str) -> None:
     _log.warning("%s did not end when it was cancelled; it is left running", what)
     _left_behind.add(task)
     task.add_done_callback(_drop)
-    # The loop would wait for it at its end, and then complain that it was not waited for.
-    asyncio._unregister_task(task)  # pyright: ignore
-    task._log_destroy_pending = False  # pyright: ignore
+    asyncio._unregister_task(task)  # pyright: ignore - the loop would wait for it at its end
 
 
-def _drop(task: "asyncio.Task[Outcome]") -> None:
-    _left_behind.discard(task)
+def _drop(task: "asyncio.Future[Outcome]") -> None:
+    _left_behind.discard(cast("_Task", task))
     _log.info("abandoned work has ended; its result is dropped")

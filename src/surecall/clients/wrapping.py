@@ -34,9 +34,8 @@ def wrap(
     Raises:
         ConfigError: `INVALID_OPTION`: it is not such a client.
     """
-    inner: Any = getattr(client, "_client", None)
-    send: Any = getattr(inner, "send", None)
-    if not hasattr(client, "with_options") or send is None or not hasattr(inner, "build_request"):
+    name, inner = _find_http_client(client)
+    if not hasattr(client, "with_options") or not name:
         raise ConfigError(
             Code.INVALID_OPTION,
             f"wrap() takes a client of the openai or anthropic SDK, not {type(client).__name__}.",
@@ -45,7 +44,7 @@ def wrap(
     module = find_library(inner)
     blocks = isinstance(inner, module.Client)
 
-    library = Library(module, partial(send, stream=True), blocks=blocks)
+    library = Library(module, partial(inner.send, stream=True), blocks=blocks)
     # They share connections, as copies of an SDK's client do: closing one closes both.
     close = inner.close if blocks else inner.aclose
     transport = library.transport(Mediator(library, policy, capabilities).answer, close)
@@ -76,5 +75,14 @@ def _copy_with(client: Any, http_client: Any) -> Any:
     for name in [*own]:
         if isinstance(getattr(kind, name, None), cached_property):
             del own[name]  # it would go on with the other client
-    made._client = http_client
+    own[_find_http_client(client)[0]] = http_client
     return made
+
+
+def _find_http_client(client: Any) -> tuple[str, Any]:
+    """Return the HTTP client that a client holds, after its name there; nothing without one."""
+    held: dict[str, Any] = getattr(client, "__dict__", {})
+    for name, value in held.items():
+        if hasattr(value, "send") and hasattr(value, "build_request"):
+            return name, value
+    return "", None
