@@ -9,17 +9,10 @@ tests as ever. Nothing else of surecall is loaded until a fixture is used.
 """
 
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
-from _pytest.runner import runtestprotocol
-
-try:
-    from _pytest.subtests import SubtestReport, failed_subtests_key
-except ImportError:  # pytest before version 9 has no subtests of its own
-    SubtestReport = failed_subtests_key = None
 
 if TYPE_CHECKING:
     from surecall.faults import SimulatedTransport
@@ -30,8 +23,10 @@ __all__ = ["faulty_model", "scripted_model", "trial_number"]
 _MARK: Final = "toolcalls"
 _PROPERTY: Final = "toolcalls"
 _trial: Final = pytest.StashKey[int]()
-_failed_parts: Final[list[list[pytest.TestReport]]] = []
-"""For the trial that runs, the reports of its subtests that failed."""
+_trials: Final[list[list[pytest.TestReport]]] = []
+"""The reports of the trial that runs; nothing while no trial does."""
+_Subtest: Final = getattr(pytest, "SubtestReport", ())
+"""The report of a part of a test; pytest before version 9 has none."""
 
 
 class Demand(NamedTuple):
@@ -122,7 +117,7 @@ def _find_demand(item: pytest.Item) -> Demand | None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Run a marked test as often as needed, and report it once."""
-    demand = _find_demand(item)
+    demand = None if _trials else _find_demand(item)
     if demand is None:
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
@@ -138,11 +133,16 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 def _tear_down_shared(item: pytest.Item, nextitem: pytest.Item | None) -> pytest.TestReport:
     """Tear down what the test shares with others, such as fixtures of its module."""
-    state = item.session._setupstate  # pyright: ignore[reportPrivateUsage] - as pytest's own runner
-    call = pytest.CallInfo[None].from_call(
-        lambda: state.teardown_exact(nextitem), when="teardown", reraise=(pytest.exit.Exception,)
-    )
-    return item.ihook.pytest_runtest_makereport(item=item, call=call)
+    assert item.parent is not None
+    last: pytest.Item = _NoTrial.from_parent(item.parent, name=item.name)  # pyright: ignore[reportUnknownMemberType]
+    return _run_once(last, nextitem)[-1]
+
+
+class _NoTrial(pytest.Item):
+    """A test beside the trials that does nothing, behind which the next test comes."""
+
+    def runtest(self) -> None:
+        """Do nothing."""
 
 
 def _run_trials(item: pytest.Item, demand: Demand) -> list[pytest.TestReport]:
@@ -152,8 +152,10 @@ def _run_trials(item: pytest.Item, demand: Demand) -> list[pytest.TestReport]:
     duration = 0.0
     while tally.done < demand.trials and (runs_all or not tally.is_certain or tally.done == 0):
         item.stash[_trial] = tally.done + 1
-        with _holding_subtests(item.config) as failed_parts:
-            reports = _run_once(item)
+        # What comes next is a test beside this one: only what belongs to the test is torn down.
+        made = _run_once(item, item.parent)
+        reports = [report for report in made if not isinstance(report, _Subtest)]
+        failed_parts = [report for report in made if report.failed and report not in reports]
         call = _call_of(reports)
         if call is None or call.skipped:  # broken or skipped: no trial of the model at all
             return reports
@@ -167,32 +169,38 @@ def _run_trials(item: pytest.Item, demand: Demand) -> list[pytest.TestReport]:
     return _make_reports(kept, tally, duration)
 
 
-def _run_once(item: pytest.Item) -> list[pytest.TestReport]:
-    # What comes next is a test beside this one: only what belongs to the test is torn down.
-    return runtestprotocol(item, log=False, nextitem=item.parent)  # pyright: ignore[reportArgumentType, reportUnknownVariableType]
-
-
-@contextmanager
-def _holding_subtests(config: pytest.Config) -> Generator[list[pytest.TestReport]]:
-    """Collect subtests that fail meanwhile: they fail the trial, which may not fail the test."""
-    counts: dict[Any, int] = config.stash[failed_subtests_key] if failed_subtests_key else {}
-    before = dict(counts)
-    found: list[pytest.TestReport] = []
-    _failed_parts.append(found)
+def _run_once(item: pytest.Item, nextitem: Any) -> list[pytest.TestReport]:
+    """Run a test as pytest does, and return its reports; none is shown or counted."""
+    reports: list[pytest.TestReport] = []
+    _trials.append(reports)
     try:
-        yield found
+        item.ihook.pytest_runtest_protocol(item=item, nextitem=nextitem)
     finally:
-        _failed_parts.pop()
-        counts.clear()
-        counts.update(before)
+        _trials.pop()
+    return reports
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> Generator[None]:
+    """Keep the report of a trial; everybody else is told of a part that says nothing."""
+    if not _trials:
+        return (yield)
+    kept = dict(vars(report))
+    _trials[-1].append(report)
+    report.when, report.outcome, report.longrepr = "setup", "passed", None
+    report.duration, report.sections, report.user_properties = 0.0, [], []
+    try:
+        return (yield)
+    finally:
+        vars(report).update(kept)
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Keep a subtest that failed from failing the session: the trials decide."""
-    if _failed_parts and SubtestReport and isinstance(report, SubtestReport) and report.failed:
-        _failed_parts[-1].append(report)
-        report.outcome = "skipped"
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """Take the outcome of the trials: subtests that failed in some of them do not change it."""
+    if report.when != "call" or _PROPERTY not in dict(report.user_properties):
+        return None
+    return report.outcome, "." if report.passed else "F", report.outcome.upper()
 
 
 def _call_of(reports: list[pytest.TestReport]) -> pytest.TestReport | None:
