@@ -105,6 +105,21 @@ LIKELY: dict[str, list[tuple[str, Any]]] = {
         ("1, 2, 3", [1, 2, 3]),
         ('"x"\n"y"', ["x", "y"]),
     ],
+    "a quote missing before brackets": [
+        ('[{"a": {"b": "x\n  }\n}, {"c": "y"}]', [{"a": {"b": "x"}}, {"c": "y"}]),
+        ('{"a": {"b": {"c": "x\n  }\n  },\n  "d": 1\n}', {"a": {"b": {"c": "x"}}, "d": 1}),
+    ],
+    "numbers with separators": [
+        ('{"a": 250,000,}', {"a": 250_000}),
+        ('{"a": 250,000 "b": 1}', {"a": 250_000, "b": 1}),
+    ],
+    "escaped as a whole": [
+        ('{\\n  a: 1,\\n  b: \\"x\\",\\n}', {"a": 1, "b": "x"}),
+        ('{\\"\\": []}', {"": []}),
+    ],
+    "several fences": [
+        ('```\n{"a": 1}\n``` and\n```\n{"b": 2}\n```', [{"a": 1}, {"b": 2}]),
+    ],
     "ellipses": [
         ('{"a": [1, 2, ...], "b": 3, ...}', {"a": [1, 2], "b": 3}),
         ("[1, ..., 9]", [1, 9]),
@@ -114,6 +129,8 @@ LIKELY: dict[str, list[tuple[str, Any]]] = {
         ('{"i": ObjectId("5f"), "n": NumberLong(12)}', {"i": "5f", "n": 12}),
         ('{"d": new Date("2020")}', {"d": "2020"}),
         ('{"a": /[a-z]+/gi, "b": 1}', {"a": "/[a-z]+/gi", "b": 1}),
+        ('{"a": ```python\nprint(1)\n```, "b": 1}', {"a": "print(1)", "b": 1}),
+        ('{"a": ```sh\nls\n```}', {"a": "ls"}),
         ('{"a": set([1, 2])}', {"a": [1, 2]}),
         ('\\{"a\\_b": 1\\}', {"a_b": 1}),
         ('{"a": "x" +}', {"a": "x"}),
@@ -159,6 +176,8 @@ def test_the_likeliest_reading_is_marked_and_explained(text: str, value: Any) ->
         '{"a": 1, "b": 2, "a": 3}',
         '{"a": "b" "c"}',
         '{"a": 1, "b"}',
+        '{"a": [1, 2, ...]}',
+        '{"a": f("x")}',
     ],
 )
 def test_a_reading_that_throws_a_part_away_is_not_whole(text: str) -> None:

@@ -35,6 +35,10 @@ _CALL: Final = re.compile(
     r"(?:new[ \t]++)?+[a-zA-Z_$][\w$.]*+\((?=\s*+(?:[\"'{\[(]|-?+[0-9]|true|false|null|[a-z]++=))"
 )
 _REGEX: Final = re.compile(rf"/(?:[^/\\\n]++|\\.)++/[a-z]*+(?={syntax.ANY_WS}[,}}\]])")
+_FENCED_TEXT: Final = re.compile(
+    rf"{syntax.ANY_WS}(?P<fence>`{{3}}(?!json)[\w.+#\-]*+)(?=\s)(?!\s*+[{{\[])(?P<text>[^`]*+)`{{3}}"
+    rf"(?={syntax.ANY_WS}[,}}\]])"
+)
 _PLACEHOLDER: Final = re.compile(r"\{[\w .\-]++\}(?=[ \t]*+[^\s,}\]\":;])")
 """A word in braces with more text behind it: no object."""
 
@@ -517,6 +521,11 @@ def _read_value(cursor: Cursor) -> None:
     text = cursor.text
     pos = cursor.pos
     if text[pos : pos + 1] not in _PLAIN_STARTS:
+        if cursor.guesses and (match := _FENCED_TEXT.match(text, pos)):
+            written = _write(cursor, match["text"].strip())
+            cursor.note(match.start("fence"), match.end(), written, "replace_quotes")
+            cursor.end_entry(match.end())
+            return
         pos = _gap_before_value(cursor)
     mark = text[pos]
     if mark in "{[(":

@@ -83,7 +83,9 @@ DOUBTS: Final = {
 }
 """Why a value is in doubt, by the rules of its changes; the first that applies is said."""
 _RANKS: Final = {rule: rank for rank, rule in enumerate(DOUBTS)}
-_LOSING: Final = frozenset({"key_without_value", "take_last_of_key"})
+_LOSING: Final = frozenset(
+    {"drop_ellipsis", "key_without_value", "take_last_of_key", "unwrap_call_value"}
+)
 _DAMAGED: Final = "The text is damaged in more than one way."
 
 _QUOTE_RULES: Final = frozenset(
@@ -215,7 +217,7 @@ def throws_away(text: str, edits: Iterable[Edit]) -> bool:
     for start, end, _, rule, _ in edits:
         if rule in _LOSING:
             return True
-        if rule in ("drop_stray_text", "strip_prose"):
+        if rule in ("drop_stray_text", "strip_code_fence", "strip_prose"):
             dropped = text[start:end]
             if '"' in dropped or (rule == "drop_stray_text" and any(map(str.isalnum, dropped))):
                 return True

@@ -65,7 +65,7 @@ _LITERAL_CHARACTERS: Final = 16
 _MAX_BRACES: Final = 200
 """How much may be between braces in text without quotes."""
 _GROUPED: Final = re.compile(
-    r"[+-]?+[0-9]{1,3}(?:,[0-9]{3})++(?:\.[0-9]++)?+(?=\s*+(?:[}\n]|,\s|\Z))"
+    r"[+-]?+[0-9]{1,3}(?:,[0-9]{3})++(?:\.[0-9]++)?+(?=\s*+(?:[}\n]|,[\s}]|/[/*]|\Z)|\s++\")"
 )
 """A number with commas between its thousands."""
 _NUMBER_AND_REST: Final = re.compile(

@@ -245,7 +245,7 @@ class Search(Struct):
     def _read_at(self, start: int, before: int, implied: str = "") -> Found | int:
         """Return the value at a place, or where to look on when it belongs to prose."""
         text = self.text
-        is_fenced = start > 0 and has_fence_before(text, before, start)
+        is_fenced = start > 0 and has_fence_before(text, before if before < start else 0, start)
         cursor = self._begin(is_fenced=is_fenced)
         known = find_resumption(text) if start == 0 and not self.guesses else None
         try:

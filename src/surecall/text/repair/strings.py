@@ -415,18 +415,31 @@ def _end_later(cursor: Cursor, start: int, role: Role, quotes: list[int]) -> End
 def _end_before_key(cursor: Cursor, start: int, quote: int) -> End | None:
     """Return the end of a string that lacks its quote and ran into the key at `quote`."""
     before = cursor.text[start + 1 : quote]
-    closer = cursor.stack[-1].written if cursor.stack else ""
     bare = before.rstrip()
     is_line = "\n" in before[len(bare) :]
     if not is_line and bare[-1:] not in _ENDS_LIKE_MEMBER:
         return None
     end = len(bare)
-    while end and (bare[end - 1] in ",{[ \n\r\t" or bare[end - 1] == closer):
+    closers: list[int] = []
+    while end and bare[end - 1] in ",{[ \n\r\t}]":
         end -= 1
-        if bare[end] == closer:
+        if bare[end] in "}]":
+            closers.append(end)
+    end = closers[0] + 1 if closers else end
+    opened = [frame.written for frame in reversed(cursor.stack[-len(closers) :])]
+    for count in range(min(len(closers), len(opened)), 0, -1):
+        ends = closers[:count]
+        is_closed = [bare[at] for at in reversed(ends)] == opened[:count]
+        # One may stand behind the text; several are each on a line of their own.
+        if is_closed and (count == 1 or all(_begins_line(bare, at) for at in ends)):
+            end = ends[-1]
             break
     content = start + 1 + len(bare[:end].rstrip())
     return End(content, content, "add_missing_closing_quote")
+
+
+def _begins_line(text: str, at: int) -> bool:
+    return not text[text.rfind("\n", 0, at) : at].strip() and "\n" in text[:at]
 
 
 def _end_without_quote(cursor: Cursor, start: int, role: Role, quotes: list[int]) -> End:

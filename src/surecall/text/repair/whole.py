@@ -35,11 +35,13 @@ _ENTITY: Final = re.compile(r"&(?:quot|amp|lt|gt|apos|#[0-9]{1,7}|#[xX][0-9a-fA-
 _QUOTED_OR_BLANK: Final = re.compile(r"(\"(?:[^\"\\]++|\\.)*+\"?+|\\[^nrt])|\\[nrt]", re.DOTALL)
 _MARKS_PER_STEP: Final = 3
 
-_ESCAPED_BLANK: Final = "An escaped line break is outside any text, where it may not belong."
+_FEW_ESCAPES: Final = {"strip_invisible": 1, "decode_nested_text": 2}
+"""As many may be signs that are not escaped: a line break of a text, the backslash of a key."""
+_ESCAPED_SIGN: Final = "An escaped sign is outside any text, where it may not belong."
 _ESCAPE: Final = re.compile(r"\\.", re.DOTALL)
 _NO_BRACKETS: Final = dict.fromkeys(map(ord, " \t\n\r,:+-.0123456789Eaeflnrstu"))
 _ROUNDS: Final = 8
-_ESCAPED: Final = re.compile(r"\s*+[{\[](?:\\[nrt]|\s|[{\[])*+\\++\"")
+_ESCAPED: Final = re.compile(r"\s*+[{\[](?:\s|[{\[])*+\\(?:[nrt]|\\*+\")")
 _ANY_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _UNESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t"}
 _MARKDOWN: Final = re.compile(r"\s*+\\[{\[]")
@@ -128,12 +130,13 @@ def read_escaped(text: str, steps: Steps) -> Repaired | None:
         except JSONTextError:
             continue
         if not repeated:
-            # One escaped line break may have been in a text, and not between members.
-            is_lossless = rule != "strip_invisible" or len(bare) - len(inner) > 1
-            changes = Changes(text, [(0, len(text), inner, rule, is_lossless)])
-            if is_lossless:
-                return Repaired(value, "whole", changes)
-            return Repaired(value, "whole", changes, certainty="likely", doubt=_ESCAPED_BLANK)
+            # `{\"\": 1}` is also `{"\\": 1}` with two signs swapped.
+            is_known = rule != "strip_invisible" and '""' not in inner
+            is_sure = is_known or len(bare) - len(inner) > _FEW_ESCAPES.get(rule, 0)
+            doubt = "" if is_sure else _ESCAPED_SIGN
+            changes = Changes(text, [(0, len(text), inner, rule, not doubt)])
+            certainty = "likely" if doubt else "certain"
+            return Repaired(value, "whole", changes, certainty=certainty, doubt=doubt)
     return None
 
 
