@@ -15,7 +15,7 @@ SIGNATURE = "assistant_tool_calls_signature_skip_validator_if_missing"
 def apply(name: str, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Run one transform and check that its input stays as it was."""
     before = deepcopy(messages)
-    (function,) = TransformRegistry.builtin().resolve("messages", [name])
+    ((_, function),) = TransformRegistry.builtin().resolve("messages", [name])
     result = function(messages)
     assert messages == before
     return result

@@ -39,7 +39,10 @@ def test_names_are_canonicalised_and_used_once_in_order() -> None:
     registry = TransformRegistry()
     registry.register("tools", " My-First ", list)
     registry.register("tools", "second", tuple)
-    assert registry.resolve("tools", ["SECOND", "my_first", "My-First"]) == (tuple, list)
+    assert registry.resolve("tools", ["SECOND", "my_first", "My-First"]) == (
+        ("second", tuple),
+        ("my_first", list),
+    )
 
 
 def test_a_registry_is_not_shared() -> None:
@@ -77,7 +80,7 @@ def test_a_name_in_use_is_replaced_only_on_demand() -> None:
     with pytest.raises(ConfigError, match="already"):
         registry.register("results", name, dict)
     registry.register("results", name, dict, replace=True)
-    assert registry.resolve("results", [name]) == (dict,)
+    assert registry.resolve("results", [name]) == ((name, dict),)
 
 
 def test_an_unknown_family_is_refused() -> None:

@@ -40,6 +40,7 @@ from .truncation import (
     holds_markup,
     is_complete,
     lacks_only_end,
+    refused,
     vouch_for_members,
 )
 from .wording import (
@@ -301,15 +302,7 @@ class CallReader:
         call = self._read(raw, (receipt, *receipts), refusal, doubt)
         is_damaged = any(not one.lossless for one in receipts)
         if is_damaged and call.arguments and holds_markup(call.arguments, piece.written):
-            errors = (TWO_READINGS,)
-            return replace(
-                call,
-                arguments=None,
-                state="unreadable",
-                errors=errors,
-                certainty="certain",
-                doubt="",
-            )
+            return refused(call, "unreadable", TWO_READINGS)
         return call
 
     def _has_all(self, written: TextCall) -> bool:

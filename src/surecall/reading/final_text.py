@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from surecall.base.errors import Code, did_you_mean, invalid_config
 from surecall.base.patterns import lazy_pattern
-from surecall.base.records import ErrorDetail, Receipt, clip
+from surecall.base.records import ErrorDetail, Receipt
 
 # Parts that are left alone
 
@@ -252,13 +252,6 @@ class _Piece(Struct):
         return self.text if self.shown is None else self.shown
 
 
-class TaggedText(NamedTuple):
-    """A text after its tags were treated."""
-
-    text: str
-    receipts: tuple[Receipt, ...] = ()
-
-
 class OutputTags:
     """Handles tags in the final text of a run; code and `{{placeholders}}` are never touched.
 
@@ -289,26 +282,12 @@ class OutputTags:
         self._lang_spans = lang_spans
 
     def __call__(self, text: str) -> tuple[str, tuple[Receipt, ...]]:
-        """Treat a text as a transform of answers does."""
-        return tuple(self.apply(text))  # pyright: ignore[reportReturnType]
-
-    def apply(self, text: str) -> TaggedText:
         """Return the text with its tags treated, and a receipt for each change."""
         pieces = self._read(text)
         _pair(pieces)
         receipts: list[Receipt] = []
         self._treat(pieces, receipts)
-        return TaggedText("".join(piece.result for piece in pieces), tuple(receipts))
-
-    def check(self, text: str) -> tuple[ErrorDetail, ...]:
-        """Say which tags that have a rule lack their other half."""
-        pieces = self._read(text)
-        _pair(pieces)
-        return tuple(
-            ErrorDetail(Code.INVALID_REPLY, f"{clip(piece.text, 60)} has no other half.")
-            for piece in pieces
-            if piece.name and not piece.is_paired and not piece.rest.endswith("/")
-        )
+        return "".join(piece.result for piece in pieces), tuple(receipts)
 
     def _read(self, text: str) -> list[_Piece]:
         pieces: list[_Piece] = []

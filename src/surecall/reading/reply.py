@@ -30,7 +30,7 @@ from .inputs import parse_input, tell_input
 from .rules import BLANK_TRANSFORM, FUNCTION_CALL_TO_CALLS, TAGS_TO_CALLS
 from .tools import ToolsLike, name_tools
 from .transforms import TAG_FORMATS, TAG_OPENER
-from .truncation import came_to_its_end, cut_cause, doubt_finish, says_malformed
+from .truncation import came_to_its_end, cut_cause, doubt_finish, refused, says_malformed
 from .wording import (
     HALF_IN_ARGUMENTS,
     HALVES,
@@ -288,7 +288,6 @@ class ReplyReader:
 
 
 _UNKNOWN_TOOLS: Final = ToolNames(is_unknown=True)
-_CALL_SIGNS: Final = re.compile(r"[({<]")
 _MARK: Final = "\ufffd"
 _FIRST_HALF: Final = re.compile("[\ud800-\udbff]")
 _CLEAN_ENDS: Final = frozenset({"stop", "tool_calls", None})
@@ -346,46 +345,6 @@ def read_reply(
         reply = replace(reply, finish_reason=finish_reason)
     if says_malformed(reply.finish_reason):
         reply = _as_malformed(reply)
-    mended = _mend(reply)
-    reading = _read_reply(
-        mended or reply,
-        names,
-        accept=accept,
-        generation_prompt=generation_prompt,
-        text_formats=text_formats,
-        used_ids=used_ids,
-        limits=limits,
-        taught=taught,
-        transforms=transforms,
-    )
-    if mended is None or reply.calls:
-        return reading
-    if not reading.calls and reading.content == mended.content:
-        return replace(reading, content=reply.content or "")
-    return replace(reading, calls=tuple(_doubted(call, HALVES) for call in reading.calls))
-
-
-def _mend(reply: Reply) -> Reply | None:
-    """Return a reply without the halves of characters in its text, or None when it has none."""
-    content = None if reply.content is None else mend_surrogates(reply.content)
-    malformed = mend_surrogates(reply.malformed)
-    if (content, malformed) == (reply.content, reply.malformed):
-        return None
-    return replace(reply, content=content, malformed=malformed)
-
-
-def _read_reply(
-    reply: Reply,
-    names: ToolNames,
-    *,
-    accept: Accept,
-    generation_prompt: str | None,
-    text_formats: bool,
-    used_ids: Collection[str],
-    limits: ReadingLimits,
-    taught: bool,
-    transforms: Collection[str],
-) -> Reading:
     open_reader = partial(ReplyReader, names, used_ids=used_ids, limits=limits)
     may_call = bool(names) or names.is_unknown
     if may_call and reply.content and not (reply.calls or reply.malformed):
@@ -397,7 +356,7 @@ def _read_reply(
         if text_formats:
             formats = TAUGHT_FORMATS if taught else FORMATS
             if generation_prompt is None and _is_plain(reply.content, names, formats):
-                return _read_plain(reply)
+                return _as_reading(reply)
             reader = open_reader(generation_prompt, taught=taught, accept=accept)
             return _read_text(reply, reader)
     reading = _read_fields(reply, names, used_ids, limits, transforms)
@@ -414,11 +373,14 @@ def _is_plain(text: str, names: ToolNames, formats: tuple[CallFormat, ...]) -> b
     return not may_hold_call(text, names, formats) and find_likely_calls(text, names) is None
 
 
-def _read_plain(reply: Reply) -> Reading:
+def _as_reading(
+    reply: Reply, calls: tuple[ToolCall, ...] = (), defects: Iterable[Defect] = ()
+) -> Reading:
     return Reading(
+        calls=calls,
         content=reply.content or "",
         reasoning=reply.reasoning,
-        defects=reply.defects,
+        defects=(*reply.defects, *defects),
         receipts=reply.receipts,
         finish_reason=reply.finish_reason,
     )
@@ -435,31 +397,16 @@ def _read_fields(
     if reply.finish_reason in _CLEAN_ENDS and not reply.defects:
         clean = read_clean_calls(reply.calls, names, used_ids, limits)
         if clean is not None:
-            return Reading(
-                calls=clean,
-                content=reply.content or "",
-                reasoning=reply.reasoning,
-                receipts=reply.receipts,
-                finish_reason=reply.finish_reason,
-            )
+            return _as_reading(reply, clean)
     shape = _shape_of(reply, transforms)
     reader = CallReader(names, used_ids=used_ids, limits=limits, shape=shape)
     refusal = _refusal(reply)
     has_halves = any(defect.code == Code.LONE_SURROGATE for defect in reply.defects)
-    calls = tuple(
-        [
-            reader.read(call, HALF_IN_ARGUMENTS if has_halves and _is_marked(call) else refusal)
-            for call in reply.calls
-        ]
-    )
-    return Reading(
-        calls=calls,
-        content=reply.content or "",
-        reasoning=reply.reasoning,
-        defects=(*reply.defects, *reader.defects),
-        receipts=reply.receipts,
-        finish_reason=reply.finish_reason,
-    )
+    calls = [
+        reader.read(call, HALF_IN_ARGUMENTS if has_halves and _is_marked(call) else refusal)
+        for call in reply.calls
+    ]
+    return _as_reading(reply, tuple(calls), reader.defects)
 
 
 def _is_marked(call: RawCall) -> bool:
@@ -469,8 +416,6 @@ def _is_marked(call: RawCall) -> bool:
 
 def _note_other_calls(reading: Reading, names: ToolNames) -> Reading:
     """List calls that the text next to calls in fields makes, and that are not among these."""
-    if not _CALL_SIGNS.search(reading.content):  # most texts: no call is without one
-        return reading
     if not names_a_tool(reading.content, names):
         return reading
     in_text = ReplyReader(names, accept="likely").read_whole(reading.content)
@@ -518,26 +463,20 @@ def _shape_of(reply: Reply, transforms: Collection[str]) -> ReplyShape:
 
 
 def _read_text(reply: Reply, reader: ReplyReader) -> Reading:
-    reading = reader.read_whole(reply.content or "", reply.finish_reason)
+    text = reply.content or ""
+    reading = reader.read_whole(text, reply.finish_reason)
+    if not reading.calls and reading.content == mend_surrogates(text):
+        reading = replace(reading, content=text)
     parts = [part for part in (reply.reasoning, reading.reasoning) if part]
-    lost = cut_cause(None, reply.defects)
+    calls = reading.calls
+    if lost := cut_cause(None, reply.defects):
+        calls = tuple(refused(call, "cut", refuse_cut(lost)) for call in calls)
     return replace(
         reading,
-        calls=reading.calls if lost is None else tuple(_cut(call, lost) for call in reading.calls),
+        calls=calls,
         reasoning="\n".join(parts) or None,
         defects=(*reply.defects, *reading.defects),
         receipts=(*reply.receipts, *reading.receipts),
-    )
-
-
-def _cut(call: ToolCall, cause: str) -> ToolCall:
-    return replace(
-        call,
-        arguments=None,
-        state="cut",
-        errors=(refuse_cut(cause),),
-        certainty="certain",
-        doubt="",
     )
 
 

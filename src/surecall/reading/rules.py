@@ -14,6 +14,7 @@ from surecall.base.records import ErrorDetail, Reading, Receipt, Reply, ToolCall
 from surecall.calls import ToolNames
 from surecall.text import decode
 
+from .truncation import refused
 from .wording import MARKED, MISSHAPEN, refuse_bad_json, refuse_json, refuse_kind, say_not_offered
 
 RuleFamily = Literal[
@@ -130,9 +131,7 @@ def _undo(call: ToolCall, disabled: frozenset[str], names: ToolNames) -> ToolCal
         elif receipt.rule in _NAMES:
             name = str(receipt.before)
         elif receipt.rule in STRUCTURE_RULES:
-            return replace(
-                call, arguments=None, state="unreadable", errors=(refuse_json(MISSHAPEN),)
-            )
+            return refused(call, "unreadable", refuse_json(MISSHAPEN))
         else:
             is_plain = is_plain or call.arguments is not None
     if len(kept) == len(call.receipts) and not is_plain:
@@ -148,16 +147,14 @@ def _take_as_sent(call: ToolCall, names: ToolNames) -> ToolCall:
     if any(error.code in _LIMITS for error in call.errors):
         return call
     if isinstance(value, str) and value.startswith(BYTE_ORDER_MARK):
-        errors = (refuse_json(MARKED),)  # which decoding would leave out
-    elif value is None or isinstance(value, str):
+        return refused(call, "unreadable", refuse_json(MARKED))  # decoding would leave it out
+    if value is None or isinstance(value, str):
         try:
             value = decode(value or "")
         except JSONTextError as error:
-            errors = (refuse_bad_json(error),)
-    if not errors and not isinstance(value, dict):
-        errors = (refuse_kind(value),)
-    if errors:
-        return replace(call, arguments=None, state="unreadable", errors=errors)
+            return refused(call, "unreadable", refuse_bad_json(error))
+    if not isinstance(value, dict):
+        return refused(call, "unreadable", refuse_kind(value))
     if call.name in names:
         checker = names.checker_of(call.name)
         errors = () if checker is None else checker.check(value)

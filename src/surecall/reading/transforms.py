@@ -21,17 +21,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.base.errors import Code, ConfigError, did_you_mean
+from surecall.base.json_values import as_fields
 from surecall.base.records import CHANGED, CHANGED_BY_TRANSFORM, RawCall, Receipt
 from surecall.calls import FORMATS, CallFormat, Found, Source
 
 from .rules import (
-    BLANK_TO_EMPTY_OBJECT,
     BLANK_TRANSFORM,
     CALLS_OBJECT_TO_ARRAY,
     FUNCTION_CALL_TO_CALLS,
     OBJECT_TO_ARGUMENTS,
-    READ_FROM_TEXT,
+    RULES,
     TAGS_TO_CALLS,
+    TRANSFORM_RULES,
 )
 
 Family = Literal["messages", "tools", "replies", "calls", "results", "answers"]
@@ -50,30 +51,28 @@ SKIP_SIGNATURE_VALIDATOR: Final = "skip_thought_signature_validator"
 
 def assistant_tool_calls_content_null_if_blank(messages: Wire) -> Wire:
     """Make blank text next to tool calls null."""
-    return _map_calling(messages, _without_blank_content)
+    return _map(messages, _without_blank_content)
 
 
 def assistant_tool_calls_reasoning_content_empty_if_missing(messages: Wire) -> Wire:
     """Give messages with tool calls an empty `reasoning_content` when they have none."""
-    return _map_calling(messages, _with_reasoning_content)
+    return _map(messages, _with_reasoning_content)
 
 
-def assistant_tool_calls_signature_skip_validator_if_missing(
-    messages: Wire,
-) -> Wire:
+def assistant_tool_calls_signature_skip_validator_if_missing(messages: Wire) -> Wire:
     """Give every tool call without a signature the value that skips its validation."""
-    return _map_calling(messages, _with_signatures)
+    return _map(messages, _with_signatures)
 
 
-def _map_calling(messages: Wire, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Wire:
-    """Apply `change` to assistant messages that carry calls; keep the list when nothing changes."""
-    changed = False
-    result: Wire = []
-    for message in messages:
-        new = change(message) if _carries_calls(message) else message
-        changed = changed or new is not message
-        result.append(new)
-    return result if changed else messages
+def openai_tools_strip_function_descriptions(tools: Wire) -> Wire:
+    """Leave out the description of every function tool; descriptions of parameters stay."""
+    return _map(tools, _without_description)
+
+
+def _map(items: Wire, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Wire:
+    """Change each item; the list is the same one when nothing changes."""
+    changed = list(map(change, items))
+    return items if all(map(is_, items, changed)) else changed
 
 
 def _carries_calls(message: dict[str, Any]) -> bool:
@@ -83,50 +82,37 @@ def _carries_calls(message: dict[str, Any]) -> bool:
 
 def _without_blank_content(message: dict[str, Any]) -> dict[str, Any]:
     content = message.get("content")
-    if isinstance(content, str) and not content.strip():
-        return {**message, "content": None}
-    return message
+    is_blank = isinstance(content, str) and not content.strip()
+    return {**message, "content": None} if is_blank and _carries_calls(message) else message
 
 
 def _with_reasoning_content(message: dict[str, Any]) -> dict[str, Any]:
-    return message if "reasoning_content" in message else {**message, "reasoning_content": ""}
+    lacks_it = "reasoning_content" not in message and _carries_calls(message)
+    return {**message, "reasoning_content": ""} if lacks_it else message
 
 
 def _with_signatures(message: dict[str, Any]) -> dict[str, Any]:
-    calls: list[Any] = message["tool_calls"]
-    if not any(_lacks_signature(call) for call in calls):
+    if not _carries_calls(message):
         return message
-    signed = [
-        {**call, "signature": SKIP_SIGNATURE_VALIDATOR} if _lacks_signature(call) else call
-        for call in calls
-    ]
-    return {**message, "tool_calls": signed}
+    signed = _map(message["tool_calls"], _with_signature)
+    return message if signed is message["tool_calls"] else {**message, "tool_calls": signed}
 
 
-def _lacks_signature(call: Any) -> bool:
-    return isinstance(call, dict) and not cast("dict[str, Any]", call).get("signature")
-
-
-def openai_tools_strip_function_descriptions(tools: Wire) -> Wire:
-    """Leave out the description of every function tool; descriptions of parameters stay."""
-    if not any(_is_described(tool) for tool in tools):
-        return tools
-    return [_without_description(tool) if _is_described(tool) else tool for tool in tools]
-
-
-def _is_described(tool: dict[str, Any]) -> bool:
-    function = tool.get("function")
-    return (
-        tool.get("type") == "function" and isinstance(function, dict) and "description" in function
-    )
+def _with_signature(call: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(call, dict) or call.get("signature"):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return call
+    return {**call, "signature": SKIP_SIGNATURE_VALIDATOR}
 
 
 def _without_description(tool: dict[str, Any]) -> dict[str, Any]:
-    function = {key: value for key, value in tool["function"].items() if key != "description"}
-    return {**tool, "function": function}
+    function = as_fields(tool.get("function"))
+    if tool.get("type") != "function" or "description" not in function:
+        return tool
+    rest = {key: value for key, value in function.items() if key != "description"}
+    return {**tool, "function": rest}
 
 
-_DROPPED_WHEN_EMPTY: Final = ("warnings", "errors", "data")
+_DROPPED_WHEN_EMPTY: Final = frozenset({"warnings", "errors", "data"})
 
 
 class ResultContext(Struct, frozen=True):
@@ -137,11 +123,10 @@ class ResultContext(Struct, frozen=True):
 
 
 def tool_result_compact_envelope(
-    envelope: dict[str, Any],
-    context: ResultContext,
+    envelope: dict[str, Any], context: ResultContext
 ) -> dict[str, Any]:
     """Drop `warnings`, `errors` and `data` where they are empty."""
-    empty = [name for name in _DROPPED_WHEN_EMPTY if name in envelope and _is_empty(envelope[name])]
+    empty = [name for name in _DROPPED_WHEN_EMPTY & envelope.keys() if _is_empty(envelope[name])]
     if not empty:
         return envelope
     return {key: value for key, value in envelope.items() if key not in empty}
@@ -168,71 +153,53 @@ class BuiltIn(NamedTuple):
     """What naming it adds to what is read anyway."""
 
 
+def _sent(function: Callable[..., Any], family: Family, does: str) -> BuiltIn:
+    return BuiltIn(function.__name__, family, does, function=function)
+
+
+def _read(name: str, family: Family, adds: str = "Nothing.", does: str = "") -> BuiltIn:
+    rule = TRANSFORM_RULES[name]
+    return BuiltIn(name, family, does or RULES[rule].sentence, rule, adds=adds)
+
+
+_WITHOUT_FORMATS: Final = (
+    "They are read where text formats are off; ids are `tag_call_1` and so on."
+)
 BUILTIN: Final = (
-    BuiltIn(
-        "assistant_tool_calls_content_null_if_blank",
+    _sent(
+        assistant_tool_calls_content_null_if_blank,
         "messages",
         "Makes blank text next to tool calls null.",
-        function=assistant_tool_calls_content_null_if_blank,
     ),
-    BuiltIn(
-        "assistant_tool_calls_reasoning_content_empty_if_missing",
+    _sent(
+        assistant_tool_calls_reasoning_content_empty_if_missing,
         "messages",
         "Gives messages with tool calls an empty `reasoning_content` when they have none.",
-        function=assistant_tool_calls_reasoning_content_empty_if_missing,
     ),
-    BuiltIn(
-        "assistant_tool_calls_signature_skip_validator_if_missing",
+    _sent(
+        assistant_tool_calls_signature_skip_validator_if_missing,
         "messages",
         "Gives every tool call without a signature the value that skips its validation.",
-        function=assistant_tool_calls_signature_skip_validator_if_missing,
     ),
-    BuiltIn(
-        "openai_tools_strip_function_descriptions",
+    _sent(
+        openai_tools_strip_function_descriptions,
         "tools",
         "Leaves out the description of every function tool; descriptions of parameters stay.",
-        function=openai_tools_strip_function_descriptions,
     ),
-    BuiltIn(
-        FUNCTION_CALL_TO_CALLS,
-        "replies",
-        "Reads a call in the older field `function_call`.",
-        FUNCTION_CALL_TO_CALLS,
-        adds="The call gets the id `call_1` instead of `tc_1`.",
-    ),
-    BuiltIn(
-        CALLS_OBJECT_TO_ARRAY,
-        "replies",
-        "Reads one call that came without its list.",
-        CALLS_OBJECT_TO_ARRAY,
-        adds="Nothing.",
-    ),
-    BuiltIn(
-        OBJECT_TO_ARGUMENTS,
-        "replies",
-        "Takes arguments that came as an object instead of its text.",
-        OBJECT_TO_ARGUMENTS,
-        adds="Nothing.",
-    ),
-    BuiltIn(
+    _read(FUNCTION_CALL_TO_CALLS, "replies", "The call gets the id `call_1` instead of `tc_1`."),
+    _read(CALLS_OBJECT_TO_ARRAY, "replies"),
+    _read(OBJECT_TO_ARGUMENTS, "replies"),
+    _read(
         TAGS_TO_CALLS,
         "replies",
+        _WITHOUT_FORMATS,
         "Reads calls in closed `<tool_call>` tags that are not quoted.",
-        READ_FROM_TEXT,
-        adds="They are read where text formats are off; ids are `tag_call_1` and so on.",
     ),
-    BuiltIn(
-        BLANK_TRANSFORM,
-        "calls",
-        "Reads blank arguments as an empty object.",
-        BLANK_TO_EMPTY_OBJECT,
-        adds="The call is certain, even for a tool that takes arguments.",
-    ),
-    BuiltIn(
-        "tool_result_compact_envelope",
+    _read(BLANK_TRANSFORM, "calls", "The call is certain, even for a tool that takes arguments."),
+    _sent(
+        tool_result_compact_envelope,
         "results",
         "Drops `warnings`, `errors` and `data` from a result where they are empty.",
-        function=tool_result_compact_envelope,
     ),
 )
 """Every transform that comes with surecall."""
@@ -291,11 +258,7 @@ class TransformRegistry:
             )
         functions[canonical] = function
 
-    def resolve(self, family: Family, names: Iterable[str]) -> tuple[Transform, ...]:
-        """Return the functions of the given names, in order, each once."""
-        return tuple(function for _, function in self.resolve_named(family, names))
-
-    def resolve_named(self, family: Family, names: Iterable[str]) -> NamedTransforms:
+    def resolve(self, family: Family, names: Iterable[str]) -> NamedTransforms:
         """Return names in canonical form with their functions, in order, each once."""
         functions = self._family(family)
         found: dict[str, Transform] = {}
@@ -346,7 +309,7 @@ class TransformChain(Struct, frozen=True, kw_only=True):
     def resolve(cls, registry: TransformRegistry, **names: Iterable[str]) -> "TransformChain":
         """Return the named transforms by family; an unknown name is an error."""
         found = {
-            family: registry.resolve_named(cast("Family", family), given)
+            family: registry.resolve(cast("Family", family), given)
             for family, given in names.items()
         }
         named = [pair for pairs in found.values() for pair in pairs]

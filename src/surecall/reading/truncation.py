@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from surecall.base.errors import Code
-from surecall.base.records import Defect, Receipt
+from surecall.base.records import CallState, Defect, ErrorDetail, Receipt, ToolCall
 
 from .wording import DAMAGED, NO_ARGUMENTS, doubt_end, doubt_missing_closer
 
@@ -105,6 +105,13 @@ def says_malformed(finish_reason: str | None) -> bool:
 def says_paused(finish_reason: str | None) -> bool:
     """Tell whether the provider says that the model goes on when its turn is sent back."""
     return finish_reason is not None and _squash(finish_reason) == _PAUSED
+
+
+def refused(call: ToolCall, state: CallState, error: ErrorDetail) -> ToolCall:
+    """Return a call without its arguments, because it is cut or cannot be read."""
+    return replace(
+        call, arguments=None, state=state, errors=(error,), certainty="certain", doubt=""
+    )
 
 
 # Closers
