@@ -314,6 +314,7 @@ REFUSED = [
     Refusal("prose", "I think the answer is 42.", "no JSON value"),
     Refusal("prose-in-brackets", "[see note]", "prose"),
     Refusal("one-word", "hello", "no JSON value"),
+    Refusal("fences-that-end-alike", "```{}0```{", "several JSON values"),
     Refusal("ellipsis", "[1, 2, ...]", "ellipsis"),
     Refusal("ellipsis-member", '{"a": 1, ...}', "ellipsis"),
     Refusal("missing-value", '{"a": , "b": 1}', "value"),

@@ -376,11 +376,12 @@ class Search(Struct):
         objects = [one for one in found if text[one.start] == "{" and one.has_evidence]
         if self.guesses:
             return fenced or objects or found
+        second = found[1].start
         found = [one for one in found if one.has_evidence] or found
         groups = [fenced] if len(fenced) > 1 else [found, fenced, objects]
         chosen = next((group[0] for group in groups if len(group) == 1), None)
         if chosen is None:
-            raise RefusedError("several JSON values with other text between them", found[1].start)
+            raise RefusedError("several JSON values with other text between them", second)
         return [chosen, *(one for one in found if one is not chosen)]
 
     def _refuse_prose_value(self, one: Found) -> None:
