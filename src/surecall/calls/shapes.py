@@ -1,6 +1,6 @@
 """The shapes in which models write calls as JSON."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 from surecall.base.errors import JSONTextError
@@ -81,7 +81,6 @@ _KEYS: Final = Keys(
     frozenset(NAME_KEYS), frozenset(ARGUMENT_KEYS), frozenset({*LIST_KEYS, *ONE_KEYS})
 )
 _NO_NAME: Final = frozenset('<>\n"')
-_ABSENT: Final = object()
 _BETWEEN: Final = " \t\r\n[],;"
 _BROKEN: Final = Receipt(
     "drop_leftover", "text", "", "", lossless=False, why="the object around the call is damaged"
@@ -192,44 +191,48 @@ def find_calls(
             and one that has its arguments beside the name is a call if all are parameters.
         keyed: Whether each key of an object is the name of a tool, known or not.
     """
-    calls: list[TextCall] = []
-    beside_calls = _Beside()
-    others = 0
-    waiting: list[tuple[Any, dict[str, Any]]] = [(value, {})]
-    while waiting:
-        item, beside = waiting.pop()
-        if isinstance(item, list):
-            entries = cast("list[Any]", item)
-            others += not entries
-            waiting.extend((_record_of(entry), beside) for entry in reversed(entries))
-            continue
-        record = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
-        inner = None if keyed else _inner_calls(record)
-        if inner is not None:
-            beside_calls.note(inner.beside, (*TEXT_KEYS, "role") if inner.is_list else ())
-            waiting.append((inner.calls, {**beside, **inner.beside}))
-            continue
-        found = _keyed_calls(record, tools, receipts, keyed=keyed)
-        beside_calls.is_odd |= len(found) > 1
-        if not found and (call := _call_of(record, receipts, tools, beside_calls)):
-            found = [call]
-        calls.extend(_with_members(call, beside, tools) for call in found)
-        others += not found
-    reasoning = "\n".join(beside_calls.reasoning)
-    return JsonCalls(
-        tuple(calls), others, "".join(beside_calls.content), reasoning, beside_calls.is_odd
-    )
+    finder = _Finder(receipts, tools)
+    finder.follow(value, keyed=keyed)
+    content, reasoning = "".join(finder.content), "\n".join(finder.reasoning)
+    return JsonCalls(tuple(finder.calls), finder.others, content, reasoning, finder.is_odd)
 
 
-class _Beside:
-    """What stands beside calls."""
+class _Finder:
+    """Follows a value into its lists and wrappers, and notes what stands beside calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, receipts: tuple[Receipt, ...], tools: ToolNames | None) -> None:
+        self._receipts = receipts
+        self._tools = tools
+        self.calls: list[TextCall] = []
+        self.others = 0
         self.content: list[str] = []
         self.reasoning: list[str] = []
         self.is_odd = False
 
-    def note(self, members: dict[str, Any], expected: tuple[str, ...] = ()) -> None:
+    def follow(self, value: Any, *, keyed: bool) -> None:
+        """Take the calls that a value stands for."""
+        waiting: list[tuple[Any, dict[str, Any]]] = [(value, {})]
+        while waiting:
+            item, beside = waiting.pop()
+            if isinstance(item, list):
+                entries = cast("list[Any]", item)
+                self.others += not entries
+                waiting.extend((_record_of(entry), beside) for entry in reversed(entries))
+                continue
+            record = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
+            name_key = _name_key(record)
+            used = next(filter(record.__contains__, ARGUMENT_KEYS), "")
+            if not keyed and (inner := _inner_calls(record, name_key, used)):
+                self._note(inner.beside, (*TEXT_KEYS, "role") if inner.is_list else ())
+                waiting.append((inner.calls, {**beside, **inner.beside}))
+                continue
+            found = () if name_key and not keyed else self._keyed_calls(record, keyed=keyed)
+            if not found and (call := self._call_of(record, name_key, used)):
+                found = (call,)
+            self.calls += [self._with_members(call, beside) for call in found] if beside else found
+            self.others += not found
+
+    def _note(self, members: dict[str, Any], expected: tuple[str, ...] = ()) -> None:
         """Take members of the object around a call."""
         for key, value in members.items():
             is_text = isinstance(value, str)
@@ -239,22 +242,71 @@ class _Beside:
             self.is_odd |= key not in BESIDE or (key == "type" and value not in _TYPES)
             self.reasoning += (value,) if is_text and key in THOUGHT_KEYS else ()
 
+    def _parameters(self, name: str) -> frozenset[str]:
+        tools = self._tools
+        return frozenset(parameter_names(None if tools is None else tools.parameters(name)))
 
-def _with_members(call: TextCall, beside: dict[str, Any], tools: ToolNames | None) -> TextCall:
-    """Return a call beside which other members stand than those that say something about it."""
-    if not beside:
-        return call
-    arguments: Any = call.arguments
-    given = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
-    own = frozenset(parameter_names(None if tools is None else tools.parameters(call.name)))
-    more = {
-        key: value
-        for key, value in beside.items()
-        if key not in _ASIDE or (key in own and key not in given)
-    }
-    if not more:
-        return call
-    return return_members(call, more, tools, f"{', '.join(more)} beside the arguments")
+    def _with_members(self, call: TextCall, beside: dict[str, Any]) -> TextCall:
+        """Return a call beside which other members stand than those that speak about it."""
+        arguments: Any = call.arguments
+        given = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
+        own = self._parameters(call.name)
+        more = {
+            key: value
+            for key, value in beside.items()
+            if key not in _ASIDE or (key in own and key not in given)
+        }
+        if not more:
+            return call
+        return return_members(call, more, self._tools, f"{', '.join(more)} beside the arguments")
+
+    def _keyed_calls(self, record: dict[str, Any], *, keyed: bool) -> Sequence[TextCall]:
+        """Return the calls of `{"name of a tool": {arguments}}`."""
+        kinds = (dict, str) if keyed else dict
+        if not all(value is None or isinstance(value, kinds) for value in record.values()):
+            return ()
+        tools = self._tools
+        known = [key for key in record if tools is not None and tools.resolve(key)]
+        if not keyed and len(known) < len(record):
+            return ()
+        named = known or list(record)
+        self.is_odd |= len(named) > 1
+        calls = (TextCall(name=it, arguments=record[it], receipts=self._receipts) for it in named)
+        beside = _without(record, *named)
+        return [self._with_members(call, beside) if beside else call for call in calls]
+
+    def _call_of(self, record: dict[str, Any], name_key: str, used: str) -> TextCall | None:
+        """Return the call that an object with a name is."""
+        kind = record.get("type")
+        if not name_key and isinstance(kind, str) and self._tools and self._tools.resolve(kind):
+            name_key = "type"
+        if not name_key or _is_definition_or_result(record, used):
+            return None
+        name, receipts = record[name_key], self._receipts
+        beside = _without(record, name_key, used)
+        if not used:
+            own = self._parameters(name)
+            given = {key: beside[key] for key in beside if key in own or key not in BESIDE}
+            if not own.issuperset(given):
+                return None
+            self._note(_without(beside, *given))
+            self.is_odd |= name_key == "type"
+            if given:
+                receipts = (*receipts, Receipt(FLAT_ARGUMENTS, "", list(given), "arguments"))
+            return TextCall(
+                name=name, arguments=given or None, id=_id_of(record), receipts=receipts
+            )
+        arguments = record[used]
+        if isinstance(arguments, list):
+            unwrapped = _unwrap_arguments(cast("list[Any]", arguments))
+            if unwrapped is not None:
+                before, arguments = clip(str(cast("list[Any]", arguments))), unwrapped
+                receipts = (*receipts, Receipt("unwrap_argument_list", "", before, arguments))
+        call = TextCall(name=name, arguments=arguments, id=_id_of(record), receipts=receipts)
+        if not beside:
+            return call
+        self._note(beside)
+        return self._with_members(call, beside)
 
 
 def _record_of(entry: Any) -> Any:
@@ -267,28 +319,6 @@ def _record_of(entry: Any) -> Any:
     return entry
 
 
-def _keyed_calls(
-    record: dict[str, Any],
-    tools: ToolNames | None,
-    receipts: tuple[Receipt, ...],
-    *,
-    keyed: bool,
-) -> list[TextCall]:
-    """Return the calls of `{"name of a tool": {arguments}}`."""
-    kinds = (dict, str) if keyed else dict
-    if not all(value is None or isinstance(value, kinds) for value in record.values()):
-        return []
-    known = [key for key in record if tools is not None and tools.resolve(key)]
-    if not keyed and len(known) < len(record):
-        return []
-    beside = {key: value for key, value in record.items() if known and key not in known}
-    return [
-        _with_members(TextCall(name=name, arguments=value, receipts=receipts), beside, tools)
-        for name, value in record.items()
-        if name not in beside
-    ]
-
-
 class _Inner(NamedTuple):
     """What a wrapper holds, and what stands beside it."""
 
@@ -297,14 +327,14 @@ class _Inner(NamedTuple):
     is_list: bool = True
 
 
-def _inner_calls(record: dict[str, Any]) -> _Inner | None:
+def _inner_calls(record: dict[str, Any], name_key: str, used: str) -> _Inner | None:
     """Return what a wrapper holds: a list of calls, or one call under a key of its own."""
-    arguments = _arguments_of(record)
-    if isinstance(arguments, dict) and _name_of(record) in {"", *PARALLEL}:
-        uses = cast("dict[str, Any]", arguments).get("tool_uses")
+    if used and (not name_key or record[name_key] in PARALLEL):
+        given = record[used]
+        uses = cast("dict[str, Any]", given).get("tool_uses") if isinstance(given, dict) else None
         if isinstance(uses, list):
             return _Inner(uses, {})
-    if arguments is not _ABSENT and _name_of(record):
+    if used and name_key:
         return None
     for key in LIST_KEYS:
         if isinstance(record.get(key), list):
@@ -312,7 +342,7 @@ def _inner_calls(record: dict[str, Any]) -> _Inner | None:
     for key in ONE_KEYS:
         value = record.get(key)
         inner = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-        if _name_of(inner):
+        if _name_key(inner):
             own_id = _id_of(record)
             call = {"id": own_id, **inner} if own_id else inner
             return _Inner(call, _without(record, key), is_list=False)
@@ -323,48 +353,16 @@ def _without(record: dict[str, Any], *keys: str) -> dict[str, Any]:
     return {key: value for key, value in record.items() if key not in keys}
 
 
-def _call_of(
-    record: dict[str, Any],
-    receipts: tuple[Receipt, ...],
-    tools: ToolNames | None,
-    noted: _Beside,
-) -> TextCall | None:
-    name_key = _name_key(record, tools)
-    if not name_key or _is_definition_or_result(record):
-        return None
-    name, arguments = record[name_key], _arguments_of(record)
-    beside = _without(record, name_key, *[key for key in ARGUMENT_KEYS if key in record][:1])
-    if arguments is _ABSENT:
-        parameters = frozenset(parameter_names(None if tools is None else tools.parameters(name)))
-        given = {key: beside[key] for key in beside if key in parameters or key not in BESIDE}
-        if not parameters.issuperset(given):
-            return None
-        noted.note(_without(beside, *given))
-        noted.is_odd |= name_key == "type"
-        if given:
-            receipts = (*receipts, Receipt(FLAT_ARGUMENTS, "", list(given), "arguments"))
-        return TextCall(name=name, arguments=given or None, id=_id_of(record), receipts=receipts)
-    noted.note(beside)
-    if isinstance(arguments, list):
-        unwrapped = _unwrap_arguments(cast("list[Any]", arguments))
-        if unwrapped is not None:
-            before, arguments = clip(str(cast("list[Any]", arguments))), unwrapped
-            receipts = (*receipts, Receipt("unwrap_argument_list", "", before, arguments))
-    call = TextCall(name=name, arguments=arguments, id=_id_of(record), receipts=receipts)
-    return _with_members(call, beside, tools)
-
-
-def _is_definition_or_result(record: dict[str, Any]) -> bool:
+def _is_definition_or_result(record: dict[str, Any], used: str) -> bool:
     """Tell whether an object describes a tool, or says what one returned."""
-    given = [key for key in ARGUMENT_KEYS if key in record]
     parameters = record.get("parameters")
     if describes_parameters(parameters):
         return True
     if isinstance(parameters, dict) and "properties" in parameters:
         return cast("dict[str, Any]", parameters).get("type") == "object"
-    if isinstance(record.get("description"), str) and given in ([], ["parameters"]):
+    if isinstance(record.get("description"), str) and used in ("", "parameters"):
         return True
-    return not given and (record.get("role") == "tool" or not _RESULT_KEYS.isdisjoint(record))
+    return not used and (record.get("role") == "tool" or not _RESULT_KEYS.isdisjoint(record))
 
 
 def describes_parameters(arguments: Any) -> bool:
@@ -391,30 +389,14 @@ def _unwrap_arguments(arguments: list[Any]) -> dict[str, Any] | None:
     return entries[0] if len(entries) == 1 else None
 
 
-def _name_of(record: dict[str, Any]) -> str:
-    key = _name_key(record, None)
-    return record[key] if key else ""
-
-
-def _name_key(record: dict[str, Any], tools: ToolNames | None) -> str:
+def _name_key(record: dict[str, Any]) -> str:
     """Return the key that the name of a call stands under."""
-    for key in NAME_KEYS:
-        if _is_name(record.get(key)):
-            return key
-    kind = record.get("type")
-    return "type" if isinstance(kind, str) and tools is not None and tools.resolve(kind) else ""
+    return next((key for key in NAME_KEYS if key in record and _is_name(record[key])), "")
 
 
 def _is_name(value: Any) -> bool:
     """Tell whether a value can be a name; one in angle brackets is a gap in a template."""
     return isinstance(value, str) and bool(value.strip()) and _NO_NAME.isdisjoint(value)
-
-
-def _arguments_of(record: dict[str, Any]) -> Any:
-    for key in ARGUMENT_KEYS:
-        if key in record:
-            return record[key]
-    return _ABSENT
 
 
 def _id_of(record: dict[str, Any]) -> str | None:
