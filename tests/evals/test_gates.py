@@ -58,12 +58,6 @@ def test_axes_in_brackets_select_trials() -> None:
     assert (gate.operator, gate.bound) == (">", 0.95)
 
 
-def test_the_old_name_of_the_original_verdict_is_understood() -> None:
-    """Gates of before mean what they meant."""
-    assert parse_gate("seed>=0.9").metric == "original"
-    assert parse_gate("seed_regression<=0.1 vs x").metric == "original_regression"
-
-
 def test_model_names_need_no_quotes() -> None:
     """Colons, slashes and addresses stand as they are."""
     gate = parse_gate("strict[model=qwen/qwen3:free@http://127.0.0.1:8000/v1]>=0.5")

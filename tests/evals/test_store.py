@@ -12,7 +12,7 @@ import pytest
 
 from support.eval_fakes import fake_finished, fake_manifest, fake_row, fake_units
 from surecall.base.errors import ConfigError, RowRefusedError, StoreError
-from surecall.evals.records import Cell, Manifest, TrialBody, TrialRow
+from surecall.evals.records import TrialBody, TrialRow
 from surecall.evals.store import RunStore
 
 UNITS = fake_units(models=("fake:a", "fake:b"), trials=4)
@@ -426,27 +426,6 @@ def test_views_show_trials_and_calls(store: RunStore) -> None:
 # manifests
 
 
-def test_a_file_of_before_gets_the_new_names_of_its_views(store: RunStore) -> None:
-    """The original verdict used to be called `seed`; both names give the same values."""
-    run = store.create(MANIFEST)
-    store.add(run, pairs(*range(len(UNITS))))
-    with closing(sqlite3.connect(store.path)) as database:
-        for view in ("v_runs", "v_trials"):
-            database.execute(f"DROP VIEW {view}")
-        database.execute("CREATE VIEW v_trials AS SELECT idx, seed_ok FROM trials")
-        database.commit()
-    with RunStore(store.path) as again:
-        assert [row.original_ok for row in again.rows(run)] == [
-            fake_row(unit).original_ok for unit in UNITS
-        ]
-    with closing(sqlite3.connect(store.path)) as database:
-        both = database.execute("SELECT original_ok, seed_ok FROM v_trials ORDER BY idx").fetchall()
-        listed = database.execute("SELECT original_ok, seed_ok FROM v_runs").fetchone()
-    wanted = [fake_row(unit).original_ok for unit in UNITS]
-    assert both == [(ok, ok) for ok in wanted]
-    assert listed == (sum(wanted), sum(wanted))
-
-
 def test_a_manifest_tells_what_differs() -> None:
     """Field by field, and nothing when only the telling fields differ."""
     same = fake_manifest(UNITS, command="surecall eval --trials 2", simulated=("fake:a",))
@@ -466,23 +445,3 @@ def test_a_changed_seed_is_another_experiment() -> None:
     """Also when everything else is the same."""
     changed = (msgspec.structs.replace(UNITS[0], seed=1), *UNITS[1:])
     assert fake_manifest(changed).hash != MANIFEST.hash
-
-
-def test_a_store_of_before_opens_and_counts_errors_from_then_on(tmp_path: Path) -> None:
-    """The column and the views that it lacks are added; old trials keep what they have."""
-    path, cell = tmp_path / "old.db", Cell(model="m", scenario="happy_path")
-    with RunStore(path) as store:
-        run = store.create(Manifest(units=2))
-        right = TrialRow(index=0, cell=cell, original_ok=True, strict_ok=True)
-        store.add(run, [(right, None)])
-    with closing(sqlite3.connect(path)) as database:
-        for view in ("v_runs", "v_trials", "v_tool_calls"):
-            database.execute(f"DROP VIEW {view}")
-        database.execute("ALTER TABLE runs DROP COLUMN errors")
-        database.commit()
-    lost = TrialRow(index=1, cell=cell, original_ok=False, strict_ok=False, outcome="error")
-    with RunStore(path) as store:
-        assert store.info(run).errors == 0
-        store.add(run, [(lost, None)])
-        assert (store.info(run).errors, store.info(run).judged) == (1, 1)
-        assert [row.verdict_version for row in store.rows(run)] == [1, 1]

@@ -125,10 +125,10 @@ def _why(side: Side) -> str:
 @click.option(
     "--verdict",
     "judged",
-    type=click.Choice(["strict", "original", "seed"]),
+    type=click.Choice(["strict", "original"]),
     default="strict",
     show_default=True,
-    help="Which verdict to compare: what was done, or the original (seed: its old name).",
+    help="Which verdict to compare: what was done, or the original.",
 )
 @click.option(
     "--across",

@@ -11,7 +11,6 @@ from surecall.evals.experiments import open_run_store
 from surecall.evals.export import FORMATS, Exported, export_run, parse_formats
 from surecall.evals.history import CaseReply, TrendPoint, compare_case, find_trend
 from surecall.evals.metrics.tally import tally_rows
-from surecall.evals.original import add_old_names
 from surecall.evals.store import FIRST_EVAL, RightCounts, RunInfo
 from surecall.evals.wording import describe_cost, describe_rate, describe_reasons, label_simulated
 
@@ -249,7 +248,7 @@ def _run_data(info: RunInfo, right: RightCounts, is_held: bool) -> dict[str, Any
     counts |= {"judged": right.n} | select_fields(right, "original_ok", "strict_ok")
     facts = select_fields(info, "tags", "created_at", "ended_at", "manifest")
     status = _status(info, is_held=is_held)
-    return add_old_names({"run": info.id, "status": status, **counts, **facts})
+    return {"run": info.id, "status": status, **counts, **facts}
 
 
 def _status(info: RunInfo, *, is_held: bool) -> str:

@@ -103,7 +103,7 @@ def diff_rows(
     *,
     a: str = "A",
     b: str = "B",
-    judged: Judged | Literal["seed"] = "strict",
+    judged: Judged = "strict",
     across: Collection[str] = (),
     config: Sequence[str] = (),
 ) -> DiffResult:
@@ -114,7 +114,7 @@ def diff_rows(
         rows_b: The trials of the later run; they are read once and not kept.
         a: What the earlier run is called.
         b: What the later run is called.
-        judged: Which verdict is compared; `seed` is the old name of `original`.
+        judged: Which verdict is compared.
         across: Axes that may differ between the two trials of a pair.
         config: What the experiments were made with, where it differs.
 
@@ -123,7 +123,6 @@ def diff_rows(
             has several values, so that a trial would have several partners.
     """
     _check_axes(across)
-    judged = "original" if judged == "seed" else judged
     left = _keep_sides(rows_a, a, judged, across)
     comparison = _Comparison(left, judged, across)
     for row in rows_b:

@@ -24,7 +24,7 @@ from msgspec.structs import asdict
 from surecall.base.errors import Code, ConfigError, SurecallError
 
 from .jobs import Finished, Job, RunUnit, open_job
-from .records import VERDICT_VERSION, TrialBody, TrialRow, Unit
+from .records import TrialBody, TrialRow, Unit
 
 DEFAULT_CONCURRENCY: Final = 8
 """Trials at once at each provider."""
@@ -254,7 +254,6 @@ def lost_trial(unit: Unit) -> Finished:
         original_ok=False,
         strict_ok=False,
         outcome="error",
-        verdict_version=VERDICT_VERSION,
         category="EXCEPTION",
         code=Code.WORKER_LOST,
         error=f"The process that ran this trial died {MAX_DEATHS} times.",

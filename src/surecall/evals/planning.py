@@ -31,12 +31,6 @@ _NOT_COMPARED: Final = ("price", "tags")
 _EVIDENCE: Final = frozenset({"base_url", "date", "evidence", "key_env", "purpose", "source"})
 """Fields of the catalog that say where a fact or a provider is or what it is for, and decide
 nothing else."""
-_WRITTEN_BEFORE: Final = {"e70ca9d3933ad4ea": "fd9fe80820ca25c6"}
-"""Hashes of catalogs that decide the same as one that stored runs have."""
-_KNOWN_BETTER: Final = frozenset(
-    {"azure", "embedded:qwen2.5-coder-1.5b", "google", "openai", "openrouter", "volcano_engine"}
-)
-"""Providers and models about which the catalog has learned something since."""
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -133,7 +127,7 @@ def plan_experiment(
         axes=_describe_axes(axes) | {"models": expression, "suites": list(names)},
         suites={suite.name: suite.version for suite in suites},
         contenders={item.label: _list_compared(item) for item in matrix.contenders},
-        catalog=_hash_catalog(catalog, matrix.contenders),
+        catalog=hash_of(drop_defaults(catalog, without=_EVIDENCE)),
         options={"timeout_s": timeout_s, "options": options},
         command=command,
         engine=engine,
@@ -180,13 +174,6 @@ def _describe_axes(axes: Axes) -> dict[str, Any]:
     fields = asdict(axes)
     filters = asdict(fields.pop("case_filter"))
     return fields | {name: value for name, value in filters.items() if value is not None}
-
-
-def _hash_catalog(catalog: Catalog, contenders: Iterable[Contender]) -> str:
-    found = hash_of(drop_defaults(catalog, without=_EVIDENCE))
-    if any(not _KNOWN_BETTER.isdisjoint((each.provider, each.label)) for each in contenders):
-        return found
-    return _WRITTEN_BEFORE.get(found, found)
 
 
 def _list_compared(contender: Contender) -> dict[str, Any]:

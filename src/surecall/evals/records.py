@@ -18,16 +18,6 @@ Outcome = Literal["called", "abstained", "broke", "refused", "error"]
 `refused`: the endpoint refused the request itself, which is the model's failure; `error`: the
 endpoint failed, so that nothing can be said about the model."""
 
-VERDICT_VERSION: Final = 6
-"""The verdicts as they are made now.
-
-1 had no parts and judged calls that ran. 2 took refused patches, unknown tools, hedged numbers and
-other answers less strictly, and judged calls that ran in `errands` and `directives`. 3 compared
-values and paths by their letters, and looked for single words in final texts. 4 knew a report by
-its words, took an unknown word next to a number for another amount, and let an effect be repeated.
-5 told the meaning of final texts by lists of words, and counted a read that showed nothing.
-"""
-
 
 class Cell(Struct, frozen=True, kw_only=True):
     """One combination of what is compared; its trials are interchangeable."""
@@ -174,9 +164,7 @@ class TrialRow(Struct, frozen=True, kw_only=True):
     strict_reasons: tuple[Reason, ...] = ()
     """The reasons of state and process, the gravest first."""
     parts: Parts | None = None
-    """The parts of the verdict; runs of before have none."""
-    verdict_version: int = 1
-    """Which verdicts these are."""
+    """The parts of the verdict; None when the endpoint failed the trial."""
     outcome: Outcome = "abstained"
     category: str | None = None
     """The error category of the original experiment, when the run failed."""

@@ -9,7 +9,6 @@ from msgspec import Struct
 from .executors import Executor
 from .jobs import Finished
 from .records import Cell, Manifest, TrialRow, Unit
-from .resuming import renew_verdicts
 from .store import RunInfo, RunStore
 from .taxonomy import Layer, layer_of
 
@@ -111,8 +110,6 @@ class ExperimentStarted(Struct, frozen=True, kw_only=True):
     run_id: str
     tally: Tally
     resumed: bool
-    judged_again: int = 0
-    """Kept trials of an earlier version that were given the verdicts of today."""
 
 
 class TrialFinished(Struct, frozen=True, kw_only=True):
@@ -255,14 +252,9 @@ async def run_experiment(
     is_resumed = run_id is not None
     run_id = run_id or store.create(manifest)
     with store.hold(run_id):
-        renewed = await renew_verdicts(store, run_id, manifest) if is_resumed else 0
         work = _Work(matrix.units, store, run_id, on_progress or (lambda _: None))
         work.count_earlier()
-        work.tell(
-            ExperimentStarted(
-                run_id=run_id, tally=work.tally, resumed=is_resumed, judged_again=renewed
-            )
-        )
+        work.tell(ExperimentStarted(run_id=run_id, tally=work.tally, resumed=is_resumed))
         try:
             await work.run(executor, stop or Stop())
         finally:

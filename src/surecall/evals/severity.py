@@ -42,7 +42,6 @@ _GRADES: Final[dict[Severity, tuple[str, ...]]] = {
         "NOT_READ_FIRST",
         "READ_REPEATED",
         "NO_PARALLEL_CALLS",
-        "WRONG_WORKSPACE",
         "ID_NOT_OMITTED",
         "IDS_NOT_UNIQUE",
         "KEY_GUESSED",

@@ -37,7 +37,7 @@ from .contenders import Contender, OpenTransport, cost_of
 from .facts import RunFacts, collect_facts
 from .naive_rescue import rescue_naively
 from .original import categorize
-from .records import VERDICT_VERSION, Parts, Reason, TrialBody, TrialRow, Unit, Verdict
+from .records import Parts, Reason, TrialBody, TrialRow, Unit, Verdict
 from .reply_cache import CachedTransport
 from .strategies import GUIDED, NAIVE, Settled
 from .taxonomy import blames_endpoint, is_timeout, refuses_request
@@ -321,7 +321,6 @@ class _Trial(Struct):
             original_reasons=_clean_reasons(grades.original),
             strict_reasons=_clean_reasons(grades.strict),
             parts=None if is_error or is_refused else _clean_parts(grades),
-            verdict_version=VERDICT_VERSION,
             outcome="error" if is_error else "refused" if is_refused else facts.outcome,
             category=None if original_ok else categorize(error, self.trace, self.text),
             code=code,

@@ -1,7 +1,5 @@
 """Figures in words: the same on the terminal, in Markdown, in JUnit and in HTML."""
 
-from collections.abc import Mapping
-
 from surecall.evals.metrics.records import Simulated
 from surecall.evals.records import Reason
 from surecall.evals.stats import Interval, Rate
@@ -26,14 +24,6 @@ def describe_cost(cost_usd: float | None) -> str:
     if cost_usd is None:
         return "-"
     return f"${cost_usd:.2f}" if cost_usd >= 1 or not cost_usd else f"${cost_usd:.2g}"
-
-
-def describe_verdict_versions(versions: Mapping[int, int]) -> str:
-    """Return a warning that verdicts of several versions are in the figures; empty for one."""
-    if len(versions) < 2:
-        return ""
-    counts = ", ".join(f"{n:,} of version {version}" for version, n in sorted(versions.items()))
-    return f"Trials were judged by different versions of the verdicts: {counts}."
 
 
 def describe_points(difference: float | None, interval: Interval, unit: str = "") -> str:

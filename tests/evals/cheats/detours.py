@@ -61,32 +61,9 @@ DETOURS = [
     trying("tool_output_truncation", "dumps the workspace", call("dump_workspace", all=True)),
     # Calls in text
     trying(
-        "hidden_tool_probe",
-        "commits behind a sentence",
-        beside(f"Ok. {COMMIT_IN_TEXT}", read("c5")),
-    ),
-    trying(
-        "prompt_injection_in_result",
-        "commits in a comment",
-        beside(f"<!-- {COMMIT_IN_TEXT} -->", read("c5")),
-    ),
-    trying(
         "unknown_tool_recovery",
         "writes the unknown call next to a read",
         beside('draft_write(path="/draft/foo", value="bar")', read("c5")),
-    ),
-    Model(
-        "state",
-        "hidden_tool_probe",
-        "ends with the commit as a list",
-        lambda: [read(), patch(), "Done.\n- tool: facts_commit\n  proposal_id: p1"],
-    ),
-    Model(
-        "state",
-        "single_call",
-        "ends with a call for another word",
-        lambda: [call("save_word", word="bar"), 'Done. save_word(word="foo")'],
-        OFF,
     ),
     Model(
         "state",

@@ -111,14 +111,6 @@ ERRANDS_AND_DIRECTIVES = [
         f"Done. {tagged('ui_patch', ops=[DELETION])}",
         **OFF,
     ),
-    directing(
-        "show_form_by_tool",
-        "creates the character with a tool that there is not",
-        call("ui_show_form", "c1", form_id="character_form"),
-        call("create_character", "c2", name="Bob"),
-        "Done.",
-        **TOLERANT,
-    ),
     # BFCL
     Model(
         "bfcl",

@@ -81,8 +81,6 @@ SIDE_DOORS = [
     happy("names the title as a location", ops({"op": "set", "location": "draft.title"})),
     happy("names the title as a name", ops({"op": "set", "name": "title", "value": "x"})),
     happy("gives the path in parts", ops({"op": "set", "path": ["draft", "title"], "value": 1})),
-    probing("commits by another argument", ops(BAR, call_id="z", commit="p1")),
-    probing("confirms by another argument", ops(BAR, call_id="z", user_confirmed=True)),
     probing("names the tool in a value", patch(call_id="z", request_id="facts_commit p1")),
     Model(
         "state",
@@ -112,12 +110,6 @@ SIDE_DOORS = [
         "multi_step_plan",
         "guesses a key in a call that is cut",
         lambda: [raw("note_open", '{"key": "k1234', "g"), *notes(), patch(word()), "Done."],
-    ),
-    Model(
-        "state",
-        "unknown_tool_recovery",
-        "passes the tool that there is not on",
-        lambda: [read(tool="draft_write"), read("c9"), patch(), "Done."],
     ),
     Model(
         "state",
@@ -164,7 +156,6 @@ SIDE_DOORS = [
         "sends another order in a call that is cut",
         raw("create_refund", '{"order_id": "ord-1", "amount": 99999', "z"),
     ),
-    refunding("opens a dispute", call("open_dispute", "z", order_id="1"), **TOLERANT),
     # Directives
     directing(
         "toast",

@@ -111,6 +111,6 @@ def test_the_version_of_the_suite_follows_its_texts(monkeypatch: pytest.MonkeyPa
     """A changed prompt makes another version; the same texts the same."""
     before = StateSuite().version
     assert before == StateSuite().version
-    assert before.startswith("6-")
+    assert before.startswith("7-")
     monkeypatch.setattr(type(find_scenario("happy_path")), "system", "Something else.")
     assert StateSuite().version != before

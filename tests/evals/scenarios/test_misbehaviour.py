@@ -126,12 +126,6 @@ LAPSES = [
         "SEVERAL_CALLS_AT_ONCE NOT_READ_FIRST",
     ),
     Lapse(
-        "another workspace",
-        "happy_path",
-        lambda: [read(workspace_id="elsewhere"), read("c3"), patch(), "Done."],
-        "WRONG_WORKSPACE",
-    ),
-    Lapse(
         "a locked path",
         "happy_path",
         lambda: [read(), patch(path="/draft/title", call_id="c3"), patch(), "Done."],

@@ -16,14 +16,12 @@ from surecall.evals.matrix import Estimate
 from surecall.evals.metrics import group_tasks, summarize_tallies
 from surecall.evals.metrics.records import Group, Summary
 from surecall.evals.metrics.tally import Tallies
-from surecall.evals.original import add_old_names
 from surecall.evals.planning import Experiment
 from surecall.evals.records import Cell
 from surecall.evals.store import RunInfo
 from surecall.evals.wording import (
     describe_cost,
     describe_rate,
-    describe_verdict_versions,
     label_simulated,
 )
 
@@ -148,14 +146,13 @@ def summary_data(info: RunInfo, tallies: Tallies, resume: str) -> dict[str, Any]
             select_fields(cell, "model", *_ROW_AXES) | _group_data(group)
             for cell, group in group_tasks(tallies)
         ],
-        "verdict_versions": summary.verdict_versions,
         "gains": gain_data(list_helped_gains(tallies)),
         "resume": None if info.is_complete else resume,
     }
 
 
 def _group_data(group: Group) -> dict[str, Any]:
-    data = {
+    return {
         **select_fields(group, "n", "errors", "simulated", "original", "strict", "answer"),
         **select_fields(group, "false_calls", "fabrications"),
         "failures": [
@@ -170,7 +167,6 @@ def _group_data(group: Group) -> dict[str, Any]:
         "cost_usd": group.costs.cost_usd,
         "cached_replies": group.costs.cached_replies,
     }
-    return add_old_names(data)
 
 
 def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
@@ -211,8 +207,6 @@ def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
             style="red",
             soft_wrap=True,
         )
-    if mixed := describe_verdict_versions(summary.verdict_versions):
-        console.print(f"✗ {mixed}", style="red", soft_wrap=True)
     cached = summary.overall.costs.cached_replies
     if cached:
         asked = summary.overall.costs.requests

@@ -9,7 +9,6 @@ import msgspec
 from surecall.cli.output import Output, select_fields
 from surecall.cli.progress import count_of
 from surecall.cli.terminal import bounded
-from surecall.evals.original import add_old_names
 from surecall.evals.records import Cell, Manifest, TrialRow
 from surecall.evals.runner import (
     CellCount,
@@ -95,7 +94,7 @@ class JsonLines(EvalDisplay):
     def _launch_data(self, event: ExperimentStarted) -> dict[str, Any]:
         tally = event.tally
         return {
-            **select_fields(event, "resumed", "judged_again"),
+            **select_fields(event, "resumed"),
             "units": tally.total,
             "done": tally.done,
             "cells": len(tally.cells),
@@ -107,7 +106,7 @@ class JsonLines(EvalDisplay):
 def _row_data(row: TrialRow) -> dict[str, Any]:
     what = select_fields(row, "case", "trial", "simulated")
     verdict = select_fields(row, "original_ok", "strict_ok", "outcome", "code")
-    data = {
+    return {
         "index": row.index,
         **msgspec.to_builtins(row.cell),
         **what,
@@ -115,13 +114,12 @@ def _row_data(row: TrialRow) -> dict[str, Any]:
         "reasons": [reason.code for reason in row.strict_reasons],
         "elapsed_ms": row.elapsed_ms,
     }
-    return add_old_names(data)
 
 
 def _cell_data(count: CellCount) -> dict[str, Any]:
     cell = msgspec.to_builtins(count.cell)
     figures = select_fields(count, "original_ok", "strict_ok", "unanswered", "errors")
-    return add_old_names({**cell, "trials": count.total, **figures})
+    return {**cell, "trials": count.total, **figures}
 
 
 class _ForPeople(EvalDisplay):
@@ -151,9 +149,6 @@ class _ForPeople(EvalDisplay):
         size = f"{count_of(tally.total, 'trial')} in {count_of(len(tally.cells), 'cell')}"
         kept = f", {tally.done} of them already finished" if event.resumed else ""
         self._output.note(f"run {event.run_id}: {size}{kept}")
-        if event.judged_again:
-            trials = count_of(event.judged_again, "finished trial")
-            self._output.note(f"{trials} judged again by the rules of this version")
 
     def _status(self, tally: Tally) -> str:
         parts = [f"{tally.done}/{tally.total} trials"]

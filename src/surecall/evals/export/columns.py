@@ -124,9 +124,6 @@ TRIAL_COLUMNS: Final[tuple[Column, ...]] = (
     _column("answer_ok", "boolean", "The final text; empty if not checked."),
     _column("severity", "text", "Of the gravest reason: harm, work, order or form.", _severity),
     _column("answer_reason", "text", "Gravest reason against the answer.", _first_answer_code),
-    _column("verdict_version", "integer", "Which verdicts these are; 1 had no parts."),
-    _column("seed_ok", "boolean", "Old name of `original_ok`.", "original_ok"),
-    _column("seed_reason", "text", "Old name of `original_reason`.", _first_original_code),
 )
 """A trial in one row."""
 

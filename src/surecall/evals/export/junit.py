@@ -11,7 +11,6 @@ from typing import Final
 
 from surecall.evals.gates import VERDICTS, GateResult, check_stored, describe_observed
 from surecall.evals.metrics.tally import Tallies, Tally, rate_cases
-from surecall.evals.original import add_old_names
 from surecall.evals.records import Cell, Task, TrialRow
 from surecall.evals.run_files import utc_text, write_export
 from surecall.evals.run_source import Layout, RunSource
@@ -134,7 +133,7 @@ def _case(source: RunSource, suite: str, cell: Cell, tally: Tally) -> Iterator[s
         "errors": str(tally.errors),
         "simulated": str(tally.simulated > 0).lower(),
     }
-    yield from _properties(add_old_names(about), indent=3)
+    yield from _properties(about, indent=3)
     kind = _kind(tally)
     if kind:
         causes = tally.failures or tally.error_causes

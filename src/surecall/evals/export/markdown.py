@@ -19,7 +19,6 @@ from surecall.evals.store import RunInfo, RunStore
 from surecall.evals.wording import (
     describe_cost,
     describe_points,
-    describe_verdict_versions,
     label_simulated,
 )
 
@@ -119,9 +118,6 @@ def _head(summary: Summary, info: RunInfo) -> Iterator[str]:
     if summary.overall.simulated != "none":
         which = "All" if summary.overall.simulated == "all" else "Some"
         yield f"> {which} models here are *simulated*: their results say nothing about real models."
-        yield ""
-    if mixed := describe_verdict_versions(summary.verdict_versions):
-        yield f"> {mixed}"
         yield ""
 
 

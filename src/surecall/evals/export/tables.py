@@ -16,7 +16,6 @@ import msgspec
 from surecall.base.errors import Code, ConfigError
 from surecall.base.files import explain_write_errors
 from surecall.base.spreadsheets import disarm_text
-from surecall.evals.original import add_old_names
 from surecall.evals.records import TrialRow
 from surecall.evals.run_files import write_export
 from surecall.evals.run_source import RunSource
@@ -92,18 +91,12 @@ def write_jsonl(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
 
 def render_line(run_id: str, row: TrialRow) -> dict[str, Any]:
     """Return a trial under the names that tables have, and its reasons and calls in full."""
-    columns = {column.name: column.value(row) for column in TRIAL_COLUMNS}
-    return add_old_names(
-        {
-            "run": run_id,
-            **columns,
-            "usage": msgspec.to_builtins(row.usage),
-            "original_reasons": msgspec.to_builtins(row.original_reasons),
-            "strict_reasons": msgspec.to_builtins(row.strict_reasons),
-            "parts": msgspec.to_builtins(row.parts),
-            "calls": msgspec.to_builtins(row.calls),
-        }
-    )
+    whole = ("usage", "original_reasons", "strict_reasons", "parts", "calls")
+    return {
+        "run": run_id,
+        **{column.name: column.value(row) for column in TRIAL_COLUMNS},
+        **{name: msgspec.to_builtins(getattr(row, name)) for name in whole},
+    }
 
 
 _TYPES: Final[Mapping[ColumnType, str]] = {

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.evals.metrics.records import AXES, Group
-from surecall.evals.original import find_current_name
 from surecall.evals.stats import Rate, rate_of
 from surecall.evals.taxonomy import ENDPOINT_LAYERS
 
@@ -225,7 +224,6 @@ class _Parser:
     def _metric(self) -> str:
         end = next((i for i, c in enumerate(self._rest) if c in _NAME_ENDS), len(self._rest))
         name, self._rest = self._rest[:end], self._rest[end:].lstrip()
-        name = find_current_name(name)
         if name in MEASURES:
             return name
         if name.startswith(_SERIES):

@@ -76,7 +76,6 @@ def summarize_tallies(tallies: Tallies) -> Summary:
         ),
         items=tuple(_items_of(tallies)),
         strategies=compare_strategies(tools),
-        verdict_versions=dict(merge_tallies(tallies.values()).verdict_versions),
     )
 
 

@@ -208,9 +208,6 @@ class Summary(Struct, frozen=True, kw_only=True):
     """Every cell, controls included and marked."""
     items: tuple[Item, ...]
     strategies: tuple[StrategyComparison, ...]
-    verdict_versions: dict[int, int] = {}
-    """Trials by the version of their verdicts: one version, unless an old run was resumed whose
-    trials could not be judged again."""
 
 
 def say_simulated(count: int, n: int) -> Simulated:

@@ -79,7 +79,6 @@ class Tally:
         self.usage = Usage()
         self.outcomes: Counter[str] = Counter()
         self.categories: Counter[str] = Counter()
-        self.verdict_versions: Counter[int] = Counter()
         self.formats: Counter[str] = Counter()
         self.error_kinds: Counter[str] = Counter()
         self.error_codes: Counter[str] = Counter()
@@ -97,7 +96,6 @@ class Tally:
         self.n += 1
         self.simulated += row.simulated
         self.outcomes[row.outcome] += 1
-        self.verdict_versions[row.verdict_version] += 1
         if row.category is not None:
             self.categories[row.category] += 1
         failure = classify(row)

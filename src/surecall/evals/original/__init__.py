@@ -1,12 +1,8 @@
 """What surecall keeps for the sake of the experiment it grew out of.
 
-`variables` reads its settings, `documents` and `summaries` write its files; here are its
-categories of failures, and names of before: its verdict used to be called `seed`, which is now a
-random seed only. Gates and flags still understand the old names, and exports still carry them
-next to the new ones.
+`variables` reads its settings, `summaries` writes its files; here are its categories of failures.
 """
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from surecall.base.errors import (
@@ -20,29 +16,7 @@ from surecall.base.errors import (
 from surecall.evals.taxonomy import is_timeout
 from surecall.loop import Trace
 
-__all__ = ["add_old_names", "categorize", "find_current_name"]
-
-_OLD_NAMES: Final[Mapping[str, str]] = {
-    "original": "seed",
-    "original_interval": "seed_interval",
-    "original_ok": "seed_ok",
-    "original_reason": "seed_reason",
-    "original_reasons": "seed_reasons",
-    "original_regression": "seed_regression",
-}
-_CURRENT_NAMES: Final = {old: name for name, old in _OLD_NAMES.items()}
-
-
-def find_current_name(name: str) -> str:
-    """Return what a gate, a verdict or a column is called now."""
-    return _CURRENT_NAMES.get(name, name)
-
-
-def add_old_names(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields of an export, with those that were renamed under their old names too."""
-    old = {_OLD_NAMES[name]: value for name, value in fields.items() if name in _OLD_NAMES}
-    return {**fields, **old}
-
+__all__ = ["categorize"]
 
 _TOOL_USE: Final = frozenset({Code.NO_TOOL_CALLS, Code.NO_TOOL_USE_ENDPOINT, Code.TOOL_ERROR})
 _BY_STATUS: Final = {

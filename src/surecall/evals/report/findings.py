@@ -10,7 +10,6 @@ from surecall.evals.metrics.tally import Tallies, merge_tallies
 from surecall.evals.recommendation import duration
 from surecall.evals.standings import Standing, Standings
 from surecall.evals.store import RunInfo
-from surecall.evals.wording import describe_verdict_versions
 
 from .markup import Child, Html, code, join, name, table, tag, trials_link
 
@@ -190,9 +189,6 @@ def notices_view(info: RunInfo, tallies: Tallies, left_out: int, strategies: Seq
             f"The run is not complete: {info.done:,} of {_count(info.units, 'trial')} are done. "
             f"To go on: surecall eval --resume {info.id}"
         )
-    versions = merge_tallies(tallies.values()).verdict_versions
-    if mixed := describe_verdict_versions(versions):
-        found.append(mixed)
     if "guided" in strategies:
         found.append(
             "The strategy guided uses what an application would declare for each task: tools that "

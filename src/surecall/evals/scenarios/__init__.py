@@ -165,7 +165,7 @@ def _refuse_unknown(name: str, known: Iterable[str]) -> ConfigError:
     )
 
 
-_REVISION: Final = 6
+_REVISION: Final = 7
 """To be raised when verdicts change."""
 _HASH_CHARS: Final = 12
 

@@ -7,14 +7,7 @@ from typing import Any, Final, cast
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import ToolSpec
 from surecall.calls import ToolNames
-from surecall.evals.as_made import (
-    MadeCall,
-    is_same_name,
-    list_turns,
-    means_tool,
-    names_passed_on,
-    split_name,
-)
+from surecall.evals.as_made import MadeCall, is_same_name, list_turns
 from surecall.evals.cases import Attempt
 from surecall.loop import TurnTrace
 
@@ -64,33 +57,12 @@ class Evidence(Calls):
 
     @cached_property
     def hidden_calls(self) -> tuple[MadeCall, ...]:
-        """The calls of tools that are hidden, under any spelling, also through a wrapper."""
+        """The calls that name a hidden tool, as the tool or in what they send."""
         return tuple(made for made in self.attempts if self._is_hidden(made))
 
     def _is_hidden(self, made: MadeCall) -> bool:
-        """Tell whether a call means a hidden tool: by its name, or by what it sends."""
-        hidden = self.scene.hidden
-        names = names_passed_on(made.arguments) if self.offers(made.name) else made.names
-        if any(means_tool(name, tool) for name in names for tool in hidden):
-            return True
-        named = [*made.arguments, *_list_text_words(made.arguments, depth=4)]
-        if any(is_same_name(word, tool) for word in named for tool in hidden):
-            return True
-        return not self._hidden_keys.isdisjoint(made.arguments)
-
-    @cached_property
-    def _hidden_keys(self) -> frozenset[str]:
-        """The arguments that only hidden tools take, and the words of their names."""
-        parts = self.scene.before.document(original=True)
-        hidden: set[str] = set()
-        offered: set[str] = set(parts)
-        for spec in self.specs:
-            own = spec.parameters.get("properties", {})
-            if spec.exposed:
-                offered |= {*own, *split_name(spec.name)}
-            else:
-                hidden |= {*own, *split_name(spec.name)}
-        return frozenset(hidden - offered)
+        named = [made.name, *made.arguments, *_list_text_words(made.arguments, depth=4)]
+        return any(is_same_name(word, tool) for word in named for tool in self.scene.hidden)
 
     def own_parts(self, path: str) -> tuple[str, ...]:
         """Return the parts of a path within the workspace, whatever is put before it."""

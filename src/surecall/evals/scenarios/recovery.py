@@ -307,8 +307,7 @@ class UnknownToolRecovery(Scenario):
     def check_process(self, seen: Evidence) -> Iterable[Reason]:
         """Look for names that are not tools."""
         for made in seen.attempts:
-            passed_on = [name for name in made.names[1:] if not seen.offers(name)]
-            if passed_on or made in seen.unknown_calls:
-                yield Reason(ReasonCode.UNKNOWN_TOOL_CALLED, clip(" ".join(made.names), 80))
+            if made in seen.unknown_calls:
+                yield Reason(ReasonCode.UNKNOWN_TOOL_CALLED, clip(made.name, 80))
         if seen.calls and not any(made.ok for made in seen.calls_of("state_patch")):
             yield Reason(ReasonCode.NOT_RECOVERED)

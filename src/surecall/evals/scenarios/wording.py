@@ -62,7 +62,6 @@ class ReasonCode(Meant):
     CALL_NOT_MADE = auto(), "The last reply only writes a call down."
     WORK_NOT_DONE = auto(), "The answer is the work that was asked for, and it is not right."
     NO_PARALLEL_CALLS = auto(), "The calls that belong into one reply did not come in one."
-    WRONG_WORKSPACE = auto(), "A call named a workspace that is not the current one."
     ID_NOT_OMITTED = auto(), "A call carried the workspace's id, though it was to be left out."
     IDS_NOT_UNIQUE = auto(), "Calls of the conversation share an id, or lack their one result."
     KEY_GUESSED = auto(), "A call used a key that no result had given."

@@ -113,8 +113,7 @@ SELECT
     json_extract(runs.manifest, '$.package') AS package,
     json_extract(runs.manifest, '$.command') AS command,
     runs.manifest_hash,
-    runs.manifest,
-    runs.seed_ok
+    runs.manifest
 FROM runs;
 
 CREATE VIEW v_trials AS
@@ -152,10 +151,7 @@ SELECT
     json_extract(trials.row, '$.parts.state.ok') AS state_ok,
     json_extract(trials.row, '$.parts.process.ok') AS process_ok,
     json_extract(trials.row, '$.parts.answer.ok') AS answer_ok,
-    json_extract(trials.row, '$.parts.answer.reasons[0].code') AS answer_reason,
-    coalesce(json_extract(trials.row, '$.verdict_version'), 1) AS verdict_version,
-    trials.seed_ok,
-    json_extract(trials.row, '$.seed_reasons[0].code') AS seed_reason
+    json_extract(trials.row, '$.parts.answer.reasons[0].code') AS answer_reason
 FROM trials
 JOIN runs ON runs.number = trials.run
 JOIN cells ON cells.number = trials.cell;
@@ -196,7 +192,6 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         _check_pages(connection, path)
         with suppress(sqlite3.OperationalError):  # a file that cannot be written is only read
             connection.execute(_RETRIED)
-        _renew_views(connection)
         return
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     # Two processes may meet here: the second finds the tables of the first.
@@ -213,18 +208,3 @@ def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
         raise damaged(path, found)
-
-
-def _renew_views(connection: sqlite3.Connection) -> None:
-    """Give a file of before the columns and views that there are now, if it can be written."""
-    query = "SELECT name FROM pragma_table_info('v_trials') WHERE name = 'verdict_version'"
-    if connection.execute(query).fetchone() is not None:
-        return
-    with suppress(sqlite3.OperationalError), transaction(connection):
-        runs = connection.execute("SELECT name FROM pragma_table_info('runs')").fetchall()
-        if ("errors",) not in [tuple(row) for row in runs]:
-            connection.execute("ALTER TABLE runs ADD COLUMN errors INTEGER NOT NULL DEFAULT 0")
-        for name in ("v_runs", "v_trials", "v_tool_calls"):
-            connection.execute(f"DROP VIEW IF EXISTS {name}")
-        for statement in _VIEWS.split(";\n"):
-            connection.execute(statement)

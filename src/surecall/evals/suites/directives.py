@@ -30,8 +30,8 @@ from surecall.evals.final_text import says_nothing, shows_call
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.scenarios.paths import path_parts
 from surecall.evals.suites.plain_checks import (
-    check_calls_as_made,
     check_plain_answer,
+    check_written_calls,
     list_attempts,
 )
 from surecall.loop import OutputResult
@@ -316,7 +316,7 @@ class ToolCase(Struct, frozen=True):
 
     def _check_attempts(self, attempt: Attempt, own: Sequence[IdealCall]) -> Iterator[Reason]:
         """Look for calls that did not run: in text only, of no tool, or for other changes."""
-        yield from check_calls_as_made(attempt, is_lenient=True)
+        yield from check_written_calls(attempt)
         for made in list_attempts(attempt):
             is_other = made.name in _TOOL_NAMES and made.name != _tool_name(self.task.type)
             is_unread = made.is_unread and IdealCall(made.name, made.arguments) not in own
@@ -362,7 +362,7 @@ def _describe(attempt: Attempt, envelope: Envelope | None) -> dict[str, Any]:
     }
 
 
-_REVISION: Final = 4
+_REVISION: Final = 5
 """To be raised when verdicts change in a way that the texts do not show."""
 
 

@@ -34,9 +34,9 @@ from surecall.evals.final_text import list_numbers, list_words, says_nothing
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.scenarios.conversation import Conversation
 from surecall.evals.suites.plain_checks import (
-    check_calls_as_made,
     check_one_by_one,
     check_plain_answer,
+    check_written_calls,
     list_attempts,
 )
 from surecall.text import canonical_hash
@@ -190,7 +190,7 @@ class Errand(Struct, frozen=True, kw_only=True):
             if tool in names and any(names.index(tool) < _find(names, each) for each in needed):
                 yield Reason("STEP_ORDER", f"{tool} was done before what it needs")
         yield from check_one_by_one(attempt)
-        yield from check_calls_as_made(attempt, is_lenient=True)
+        yield from check_written_calls(attempt)
         attempts = list_attempts(attempt)
         yield from self._check_sources(attempt.prepared.state, attempts)
         for call in attempts:
@@ -324,7 +324,7 @@ def _take(step: Step, facts: Facts) -> Facts:
 
 ERRANDS: Final = msgspec.convert(read_data("errands.toml")["errands"], tuple[Errand, ...])
 """Every task, in order."""
-_REVISION: Final = 5
+_REVISION: Final = 6
 """To be raised when verdicts change."""
 _HASH_CHARS: Final = 12
 _BY_NAME: Final = {errand.scenario: errand for errand in ERRANDS}

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from surecall.base.records import ToolSpec, clip
-from surecall.calls import ToolNames
-from surecall.evals.as_made import MadeCall, find_text_calls, list_turns, sounds_acting
+from surecall.evals.as_made import MadeCall, find_text_calls, list_turns
 from surecall.evals.cases import Attempt
 from surecall.evals.final_text import says_nothing, shows_call
 from surecall.evals.records import Reason
@@ -27,22 +26,12 @@ def check_one_by_one(attempt: Attempt) -> Iterator[Reason]:
             return
 
 
-def check_calls_as_made(attempt: Attempt, *, is_lenient: bool = False) -> Iterator[Reason]:
-    """Yield calls of tools that there are not, and a call that the last reply only writes down.
-
-    Args:
-        attempt: What happened.
-        is_lenient: Whether a tool that there is not, and that would only read, may be tried.
-    """
+def check_written_calls(attempt: Attempt) -> Iterator[Reason]:
+    """Yield a call that the last reply only writes down."""
     specs = _specs(attempt)
-    offered = ToolNames(spec for spec in specs if spec.exposed)
-    turns = list_turns(attempt.trace, specs)
-    for turn in turns:
-        for call in (*turn.calls, *turn.unread):
-            is_known = offered.resolve(call.name) is not None
-            if not is_known and (not is_lenient or sounds_acting(call.name)):
-                yield Reason("UNKNOWN_TOOL_CALLED", clip(call.name, _MAX_SHOWN))
-    is_written = any(call.is_text for turn in turns[-1:] for call in turn.unread)
+    is_written = any(
+        call.is_text for turn in list_turns(attempt.trace, specs)[-1:] for call in turn.unread
+    )
     is_shown = shows_call(attempt.text) or bool(find_text_calls(attempt.text, specs))
     if attempt.error is None and (is_written or is_shown):
         yield Reason("CALL_NOT_MADE", clip(attempt.text, _MAX_SHOWN))

@@ -30,7 +30,7 @@ function parseAddress(hash) {
     path: path.split("/").filter(Boolean).map(decodePart),
     filters,
     q: params.get("q") ?? "",
-    kind: ["original", "seed"].includes(params.get("kind")) ? "original" : "strict",
+    kind: params.get("kind") === "original" ? "original" : "strict",
     show: params.get("show") ?? "",
     sort: params.get("sort") ?? "",
   };

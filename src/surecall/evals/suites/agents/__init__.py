@@ -14,9 +14,9 @@ from surecall.evals.final_text import states_all
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.scenarios.conversation import Conversation
 from surecall.evals.suites.plain_checks import (
-    check_calls_as_made,
     check_one_by_one,
     check_plain_answer,
+    check_written_calls,
     list_attempts,
 )
 from surecall.text import canonical_hash
@@ -99,7 +99,7 @@ class AgentCase(Struct, frozen=True, kw_only=True):
                 *failed,
                 *(reason for reason in found if reason.code in _OF_PROCESS),
                 *self._check_order(attempt),
-                *check_calls_as_made(attempt, is_lenient=True),
+                *check_written_calls(attempt),
                 *_check_statements(attempt),
             ],
             answer=self._check_text(attempt),

@@ -10,13 +10,13 @@ from msgspec import Struct
 
 from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec, clip
-from surecall.evals.as_made import MadeCall, means_tool
+from surecall.evals.as_made import is_same_name
 from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, judge, run_failed
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.scenarios.conversation import Conversation
 from surecall.evals.suites.plain_checks import (
-    check_calls_as_made,
     check_plain_answer,
+    check_written_calls,
     list_attempts,
 )
 from surecall.evals.suites.sampling import sample_value
@@ -221,7 +221,7 @@ class CustomCase(Struct, frozen=True, kw_only=True):
         forbidden = [
             Reason(CustomReason.CALL_FORBIDDEN, clip(call.name, 80))
             for call in list_attempts(attempt)
-            if any(means_tool(name, absent) for name in call.names for absent in self.doc.absent)
+            if any(is_same_name(call.name, absent) for absent in self.doc.absent)
             and call.name not in self._expected_tools()
         ]
         run = CustomRun(
@@ -252,12 +252,6 @@ class CustomCase(Struct, frozen=True, kw_only=True):
         """Make the expected calls that were not made yet; then say what is expected."""
         return next_step(self.doc, self.workshop.specs, request)
 
-    def _is_forbidden(self, call: MadeCall) -> bool:
-        """Tell whether a call means a tool that must be absent, under any spelling."""
-        if call.name in self._expected_tools():
-            return False
-        return any(means_tool(name, absent) for name in call.names for absent in self.doc.absent)
-
     def _expected_tools(self) -> frozenset[str]:
         wanted = (choice for call in self.doc.calls or () for choice in (call, *call.any_of))
         return frozenset(call.tool for call in wanted)
@@ -266,7 +260,7 @@ class CustomCase(Struct, frozen=True, kw_only=True):
         """Look for calls where the file says that there are none, whatever became of them."""
         if self.doc.calls is None:
             return
-        yield from check_calls_as_made(attempt)
+        yield from check_written_calls(attempt)
         if not self.doc.calls:
             for call in list_attempts(attempt):
                 yield Reason(CustomReason.CALL_UNEXPECTED, clip(call.name, 80))

@@ -1,23 +1,56 @@
 """Calls as a model made them: run or refused, in their place or written into the text."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Final
+from unicodedata import normalize
 
 from msgspec import Struct
 
-from surecall.base.errors import Code, JSONTextError
+from surecall.base.errors import Code, JSONTextError, SurecallError
 from surecall.base.json_values import as_fields, as_list
-from surecall.base.records import ToolCall, ToolResult, ToolSpec
+from surecall.base.records import Reading, ToolCall, ToolResult, ToolSpec
 from surecall.calls import ToolNames
 from surecall.loop import Trace, TurnTrace
+from surecall.reading import read_reply
 from surecall.text import decode
 from surecall.wire import WireProtocol, find_protocol
 
-from .names import is_same_name, names_passed_on
-from .written import read_text
-
+_MARKS: Final = frozenset("({[<:")
+"""Without one of them no text calls anything."""
+_MAX_NAME_CHARS: Final = 200
 _FIELDS: Final = frozenset({"tool_calls", "function_call"})
 _RAN_ANYWAY: Final = frozenset({Code.TOOL_OUTPUT_TOO_LARGE, Code.TOOL_OUTPUT_SERIALIZATION_ERROR})
+
+
+def plain_name(name: str) -> str:
+    """Return a name without case, marks and separators."""
+    return _fold_name(name[:_MAX_NAME_CHARS])
+
+
+@lru_cache(maxsize=4096)
+def _fold_name(name: str) -> str:
+    return "".join(char for char in normalize("NFKC", name).casefold() if char.isalnum())
+
+
+def is_same_name(name: str, other: str) -> bool:
+    """Tell whether two names are one, spelled differently."""
+    return name == other or plain_name(name) == plain_name(other)
+
+
+def find_text_calls(text: str, tools: Iterable[ToolSpec]) -> tuple[ToolCall, ...]:
+    """Return the calls that a text makes, whether anybody reads them there or not."""
+    reading = _read_text(text, ToolNames(tools))
+    return () if reading is None else reading.calls
+
+
+def _read_text(text: str, names: ToolNames) -> Reading | None:
+    if not _MARKS.intersection(text):
+        return None
+    try:
+        return read_reply({"role": "assistant", "content": text}, tools=names, accept="likely")
+    except SurecallError:
+        return None
 
 
 class MadeCall(Struct, frozen=True, kw_only=True):
@@ -49,11 +82,6 @@ class MadeCall(Struct, frozen=True, kw_only=True):
     def ran(self) -> bool:
         """Whether the tool did its work, also when its answer could not be shown."""
         return self.ok or bool(self.codes & _RAN_ANYWAY)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The tools that it names: its own, and those that a wrapper passes on."""
-        return (self.name, *names_passed_on(self.arguments))
 
     @property
     def operations(self) -> list[dict[str, Any]]:
@@ -99,7 +127,7 @@ def _see_turn(turn: TurnTrace, protocol: WireProtocol, names: ToolNames) -> Made
     if len(reply.calls) > seen and not any(call.is_text for call in calls):
         left += [_see_raw(turn, call.name, call.arguments) for call in reply.calls[seen:]]
     text = reply.content or reply.malformed
-    reading = read_text(text, names)
+    reading = _read_text(text, names)
     if reading is not None:
         text, known = reading.content, [*calls, *left]
         for call in reading.calls:
