@@ -11,8 +11,8 @@ import pytest
 from surecall.base.errors import Code, ConfigError
 from surecall.loop import Arguments, Options, Session, resolve_options
 from surecall.loop import options as options_module
-from surecall.loop.arguments import RunArguments, SessionArguments, refuse_unknown
 from surecall.loop.options import PARAMETERS, OptionArguments
+from surecall.loop.session import RunArguments, SessionArguments, refuse_unknown
 
 FIELDS = Options.__struct_fields__
 NULLABLE = {

@@ -171,8 +171,8 @@ def parse_options(items: Iterable[str]) -> dict[str, Any]:
 def check_options(options: Mapping[str, Any]) -> None:
     """Raise when an option, its value or a transform that it names cannot be used."""
     from surecall.loop import resolve_options
-    from surecall.loop.arguments import refuse_unknown
     from surecall.loop.resolve import make_chain
+    from surecall.loop.session import refuse_unknown
     from surecall.models.profiles import merge_presets
     from surecall.reading.transforms import TransformRegistry
 
@@ -185,8 +185,8 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 def _refuse_settings(options: Mapping[str, Any]) -> None:
     """Refuse what is set in another way than by `--option`, and say how."""
-    from surecall.loop.arguments import RunArguments, SessionArguments
     from surecall.loop.options import CallerArguments
+    from surecall.loop.session import RunArguments, SessionArguments
 
     command = click.get_current_context().command
     flags = {flag for parameter in command.params for flag in parameter.opts}

@@ -19,7 +19,7 @@ from surecall.models.profiles import (
     resolve_capabilities,
     split_capabilities,
 )
-from surecall.models.profiles.entries import canonical_name
+from surecall.models.profiles.catalog import canonical_name
 from surecall.reading import ALL_RULES, READING_RULES, TRANSFORM_RULES
 from surecall.reading.rules import OBJECT_TO_ARGUMENTS
 from surecall.reading.transforms import Family, TransformRegistry, canonical_transform_name

@@ -3,22 +3,30 @@
 import asyncio
 from collections import defaultdict, deque
 from collections.abc import Coroutine, Sequence
-from typing import Any
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
 
-from surecall.base.errors import Code, JournalError
+from msgspec.structs import replace
+
+from surecall.base.errors import Code, JournalError, ProviderError
 from surecall.base.records import (
     ApprovalFailed,
     Effect,
+    FitJudged,
     ToolCall,
     ToolCallEnded,
     ToolCallStarted,
     ToolResult,
+    ToolSpec,
     as_run,
 )
+from surecall.base.redaction import open_log
+from surecall.models.transport import Transport
 from surecall.tools import Dispatcher, OnceLedger, Permission, ToolContext, run_calls
-from surecall.wire import RawReply
+from surecall.wire import RawReply, WireProtocol
 
 from .events import EventEmitter
+from .guidance import list_optional
 from .journal import (
     JOURNAL_VERSION,
     Journal,
@@ -30,7 +38,12 @@ from .journal import (
     RunHeader,
 )
 from .paused import StoreJournal
-from .steps import RunCalls
+from .plan import Plan
+from .steps import FitCheck, RunCalls
+from .wording import DOES_NOT_FIT
+
+if TYPE_CHECKING:
+    from surecall.models.probe.fit import FitAsker
 
 
 class Recorder:
@@ -298,3 +311,85 @@ def _parse_status(call: ToolCall) -> str:
     if not call.errors:
         return "ok"
     return _PARSE_STATUS.get(call.errors[0].code, "invalid_json")
+
+
+_log = open_log("surecall.loop")
+
+
+class FitGate:
+    """Asks about each optional tool once in a run, before its first call."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        transport: Transport,
+        protocol: WireProtocol,
+        dispatcher: Dispatcher,
+        emitter: EventEmitter,
+    ) -> None:
+        self._plan = plan
+        self._transport = transport
+        self._protocol = protocol
+        self._dispatcher = dispatcher
+        self._emitter = emitter
+        self._optional = list_optional(plan)
+        self._checks: dict[str, FitCheck] = {}
+        self._asker: FitAsker | None = None
+
+    async def check(self, wanted: RunCalls) -> tuple[RunCalls, tuple[FitCheck, ...]]:
+        """Return the calls with refusals of tools that do not fit, and the questions asked."""
+        asked: list[FitCheck] = []
+        for call in wanted.calls:
+            tool = self._tool_of(call, wanted)
+            if tool is None or tool.name in self._checks:
+                continue
+            found = self._checks[tool.name] = await self._ask(tool)
+            asked.append(found)
+        unfit = {name: DOES_NOT_FIT for name, check in self._checks.items() if not check.fits}
+        if unfit:
+            wanted = replace(wanted, not_ready={**unfit, **wanted.not_ready})
+        return wanted, tuple(asked)
+
+    def _tool_of(self, call: ToolCall, wanted: RunCalls) -> ToolSpec | None:
+        """Return the optional tool that a call would run."""
+        if self._dispatcher.effect_of(call) is None:
+            return None
+        tool = self._dispatcher.resolve(call.name)
+        if tool is None or tool.name not in self._optional or tool.name in wanted.not_ready:
+            return None
+        return tool.spec
+
+    async def _ask(self, tool: ToolSpec) -> FitCheck:
+        started = perf_counter()
+        threshold = self._plan.capabilities.fit_threshold
+        check = FitCheck(tool=tool.name, fits=True, threshold=threshold)
+        try:
+            answer = await self._open().ask(self._plan.request_text, tool)
+        except ProviderError as error:
+            _log.warning("whether %s fits could not be asked: %s", tool.name, error.code)
+            check = replace(check, requests=max(error.attempts, 1), error=str(error.code))
+        else:
+            check = replace(
+                check,
+                fits=answer.fits(threshold),
+                score=answer.score,
+                requests=answer.requests,
+                usage=answer.usage,
+            )
+        check = replace(check, elapsed_ms=(perf_counter() - started) * 1000)
+        self._emitter.emit(
+            FitJudged,
+            tool=check.tool,
+            fits=check.fits,
+            score=check.score,
+            threshold=check.threshold,
+            elapsed_ms=check.elapsed_ms,
+        )
+        return check
+
+    def _open(self) -> "FitAsker":
+        if self._asker is None:
+            from surecall.models.probe.fit import FitAsker
+
+            self._asker = FitAsker(self._transport, self._protocol, self._plan.model)
+        return self._asker

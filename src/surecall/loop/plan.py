@@ -105,6 +105,13 @@ class Plan(Struct, frozen=True, kw_only=True):
         return self.options.tool_use_mode != "disabled" and bool(self.tools)
 
     @property
+    def asks_fit(self) -> bool:
+        """Whether the model is asked if an optional tool fits the request before it runs."""
+        if self.options.fit_gate == "auto":
+            return self.capabilities.fit_threshold is not None
+        return self.options.fit_gate == "on"
+
+    @property
     def request_text(self) -> str:
         """What the user asks for: the text of their last message."""
         texts = (message.text for message in reversed(self.messages) if message.role == "user")

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +25,8 @@ FACTS_FILE: Final = "facts.sqlite3"
 
 _REFUSED_FIELDS: Final = "unsupported_fields"
 _EMBEDDED: Final = "embedded"
+_TOOLS: Final = "supports_tool_use"
+_FORM: Final = "json_schema"
 _DATE_CHARS: Final = len("2026-01-01")
 
 _log = open_log("surecall.loop")
@@ -60,9 +62,8 @@ class ProbedModel:
         self._address = fact_address(config, protocol, transport)
         self._stored: tuple[ProbedFact, ...] | None = None
         self._asked: tuple[ProbedFact, ...] = ()
-        self._asked_for_form = False
-        self._note: ProbeNote | None = None
-        self._note_expires_at = 0.0
+        self._notes: dict[str, tuple[ProbeNote, float]] = {}
+        """What came of asking, by the capability that had to be known, and until when it counts."""
 
     @property
     def asks(self) -> bool:
@@ -72,14 +73,9 @@ class ProbedModel:
         return self._config.probe == "auto"
 
     @property
-    def note(self) -> "ProbeNote | None":
-        """What came of asking for this session; nothing once it is as old as a fact may be."""
-        return self._note if time.time() < self._note_expires_at else None
-
-    @property
     def note_record(self) -> dict[str, Any] | None:
-        """The note as the trace keeps it."""
-        note = self.note
+        """What came of asking about tools for this session, as the trace keeps it."""
+        note = self._find_note(_TOOLS)
         return None if note is None else msgspec.to_builtins(note)
 
     def known(self) -> tuple[dict[str, Any], dict[str, str]]:
@@ -97,53 +93,25 @@ class ProbedModel:
         dates = {fact.field: date_text(fact.asked_at)[:_DATE_CHARS] for fact in fresh}
         return fields, dates
 
-    def is_unknown(self, plan: Plan) -> bool:
-        """Tell whether a run should ask first: it sends tools, and nobody said that it may."""
-        return (
-            self.asks
-            and self.note is None
-            and plan.tools_allowed
-            and plan.options.tool_prompting == "auto"
-            and plan.capability_origins.get("supports_tool_use", "default") == "default"
+    def find_unknown(self, plan: Plan) -> tuple[str, ...]:
+        """Name what a run should ask first: whether it may send tools, and how to get a value."""
+        if not self.asks:
+            return ()
+        needed = {
+            _TOOLS: plan.tools_allowed and plan.options.tool_prompting == "auto",
+            _FORM: plan.output is not None and _FORM in (plan.options.output_modes or (_FORM,)),
+        }
+        return tuple(
+            name
+            for name, is_needed in needed.items()
+            if is_needed
+            and plan.capability_origins.get(name, "default") == "default"
+            and self._find_note(name) is None
         )
 
-    def lacks_form(self, plan: Plan) -> bool:
-        """Tell whether a run should ask first in which form a value can be demanded."""
-        return (
-            self.asks
-            and not self._asked_for_form
-            and plan.output is not None
-            and "json_schema" in (plan.options.output_modes or ("json_schema",))
-            and plan.capability_origins.get("json_schema", "default") == "default"
-        )
-
-    async def ask_form(self, transport: Transport) -> None:
-        """Ask the provider which forms it holds replies to; a failure is as if it held none."""
-        from surecall.models.probe import STRUCTURED, ProbedFact, ensure_probed
-
-        self._asked_for_form = True
-        note = await ensure_probed(
-            transport,
-            self._protocol,
-            self._config.model or "",
-            store=self._store(),
-            address=self._address,
-            needed="json_schema",
-            questions=STRUCTURED,
-        )
-        self._stored = None
-        if note.source == "stored":
-            return
-        asked_at = datetime.fromisoformat(note.asked_at).timestamp()
-        expires_at = time.time() + self._config.max_probe_age_s
-        self._asked += tuple(
-            ProbedFact(field=field, value=value, asked_at=asked_at, expires_at=expires_at)
-            for field, value in note.fields.items()
-        )
-
-    async def ask(self, transport: Transport) -> None:
-        """Ask the provider the essential questions; a failure is noted and not raised."""
-        from surecall.models.probe import ProbedFact, ensure_probed
+    async def ask(self, needed: str, transport: Transport) -> None:
+        """Ask the provider what must be known; a failure is noted and not raised."""
+        from surecall.models.probe import ESSENTIAL, STRUCTURED, ensure_probed
 
         note = await ensure_probed(
             transport,
@@ -151,33 +119,21 @@ class ProbedModel:
             self._config.model or "",
             store=self._store(),
             address=self._address,
+            needed=needed,
+            questions=STRUCTURED if needed == _FORM else ESSENTIAL,
         )
-        expires_at = time.time() + self._config.max_probe_age_s
-        self._note, self._note_expires_at = note, expires_at
+        self._notes[needed] = note, time.time() + self._config.max_probe_age_s
         self._stored = None
-        if note.source == "stored":  # those are loaded, each with its own date
-            return
-        asked_at = datetime.fromisoformat(note.asked_at).timestamp()
-        self._asked += tuple(
-            ProbedFact(field=field, value=value, asked_at=asked_at, expires_at=expires_at)
-            for field, value in note.fields.items()
-        )
+        if note.source != "stored":  # those are loaded, each with its own date
+            self._keep(note.fields, datetime.fromisoformat(note.asked_at).timestamp())
 
     async def remember_refused(self, fields: Sequence[str], error: ProviderError) -> None:
         """Keep the names of fields that the provider refuses, so that no later run sends them."""
-        from surecall.models.probe import FactKey, Finding, ProbedFact
+        from surecall.models.probe import FactKey, Finding
 
         known: Sequence[str] = self.known()[0].get(_REFUSED_FIELDS, ())
         value = [*known, *(field for field in fields if field not in known)]
-        now = time.time()
-        self._asked += (
-            ProbedFact(
-                field=_REFUSED_FIELDS,
-                value=value,
-                asked_at=now,
-                expires_at=now + self._config.max_probe_age_s,
-            ),
-        )
+        self._keep({_REFUSED_FIELDS: value}, time.time())
         if not self._address:
             return
         finding = Finding(
@@ -191,6 +147,20 @@ class ProbedModel:
             await asyncio.to_thread(self._store().save, key, (finding,))
         except ConfigError as found:
             _log.warning("that %s is refused could not be kept: %s", fields, found.message)
+
+    def _find_note(self, needed: str) -> "ProbeNote | None":
+        """Return what came of asking, unless it is as old as a fact may be."""
+        note, expires_at = self._notes.get(needed, (None, 0.0))
+        return note if time.time() < expires_at else None
+
+    def _keep(self, fields: Mapping[str, Any], asked_at: float) -> None:
+        from surecall.models.probe import ProbedFact
+
+        expires_at = time.time() + self._config.max_probe_age_s
+        self._asked += tuple(
+            ProbedFact(field=field, value=value, asked_at=asked_at, expires_at=expires_at)
+            for field, value in fields.items()
+        )
 
     def _store(self) -> "FactStore":
         from surecall.models.probe import FactStore

@@ -23,14 +23,12 @@ from surecall.base.records import ModelRequest, Reading, ToolCall, ToolResult, a
 from surecall.calls import ToolNames
 from surecall.models.profiles import split_capabilities
 from surecall.models.transport import ScriptedTransport, Transport
-from surecall.reading import TRANSFORM_RULES
 from surecall.reading.transforms import TransformChain, TransformRegistry
 from surecall.text import decode_own
 from surecall.tools import render_envelope
 from surecall.wire import WireProtocol, find_protocol
 
 from .asking import build_request, read_answer
-from .fit import add_usage
 from .output import OutputReading
 from .output_steps import current_mode
 from .plan import Plan, make_plan
@@ -104,7 +102,7 @@ def replay_trace(
         differences.append(
             f"the run ended with {code or 'an answer'}, recorded is {recorded_code or 'an answer'}"
         )
-    elif trace.answer is not None and text != trace.answer:
+    elif text != trace.answer:
         differences.append("the run ended with another answer than the one recorded")
     return Replay(
         same=not differences,
@@ -171,7 +169,7 @@ def _replay_turn(
     if any(isinstance(effect, RunCalls) for effect in step.effects) and turn.results:
         odd = _compare_results(turn, runner.transforms)
         differences += [f"turn {turn.turn}: {words}" for words in odd]
-        finished = CallsFinished(turn.results, add_usage(turn.fit_checks))
+        finished = CallsFinished(turn.results, turn.fit_checks)
         step = next_step(step.state, finished, plan)
     elif turn.results:
         differences.append(f"turn {turn.turn}: results are recorded, but no call is run")
@@ -194,18 +192,13 @@ def _replied(
 
 def _compare_turns(found: TurnTrace, recorded: TurnTrace) -> Iterator[str]:
     """Yield in what a turn that was decided again differs from the one recorded."""
-    if _left_by_transforms(recorded):
-        if list(map(_said, found.calls)) != list(map(_said, recorded.calls)):
-            yield "other calls were accepted than recorded"
-        return
     if not _are_same(_bare(found.calls), _bare(recorded.calls)):
         yield "other calls were accepted than recorded"
     elif not _are_same(found.calls, recorded.calls):
         yield "the calls have other receipts than recorded"
     if not _are_same(_bare(found.ignored_calls), _bare(recorded.ignored_calls)):
         yield "other calls were ignored than recorded"
-    # Traces of before have none, whatever the text holds.
-    if recorded.seen and list(map(_said, found.seen)) != list(map(_said, recorded.seen)):
+    if list(map(_said, found.seen)) != list(map(_said, recorded.seen)):
         yield "other calls were seen in the text than recorded"
     if not _are_same(found.receipts, recorded.receipts):
         yield "the reply has other receipts than recorded"
@@ -237,14 +230,6 @@ def _shows_envelope(result: ToolResult, transforms: TransformChain) -> bool:
         return decode_own(result.text.encode("utf-8", "replace")) == decode_own(expected)
     except JSONTextError:
         return False
-
-
-def _left_by_transforms(turn: TurnTrace) -> bool:
-    """Tell whether a turn is from when transforms wrote replies anew before they were read.
-
-    What arrived, and the receipts, were then kept in another form.
-    """
-    return any(receipt.rule in TRANSFORM_RULES for receipt in turn.receipts)
 
 
 def _said(call: ToolCall) -> tuple[Any, ...]:

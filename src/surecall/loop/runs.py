@@ -2,23 +2,24 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import aclosing
 from typing import Any, TypeVar, Unpack, cast, overload
 
 from surecall.tools import ApprovalStore
 
-from .arguments import (
+from .output import OutputForm, make_form
+from .paused import load_waiting, unpack_run
+from .result import OutputResult, PausedResult, RunResult, RunStream
+from .session import (
     DECLARED_FOR_A_RUN,
     ConnectionArguments,
     Prompt,
     RunArguments,
+    Session,
     SessionArguments,
     need_store,
     stream_run,
 )
-from .output import OutputForm, make_form
-from .paused import load_waiting, unpack_run
-from .result import OutputResult, PausedResult, RunResult, RunStream
-from .session import Session
 from .wording import EXTRACT
 
 T = TypeVar("T")
@@ -84,7 +85,7 @@ async def run(prompt: Prompt, *, output: Any = None, **arguments: Unpack[Argumen
     """Run the prompt to its answer; takes every argument of `Session` and `Session.run`."""
     given = cast("dict[str, Any]", arguments)
     for_run = {name: given.pop(name) for name in _OF_THE_RUN & given.keys()}
-    async with Session(**given) as session:
+    async with aclosing(Session(**given)) as session:
         return await session.run(prompt, output=output, **for_run)
 
 
@@ -118,7 +119,7 @@ async def resume(
     stored = await load_waiting(need_store(given.get("approvals")), run_id)
     if given.get("model") is None:
         given["model"] = unpack_run(stored).trace.model
-    async with Session(**given) as session:
+    async with aclosing(Session(**given)) as session:
         return await session.resume(run_id, output=output)
 
 

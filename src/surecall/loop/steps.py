@@ -98,12 +98,27 @@ class RequestFailed(Struct, frozen=True):
     error: ProviderError
 
 
+class FitCheck(Struct, frozen=True, kw_only=True):
+    """One question about the fit of a tool, and what came of it."""
+
+    tool: str
+    fits: bool
+    score: float | None = None
+    """Log-probability of yes less log-probability of no; unset after a plain answer."""
+    threshold: float | None = None
+    requests: int = 1
+    usage: Usage | None = None
+    elapsed_ms: float = 0.0
+    error: str | None = None
+    """The code of what kept the model from being asked; the tool then counts as fitting."""
+
+
 class CallsFinished(Struct, frozen=True):
     """Every accepted call has its result."""
 
     results: tuple[ToolResult, ...]
-    usage: Usage | None = None
-    """What was spent on asking whether tools fit."""
+    fit_checks: tuple[FitCheck, ...] = ()
+    """Questions that were asked before they ran: whether their tools fit the request."""
 
 
 Happened = Replied | RequestFailed | CallsFinished

@@ -45,9 +45,8 @@ from surecall.tools import ApprovalStore, Dispatcher, Guard, RunProgress, find_c
 from surecall.wire import StreamDelta
 
 from .asking import build_request, read_answer
-from .call_runner import CallRunner, Recorder
+from .call_runner import CallRunner, FitGate, Recorder
 from .events import EventEmitter, Listener, StreamedText
-from .fit import FitCheck, FitGate, add_usage, uses_gate
 from .history import answer_calls, complete_history
 from .journal import RecordedFailure
 from .output import AnyForm, ReadOutput, read_output
@@ -64,6 +63,7 @@ from .steps import (
     Emit,
     Fail,
     Finish,
+    FitCheck,
     Happened,
     Replied,
     RequestFailed,
@@ -131,7 +131,7 @@ class ToolLoop:
         )
         self._guards = guards
         self._gate = None
-        if uses_gate(plan):
+        if plan.asks_fit:
             self._gate = FitGate(plan, runner.transport, runner.protocol, dispatcher, self._emitter)
         self._results: tuple[ToolResult, ...] = ()
         self._asked: PromptResult | None = None
@@ -211,7 +211,7 @@ class ToolLoop:
             results = await self._calls.run(self._state.turn, effect)
             self._trace_builder.add_results(results, checks)
             self._results += results
-            return CallsFinished(results, add_usage(checks))
+            return CallsFinished(results, checks)
         if isinstance(effect, Emit):
             self._emitter.emit_event(effect.event)
             return None

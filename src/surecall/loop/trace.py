@@ -30,13 +30,12 @@ from surecall.models.profiles import Capabilities, Findings, join_capabilities
 from surecall.text import decode_own
 from surecall.wire import DEFAULT_PROTOCOL, RawReply
 
-from .fit import FitCheck
 from .guidance import find_hidden, offer_tools
 from .options import Options
 from .output import OutputReading, OutputSpec
 from .plan import Plan
 from .prompt_runner import PromptResult
-from .steps import Accepted, RunState
+from .steps import Accepted, FitCheck, RunState
 from .stored import encode_stored
 
 TRACE_VERSION: Final = 1
@@ -189,7 +188,7 @@ class Trace(Struct, frozen=True, kw_only=True):
     """The value that the run was to end with; unset when it was to end with a text."""
     turns: tuple[TurnTrace, ...] = ()
     answer: str | None = None
-    """The text the run ended with; unset when it ended without one, and in traces of before."""
+    """The text the run ended with; unset when it ended without one."""
     error: ErrorDetail | None = None
     """Why the run ended without an answer, if it did."""
     version: int = TRACE_VERSION

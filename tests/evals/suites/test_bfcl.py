@@ -15,7 +15,7 @@ from surecall.evals.cases import Attempt, Case, Grades, Ideal, IdealCall, Suite
 from surecall.evals.suites.bfcl import BFCL_CATEGORIES, BfclSuite
 from surecall.evals.suites.single_turn import SingleTurnCase
 from surecall.loop import Session
-from surecall.loop.fit import FitCheck
+from surecall.loop.steps import FitCheck
 from surecall.models.transport import WireStream
 
 from .bfcl_wheel import AREA, write_wheel

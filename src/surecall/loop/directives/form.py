@@ -28,8 +28,8 @@ from surecall.loop import (
     Trace,
     run,
 )
-from surecall.loop.arguments import Prompt
 from surecall.loop.output import Check, ReadOutput, TextReader, find_reasons
+from surecall.loop.session import Prompt
 from surecall.tools import Approval
 
 from .envelope import TEXT, Directive, Envelope, parse_envelope

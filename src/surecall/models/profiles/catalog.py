@@ -3,7 +3,7 @@
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final, cast
@@ -22,7 +22,6 @@ from .entries import (
     Preset,
     ProviderEntry,
     SamplingProfile,
-    canonical_name,
 )
 from .filters import matches_glob
 
@@ -37,7 +36,12 @@ _TABLES: Final[Mapping[str, type[Fact]]] = {
 }
 
 
-class Catalog(Struct, frozen=True, kw_only=True):
+def canonical_name(name: str) -> str:
+    """Return a preset's or provider's name stripped, in lower case, with underscores."""
+    return name.strip().lower().replace("-", "_")
+
+
+class Catalog(Struct, frozen=True, kw_only=True, dict=True):
     """What is known about models and providers, and the presets that rest on it."""
 
     models: tuple[ModelEntry, ...] = ()
@@ -97,19 +101,14 @@ class Catalog(Struct, frozen=True, kw_only=True):
 
     def find_provider(self, provider: str) -> ProviderEntry | None:
         """Return the entry of a provider, by its id or an alias."""
-        name = canonical_name(provider)
-        for entry in self.providers:
-            if name in map(canonical_name, (entry.id, *entry.aliases)):
-                return entry
-        return None
+        return self._providers_by_name.get(canonical_name(provider))
 
     def provider_at(self, host: str) -> str | None:
         """Return the id of the provider whose API is at a host."""
         name = host.strip().rstrip(".").lower()
-        for entry in self.providers:
-            if any(f".{name}".endswith(f".{own.lower()}") for own in entry.hosts):
-                return entry.id
-        return None
+        while name and name not in self._providers_by_host:
+            name = name.partition(".")[2]
+        return self._providers_by_host.get(name)
 
     def provider_of(self, model: str) -> ProviderEntry | None:
         """Return the provider that a bare name of a model belongs to, such as `gpt-5`."""
@@ -146,6 +145,20 @@ class Catalog(Struct, frozen=True, kw_only=True):
                 listed_by="surecall presets list",
             ),
         )
+
+    @cached_property
+    def _providers_by_name(self) -> dict[str, ProviderEntry]:
+        return {
+            canonical_name(name): entry
+            for entry in self.providers
+            for name in (entry.id, *entry.aliases)
+        }
+
+    @cached_property
+    def _providers_by_host(self) -> dict[str, str]:
+        return {
+            host.lower(): entry.id for entry in reversed(self.providers) for host in entry.hosts
+        }
 
     def _require_consistent(self) -> None:
         """Refuse names that mean two things, and presets that do not exist."""

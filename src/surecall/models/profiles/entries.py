@@ -296,11 +296,6 @@ class Preset(Fact, frozen=True, kw_only=True):
         return f"preset:{self.name}", self.fields
 
 
-def canonical_name(name: str) -> str:
-    """Return a preset's or provider's name stripped, in lower case, with underscores."""
-    return name.strip().lower().replace("-", "_")
-
-
 def require_capabilities(values: Mapping[str, Any], where: str, code: str) -> None:
     """Raise when a capability or finding is named that does not exist, or cannot be so."""
     for name in values:

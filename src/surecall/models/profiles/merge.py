@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple, cast
 from surecall.base.errors import Code, ConfigError, did_you_mean, invalid_config
 from surecall.base.redaction import excerpt
 
-from .entries import LIST_FIELDS, OBJECT_FIELDS, PRESET_FIELDS, canonical_name
+from .catalog import canonical_name
+from .entries import LIST_FIELDS, OBJECT_FIELDS, PRESET_FIELDS
 
 _REMOVE: Final = "!"
 _OPTION_LIST: Final = "surecall explain --list --kind option"
