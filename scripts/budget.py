@@ -21,10 +21,10 @@ SOURCE = Path(__file__).resolve().parents[1] / "src"
 ROOMS: Final[dict[str, tuple[int, int]]] = {
     "surecall": (600, 600),
     "base": (2_600, 2_600),
-    "text": (3_500, 4_350),
+    "text": (3_500, 4_375),
     "schema": (5_400, 5_750),
     "calls": (6_000, 9_450),
-    "wire": (8_000, 9_550),
+    "wire": (8_000, 9_760),
     "reading": (3_000, 3_650),
     "models": (5_200, 6_650),
     "tools": (4_600, 4_600),
@@ -37,7 +37,7 @@ ROOMS: Final[dict[str, tuple[int, int]]] = {
     "gateway": (6_000, 8_850),
     "faults": (2_800, 3_200),
     "evals": (18_000, 16_200),
-    "cli": (7_000, 7_100),
+    "cli": (7_000, 7_420),
 }
 """The rooms with their budgets in code lines, and what they may not pass until they meet them."""
 FIGURES: Final[dict[str, tuple[int, int]]] = {
@@ -49,7 +49,7 @@ FIGURES: Final[dict[str, tuple[int, int]]] = {
     "file names used more than once": (30, 75),
     "pairs of names with one stem": (0, 1),
     "longest function": (90, 93),
-    "file lines, p90": (420, 431),
+    "file lines, p90": (420, 450),
 }
 _NOT_ROOMS: Final = {"__init__.py", "__main__.py", "__pycache__", "py.typed"}
 _ENDING: Final = re.compile("(?:ings?|ers?|ed|s)$")

@@ -163,7 +163,7 @@ def transforms_page() -> str:
         "",
         "A transform is a named, pure change to what is sent or to what comes back.",
         "These come with surecall; options and presets list them by name.",
-        "`surecall explain NAME` shows one of them.",
+        "`surecall docs NAME` shows one of them.",
         "[Direct a user interface](../how-to/direct-a-user-interface.md) registers one of its own.",
         "",
         "Transforms of replies and calls are names for rules of reading, which are always on.",

@@ -45,7 +45,7 @@ def codes_page() -> str:
     parts = [
         "# Codes\n",
         "Every failure, refusal and finding has one stable code.",
-        "`surecall explain CODE` also prints where a code turns up and how surecall reacts.\n",
+        "`surecall docs CODE` also prints where a code turns up and how surecall reacts.\n",
     ]
     for title, codes in code_groups():
         parts.append(f"## {title[0].upper()}{title[1:]}\n")
@@ -115,7 +115,7 @@ def settings_page() -> str:
         "nearest parent (or `[tool.surecall]` in `pyproject.toml`), a `SURECALL_*` variable, and",
         "what is given explicitly.",
         "An unknown key or variable is an error with a suggestion.",
-        "`surecall doctor` shows every value with its origin.\n",
+        "`surecall config doctor` shows every value with its origin.\n",
         "| key | variable | takes | default | what it does |",
         "|---|---|---|---|---|",
     ]

@@ -1,4 +1,4 @@
-"""`surecall runs trend` and `surecall runs case`."""
+"""`surecall eval runs trend` and `surecall eval runs case`."""
 
 from pathlib import Path
 
@@ -9,8 +9,8 @@ def test_a_trend_has_a_line_for_each_run(own_folder: Path) -> None:
     """Marked as simulated, as everywhere."""
     for _ in range(2):
         invoke("eval", *STEADY, "--new", "--quiet")
-    lines = invoke("runs", "trend").stdout.splitlines()
-    found = document(invoke("runs", "trend", "@latest~1", "--json"))
+    lines = invoke("eval", "runs", "trend").stdout.splitlines()
+    found = document(invoke("eval", "runs", "trend", "@latest~1", "--json"))
 
     assert len([line for line in lines if "1/1" in line]) == 2
     assert "simulated" in "".join(lines)
@@ -21,8 +21,8 @@ def test_a_trend_has_a_line_for_each_run(own_folder: Path) -> None:
 def test_replies_to_a_case_are_listed(own_folder: Path) -> None:
     """A row for each trial, with calls and answer."""
     invoke("eval", *STEADY, "--strategies", "raw,production", "--quiet")
-    shown = invoke("runs", "case", "@latest", "happy_path")
-    found = document(invoke("runs", "case", "@latest", "happy_path", "--json"))
+    shown = invoke("eval", "runs", "case", "@latest", "happy_path")
+    found = document(invoke("eval", "runs", "case", "@latest", "happy_path", "--json"))
 
     assert shown.stdout.count("✓") == 2
     assert "Done." in shown.stdout

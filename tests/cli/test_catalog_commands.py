@@ -1,4 +1,4 @@
-"""`surecall models`, `surecall presets` and `surecall explain`."""
+"""`surecall models`, `surecall models presets` and `surecall docs`."""
 
 import sys
 
@@ -43,22 +43,24 @@ def test_nothing_selected_is_exit_code_5() -> None:
 def test_presets_are_listed() -> None:
     """Every preset is there with what it sets."""
     names = [preset.name for preset in Catalog.builtin().presets]
-    result = invoke("presets", "list")
+    result = invoke("models", "presets", "list")
     assert [name for name in names if name not in result.stdout] == []
-    found = document(invoke("presets", "list", "--json"))
+    found = document(invoke("models", "presets", "list", "--json"))
     assert [preset["name"] for preset in found["presets"]] == names
 
 
 def test_a_models_options_are_shown_with_their_origin() -> None:
     """Each value, and each item of a list, says which preset it came from."""
     model = "deepseek/deepseek-v3.2:nitro"
-    found = document(invoke("--json", "presets", "show", model, "--provider", "openrouter"))
+    found = document(
+        invoke("--json", "models", "presets", "show", model, "--provider", "openrouter")
+    )
     item = "message_transforms.assistant_tool_calls_reasoning_content_empty_if_missing"
     assert found["origins"][item] == "preset:deepseek_openrouter_compat"
     routing = "structured_request_overrides.provider.require_parameters"
     assert found["origins"][routing] == "preset:openrouter"
     assert found["known_model"] is True
-    shown = invoke("presets", "show", model, "--provider", "openrouter").stdout
+    shown = invoke("models", "presets", "show", model, "--provider", "openrouter").stdout
     lines = [" ".join(line.split()) for line in shown.splitlines()]
     assert f"{routing} = true preset:openrouter" in lines
     assert "tool_use_mode = relaxed preset:default_tool_calling" in lines
@@ -68,7 +70,7 @@ def test_a_models_options_are_shown_with_their_origin() -> None:
 
 def test_the_provider_of_the_settings_is_used() -> None:
     """Without --provider the configured address tells which presets apply."""
-    words = ("--json", "presets", "show", "unknown/model")
+    words = ("--json", "models", "presets", "show", "unknown/model")
     found = document(invoke(*words, SURECALL_BASE_URL="https://openrouter.ai/api/v1"))
     assert found["provider"] == "openrouter"
     assert found["known_model"] is False
@@ -85,14 +87,14 @@ def test_the_provider_of_the_settings_is_used() -> None:
 )
 def test_presets_are_those_of_a_run_with_this_name(model: str, provider: str, name: str) -> None:
     """A model is named as everywhere else."""
-    found = document(invoke("--json", "presets", "show", model))
+    found = document(invoke("--json", "models", "presets", "show", model))
     assert (found["provider"], found["model"]) == (provider, name)
 
 
 @pytest.mark.parametrize("name", ["temperature", "max_tokens", "seed", "stop"])
 def test_common_parameters_are_explained(name: str) -> None:
     """They can be set like options, and say with what they are the same."""
-    found = document(invoke("--json", "explain", name))
+    found = document(invoke("--json", "docs", "explain", name))
     assert (found["kind"], found["name"]) == ("option", name)
     assert found["details"]["same as"] == f"request_overrides.{name}"
 
@@ -100,7 +102,7 @@ def test_common_parameters_are_explained(name: str) -> None:
 @pytest.mark.parametrize("transform", BUILTIN, ids=lambda one: one.name)
 def test_every_transform_is_explained_and_on_its_page(transform: BuiltIn) -> None:
     """With what it does and the receipt that it leaves."""
-    found = document(invoke("--json", "explain", transform.name, "--kind", "transform"))
+    found = document(invoke("--json", "docs", "explain", transform.name, "--kind", "transform"))
     assert (found["name"], found["title"]) == (transform.name, transform.does)
     assert (transform.rule or "None") in found["details"]["receipt"]
     assert f"| `{transform.name}` |" in find_page("transforms").text
@@ -121,15 +123,15 @@ def test_every_transform_is_explained_and_on_its_page(transform: BuiltIn) -> Non
 )
 def test_words_of_the_original_experiment_are_explained(name: str, kind: str) -> None:
     """Its variables, scenarios, strategies, profiles, files and values of options."""
-    found = document(invoke("--json", "explain", name))
+    found = document(invoke("--json", "docs", "explain", name))
     assert (found["name"], found["kind"]) == (name, kind)
     assert found["title"]
 
 
 def test_a_code_is_explained_in_any_case() -> None:
     """Title, cause, fix and reaction are there, as words and as JSON."""
-    shown = invoke("explain", "arguments_truncated").stdout
-    found = document(invoke("explain", "Arguments-Truncated", "--json"))
+    shown = invoke("docs", "explain", "arguments_truncated").stdout
+    found = document(invoke("docs", "explain", "Arguments-Truncated", "--json"))
     assert shown.splitlines()[0] == "ARGUMENTS_TRUNCATED"
     assert found["title"] in shown
     told = {"code", "title", "seen", "why", "fix", "reaction", "page"}
@@ -138,10 +140,10 @@ def test_a_code_is_explained_in_any_case() -> None:
 
 def test_all_codes_are_listed() -> None:
     """The list has every code with its title."""
-    found = document(invoke("explain", "--list", "--json"))
+    found = document(invoke("docs", "explain", "--list", "--json"))
     assert {entry["code"] for entry in found["codes"]} == set(Code)
     assert all(entry["title"] for entry in found["codes"])
-    shown = invoke("explain", "--list").stdout
+    shown = invoke("docs", "explain", "--list").stdout
     assert [code for code in Code if code not in shown] == []
 
 
@@ -153,22 +155,24 @@ def test_tags_have_room_in_the_table_of_models() -> None:
         assert tags - set(words) == set()
 
 
-@pytest.mark.parametrize("group", ["faults", "presets"])
+@pytest.mark.parametrize("group", ["faults", "models presets"])
 def test_a_group_without_a_command_shows_its_commands(group: str) -> None:
     """The help is what is asked for, and the exit code says that nothing was done."""
-    result = invoke(group)
+    result = invoke(*group.split())
     assert result.exit_code == ExitCode.USAGE
     assert f" {group} [OPTIONS] COMMAND" in result.stdout.splitlines()[0]
     assert "Commands:" in result.stdout
     assert result.stderr == ""
-    told = document(invoke("--json", group))
+    told = document(invoke("--json", *group.split()))
     assert (told["type"], told["code"]) == ("error", "INVALID_OPTION")
     assert "\n" not in told["message"]
 
 
 def test_an_unknown_code_names_the_command_that_lists_them() -> None:
     """Where nothing is close, the list is one command away."""
-    assert document(invoke("explain", "ZZZ", "--json"))["hint"].endswith("surecall explain --list")
+    assert document(invoke("docs", "explain", "ZZZ", "--json"))["hint"].endswith(
+        "surecall docs explain --list"
+    )
 
 
 def test_an_error_before_the_flags_are_read_is_json_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""`surecall init`, `surecall config` and `surecall explain` of other names."""
+"""`surecall config init`, `surecall config` and `surecall docs` of other names."""
 
 import json
 import re
@@ -25,7 +25,9 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_init_finds_a_key_by_its_name_and_never_writes_it(tmp_path: Path) -> None:
     """The provider whose key is set is chosen; the file is valid and checks."""
-    found = document(invoke("init", "--json", OPENROUTER_API_KEY="sk-or-v1-secret0123456789"))
+    found = document(
+        invoke("config", "init", "--json", OPENROUTER_API_KEY="sk-or-v1-secret0123456789")
+    )
     assert found["keys"] == ["OPENROUTER_API_KEY"]
     text = (tmp_path / "surecall.toml").read_text()
     assert tomllib.loads(text) == {"provider": "openrouter"}
@@ -36,7 +38,7 @@ def test_init_finds_a_key_by_its_name_and_never_writes_it(tmp_path: Path) -> Non
 
 def test_every_line_that_is_commented_out_can_be_used(tmp_path: Path) -> None:
     """Without its marks, the file has every setting there is, and no other."""
-    assert 'next: surecall run "hi"' in invoke("init", "--model", "gpt-5").stderr
+    assert 'next: surecall run "hi"' in invoke("config", "init", "--model", "gpt-5").stderr
     file = tmp_path / "surecall.toml"
     text = re.sub(r"^# (?=[\w.-]+ = |\[)", "", file.read_text(), flags=re.MULTILINE)
     file.write_text(text)
@@ -52,15 +54,15 @@ def test_every_line_that_is_commented_out_can_be_used(tmp_path: Path) -> None:
 def test_init_replaces_a_file_only_when_told(tmp_path: Path) -> None:
     """What a person wrote is not lost."""
     (tmp_path / "surecall.toml").write_text('model = "mine"\n')
-    assert invoke("init").exit_code == ExitCode.USAGE
+    assert invoke("config", "init").exit_code == ExitCode.USAGE
     assert tomllib.loads((tmp_path / "surecall.toml").read_text()) == {"model": "mine"}
-    assert invoke("init", "--force", "--model", "other").exit_code == ExitCode.OK
+    assert invoke("config", "init", "--force", "--model", "other").exit_code == ExitCode.OK
 
 
 def test_init_replaces_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     """The one that is to be replaced has no say in what replaces it."""
     (tmp_path / "surecall.toml").write_text("model = [")
-    assert invoke("init", "--force", "--model", "gpt-5").exit_code == ExitCode.OK
+    assert invoke("config", "init", "--force", "--model", "gpt-5").exit_code == ExitCode.OK
     assert tomllib.loads((tmp_path / "surecall.toml").read_text()) == {"model": "gpt-5"}
 
 
@@ -78,7 +80,7 @@ def test_init_says_a_command_that_has_all_it_needs(
     words: tuple[str, ...], next_command: str
 ) -> None:
     """A model whose place nobody knows needs an address."""
-    assert invoke("init", *words).stderr == f"next: {next_command}\n"
+    assert invoke("config", "init", *words).stderr == f"next: {next_command}\n"
 
 
 def test_show_names_the_origin_of_every_value(tmp_path: Path) -> None:
@@ -161,7 +163,7 @@ def test_everything_with_a_name_is_explained(kind: Any) -> None:
     topics = list_topics(kind)
     assert [topic.name for topic in topics if not topic.title] == []
     for topic in (topics[0], topics[-1]):
-        shown = invoke("explain", topic.name, "--kind", kind, COLUMNS="200").stdout
+        shown = invoke("docs", "explain", topic.name, "--kind", kind, COLUMNS="200").stdout
         assert topic.name in shown.splitlines()[0]
 
 
@@ -191,6 +193,6 @@ def test_what_is_simulated_names_commands_that_exist(kind: Any) -> None:
 
 def test_a_name_of_two_things_shows_both() -> None:
     """An option and a setting of the same name are told apart."""
-    found = document(invoke("explain", "stream", "--json"))
+    found = document(invoke("docs", "explain", "stream", "--json"))
     assert {found["kind"], *(other["kind"] for other in found["others"])} == {"option", "setting"}
-    assert "Did you mean" in document(invoke("explain", "max_turn", "--json"))["hint"]
+    assert "Did you mean" in document(invoke("docs", "explain", "max_turn", "--json"))["hint"]

@@ -163,10 +163,10 @@ def test_no_command_breaks_on_a_damaged_store(
     whole, first, second = stores
     formats = "html,csv,json,jsonl,md,junit"
     commands = [
-        ("runs", "--store", "evals.db"),
-        ("runs", "show", first, "--store", "evals.db"),
-        ("report", first, "--format", formats, "--store", "evals.db", "-o", "o"),
-        ("diff", first, second, "--html", "diff.html", "--store", "evals.db"),
+        ("eval", "runs", "--store", "evals.db"),
+        ("eval", "runs", "show", first, "--store", "evals.db"),
+        ("eval", "report", first, "--format", formats, "--store", "evals.db", "-o", "o"),
+        ("eval", "diff", first, second, "--html", "diff.html", "--store", "evals.db"),
         ("eval", "--resume", second, "--store", "evals.db", "-q"),
     ]
     chance = random.Random(2)

@@ -29,7 +29,7 @@ def test_the_demo_shows_what_it_promises(monkeypatch: pytest.MonkeyPatch) -> Non
         "the answer is empty; the model is asked again",
         "7 replies, 5 of them broken · 5 changes, each with a receipt · 2 calls refused",
         "the money was refunded once",
-        "surecall explain ARGUMENTS_TRUNCATED",
+        "surecall docs ARGUMENTS_TRUNCATED",
     ):
         assert words in result.stdout
 

@@ -1,4 +1,4 @@
-"""`surecall diff`: two kept runs, in words, as JSON and as a page."""
+"""`surecall eval diff`: two kept runs, in words, as JSON and as a page."""
 
 from pathlib import Path
 
@@ -61,7 +61,7 @@ def lines_of(text: str) -> list[str]:
 def test_a_comparison_in_words() -> None:
     """Settings, rates with interval and test, then the trials that changed."""
     first, second = keep("+" * 40), keep("+" * 30 + "-" * 10, tag="x")
-    result = invoke("diff", first, second, "--limit", "2", COLUMNS="120")
+    result = invoke("eval", "diff", first, second, "--limit", "2", COLUMNS="120")
     assert result.exit_code == 0, result.stderr
     lines = lines_of(result.stdout)
     assert lines[0] == f"{first} → {second}"
@@ -77,7 +77,7 @@ def test_the_latest_run_is_compared_when_none_is_named() -> None:
     """The second name may be left out, the first may be a tag."""
     keep("++", tag="baseline")
     second = keep("++")
-    lines = lines_of(invoke("diff", "@baseline").stdout)
+    lines = lines_of(invoke("eval", "diff", "@baseline").stdout)
     assert lines[0].startswith("@baseline (")
     assert lines[0].endswith(f"→ @latest ({second})")
 
@@ -85,7 +85,7 @@ def test_the_latest_run_is_compared_when_none_is_named() -> None:
 def test_an_unfinished_run_is_pointed_out() -> None:
     """Missing trials are no failures, but the reader should know."""
     keep("++"), keep("+", units=2)
-    result = invoke("diff", "@latest~1", COLUMNS="120")
+    result = invoke("eval", "diff", "@latest~1", COLUMNS="120")
     assert "is not complete: 1 of 2 trials." in result.stdout
     assert "without a partner: 1 trials of A, 0 of B" in result.stdout
 
@@ -93,7 +93,7 @@ def test_an_unfinished_run_is_pointed_out() -> None:
 def test_a_comparison_as_json() -> None:
     """One document with every pair and figure."""
     keep("++-"), keep("+-+")
-    found = document(invoke("diff", "@latest~1", "--json"))
+    found = document(invoke("eval", "diff", "@latest~1", "--json"))
     assert found["type"] == "diff"
     assert (found["newly_failing_count"], found["newly_passing_count"]) == (1, 1)
     assert found["overall"]["counts"] == {"both": 1, "only_a": 1, "only_b": 1, "neither": 0}
@@ -107,7 +107,7 @@ def test_a_comparison_as_json() -> None:
 def test_a_supported_regression_exits_with_1() -> None:
     """The gate is measured from A without naming it."""
     keep("+" * 40), keep("+" * 30 + "-" * 10)
-    result = invoke("diff", "@latest~1", "--gate", "regression<=0.02", COLUMNS="140")
+    result = invoke("eval", "diff", "@latest~1", "--gate", "regression<=0.02", COLUMNS="140")
     assert result.exit_code == 1
     assert "✗ failed" in result.stdout
     assert "✗ 1 of 1 gates failed" in result.stdout
@@ -116,7 +116,7 @@ def test_a_supported_regression_exits_with_1() -> None:
 def test_a_drop_that_cannot_be_told_from_chance_exits_with_0() -> None:
     """It says so, also in JSON."""
     keep("+" * 10), keep("+" * 9 + "-")
-    result = invoke("diff", "@latest~1", "--gate", "regression<=0.02", "--json")
+    result = invoke("eval", "diff", "@latest~1", "--gate", "regression<=0.02", "--json")
     assert result.exit_code == 0
     gates = documents(result)[1]
     assert (gates["type"], gates["ok"]) == ("gates", True)
@@ -133,7 +133,7 @@ def test_endpoint_errors_of_a_later_run_fail_every_gate_above_a_limit_of_ones_ow
         run_id = store.create(Manifest(units=10), now_s=1_800_000_001)
         store.add(run_id, [(row, None) for row in rows])
         store.finish(run_id, "complete")
-    gate = ("diff", "@first", "--gate", "strict>=0.5", "--json")
+    gate = ("eval", "diff", "@first", "--gate", "strict>=0.5", "--json")
     codes = {
         limit: invoke(*gate, *(("--max-errors", limit) if limit else ())).exit_code
         for limit in ("", "10%", "1", "0")
@@ -144,7 +144,7 @@ def test_endpoint_errors_of_a_later_run_fail_every_gate_above_a_limit_of_ones_ow
 def test_a_page_is_written_with_both_transcripts() -> None:
     """What was kept of the trials stands side by side."""
     keep("++", body=True), keep("+-", body=True)
-    result = invoke("diff", "@latest~1", "--html", "diff.html")
+    result = invoke("eval", "diff", "@latest~1", "--html", "diff.html")
     assert result.exit_code == 0
     assert "written: diff.html" in result.stderr
     text = Path("diff.html").read_text("utf-8")
@@ -155,7 +155,7 @@ def test_a_page_is_written_with_both_transcripts() -> None:
 def test_a_page_needs_no_transcripts() -> None:
     """Where only rows were kept, rows are shown."""
     keep("+"), keep("-")
-    assert invoke("diff", "@latest~1", "--html", "diff.html").exit_code == 0
+    assert invoke("eval", "diff", "@latest~1", "--html", "diff.html").exit_code == 0
     assert "Newly failing: 1" in Path("diff.html").read_text("utf-8")
 
 
@@ -170,7 +170,7 @@ def test_a_page_needs_no_transcripts() -> None:
 def test_what_is_wrong_in_the_command_is_told(words: tuple[str, ...], code: str) -> None:
     """Exit code 4 and the code, with a way out."""
     keep("+"), keep("+")
-    result = invoke("diff", *words)
+    result = invoke("eval", "diff", *words)
     assert result.exit_code == ExitCode.USAGE
     assert code in result.stderr
     assert "fix" in result.stderr
@@ -178,16 +178,16 @@ def test_what_is_wrong_in_the_command_is_told(words: tuple[str, ...], code: str)
 
 def test_a_run_that_is_not_there_is_told() -> None:
     """The code is RUN_NOT_FOUND."""
-    assert "RUN_NOT_FOUND" in invoke("diff", "@nothing").stderr
+    assert "RUN_NOT_FOUND" in invoke("eval", "diff", "@nothing").stderr
     assert not STORE.exists()
     keep("+")
-    assert "RUN_NOT_FOUND" in invoke("diff", "@nothing").stderr
+    assert "RUN_NOT_FOUND" in invoke("eval", "diff", "@nothing").stderr
 
 
 def test_simulated_results_are_labelled() -> None:
     """Nobody takes them for those of a real model."""
     keep("+", simulated=True), keep("+", simulated=True)
-    assert "all (simulated)" in invoke("diff", "@latest~1").stdout
+    assert "all (simulated)" in invoke("eval", "diff", "@latest~1").stdout
 
 
 def test_a_gate_pairs_trials_across_the_same_axes() -> None:
@@ -195,7 +195,7 @@ def test_a_gate_pairs_trials_across_the_same_axes() -> None:
     for strategy, verdicts in (("raw", "+" * 20), ("production", "-" * 20)):
         cell = Cell(model="m", scenario="happy_path", strategy=strategy)
         keep(verdicts, tag=strategy, cell=cell)
-    words = ("diff", "raw", "production", "--across", "strategy", "--json")
+    words = ("eval", "diff", "raw", "production", "--across", "strategy", "--json")
     result = invoke(*words, "--gate", "regression[strategy=production]<=0.02")
     (gate,) = documents(result)[-1]["gates"]
     assert (gate["verdict"], gate["n"], gate["observed"]) == ("failed", 20, 1.0)
@@ -206,7 +206,7 @@ def test_trials_that_are_listed_say_that_they_are_simulated() -> None:
     """At a terminal and on the page, as the rates do."""
     keep("++", tag="before", simulated=True)
     keep("+-", tag="after", simulated=True)
-    result = invoke("diff", "before", "after", "--html", "diff.html")
+    result = invoke("eval", "diff", "before", "after", "--html", "diff.html")
     title = "happy_path, trial 2 (simulated)"
     assert title in result.stdout
     assert title in Path("diff.html").read_text()

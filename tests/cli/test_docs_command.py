@@ -52,14 +52,40 @@ def test_a_page_is_set_for_a_terminal() -> None:
     assert "Install surecall" in printed
 
 
-def test_an_unknown_topic_is_an_error_with_a_suggestion() -> None:
-    """A typo costs one more try."""
-    result = invoke("docs", "instal", "--json")
+def test_a_word_that_nothing_speaks_of_is_an_error() -> None:
+    """The error says where all pages are listed."""
+    result = invoke("docs", "zzqq", "--json")
     assert result.exit_code == ExitCode.USAGE
     error = document(result)
-    assert (error["code"], error["hint"]) == ("UNKNOWN_TOPIC", "Did you mean 'install'?")
+    assert error["code"] == "UNKNOWN_TOPIC"
+    assert "`surecall docs` lists them all" in error["hint"]
     with pytest.raises(ConfigError):
         find_page("")
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        ("instal", "install"),
+        ("openai client wrap", "wrap-your-client"),
+        ("statistics rates", "statistics"),
+    ],
+)
+def test_words_that_are_no_name_find_the_pages_with_them(words: str, first: str) -> None:
+    """The page whose title has the words comes first."""
+    found = document(invoke("docs", *words.split(), "--json"))
+    assert found["type"] == "found"
+    assert found["pages"][0]["topic"] == first
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"), [("auth", "code"), ("max_turns", "option"), ("replace-quotes", "rule")]
+)
+def test_codes_and_names_are_explained_where_pages_are_found(word: str, kind: str) -> None:
+    """Nobody has to know beforehand what kind of name it is."""
+    found = document(invoke("docs", word, "--json"))
+    assert found["type"] == "explanation"
+    assert (found.get("kind") or "code") == kind
 
 
 @pytest.mark.parametrize("text", [text for text in all_codes() if text.page], ids=lambda t: t.code)
@@ -73,12 +99,14 @@ def test_every_page_a_hint_names_is_there() -> None:
     """Hints name pages by the command that prints them."""
     texts = [path.read_text("utf-8") for path in SOURCE.rglob("*.py")]
     texts.append((SOURCE / "base" / "codes.toml").read_text("utf-8"))
-    named = {topic for text in texts for topic in re.findall(r"surecall docs ([a-z-]+)", text)}
+    named = {
+        topic for text in texts for topic in re.findall(r"surecall docs (?!explain)([a-z-]+)", text)
+    }
     assert named >= {"codes", "options", "settings"}
     assert [topic for topic in sorted(named) if find_page(topic).topic != topic] == []
 
 
 def test_explain_says_where_to_read_on() -> None:
     """A code with a page of its own names it."""
-    printed = invoke("explain", "ARGUMENTS_TRUNCATED").stdout
+    printed = invoke("docs", "explain", "ARGUMENTS_TRUNCATED").stdout
     assert "surecall docs arguments-are-cut-off" in printed

@@ -1,4 +1,4 @@
-"""`surecall doctor`: every value with its origin, every problem with its fix."""
+"""`surecall config doctor`: every value with its origin, every problem with its fix."""
 
 import asyncio
 from pathlib import Path
@@ -15,7 +15,7 @@ from .harness import document, invoke
 
 def checks_of(*words: str, **variables: str) -> dict[str, dict[str, Any]]:
     """Run it and return the checks by group and name."""
-    found = document(invoke("doctor", "--json", *words, **variables))
+    found = document(invoke("config", "doctor", "--json", *words, **variables))
     return {f"{check['group']}/{check['name']}": check for check in found["checks"]}
 
 
@@ -24,7 +24,7 @@ def test_values_are_shown_with_their_origin(tmp_path: Path) -> None:
     (tmp_path / "surecall.toml").write_text("[options]\nmax_turns = 3\n[retry]\nmax_retries = 0\n")
     variables = {"SURECALL_MODEL": "m", "SURECALL_API_KEY": "sk-secretsecretsecret"}
     url = "http://127.0.0.1:9/v1"
-    result = invoke("doctor", "--offline", "--base-url", url, **variables)
+    result = invoke("config", "doctor", "--offline", "--base-url", url, **variables)
     assert result.exit_code == 0
     assert "sk-secret" not in result.stdout
     found = checks_of("--offline", "--base-url", url, **variables)
@@ -61,7 +61,7 @@ def test_every_problem_has_a_fix() -> None:
 def test_an_unreachable_provider_is_exit_code_6() -> None:
     """The line has the code of the failure and what to look at."""
     url = f"http://127.0.0.1:{unused_port()}"
-    result = invoke("doctor", "--base-url", url)
+    result = invoke("config", "doctor", "--base-url", url)
     assert result.exit_code == ExitCode.PROVIDER
     assert "✗ fail" in result.stdout
     assert "CONNECTION_REFUSED" in result.stdout
@@ -71,7 +71,7 @@ def test_an_unreachable_provider_is_exit_code_6() -> None:
 def test_unusable_settings_are_exit_code_4(tmp_path: Path) -> None:
     """A key that is not known is shown with what was meant; the rest is still checked."""
     (tmp_path / "surecall.toml").write_text('modle = "m"\n')
-    result = invoke("doctor", "--json")
+    result = invoke("config", "doctor", "--json")
     assert result.exit_code == ExitCode.USAGE
     checks = document(result)["checks"]
     assert checks[0]["code"] == "UNKNOWN_CONFIG_KEY"
@@ -81,7 +81,7 @@ def test_unusable_settings_are_exit_code_4(tmp_path: Path) -> None:
 
 def test_an_unknown_option_is_exit_code_4() -> None:
     """Options are resolved as a run would resolve them."""
-    result = invoke("doctor", "--offline", SURECALL_OPTIONS__MAX_TURN="3")
+    result = invoke("config", "doctor", "--offline", SURECALL_OPTIONS__MAX_TURN="3")
     assert result.exit_code == ExitCode.USAGE
     assert "UNKNOWN_OPTION" in result.stdout
     assert "max_turns" in result.stdout
@@ -90,7 +90,7 @@ def test_an_unknown_option_is_exit_code_4() -> None:
 def test_a_folder_that_cannot_be_written_is_exit_code_4(tmp_path: Path) -> None:
     """The write test is made where runs would leave their files."""
     (tmp_path / "file").write_text("")
-    result = invoke("doctor", "--json", SURECALL_TRACE_DIR=str(tmp_path / "file"))
+    result = invoke("config", "doctor", "--json", SURECALL_TRACE_DIR=str(tmp_path / "file"))
     assert result.exit_code == ExitCode.USAGE
     failed = [check for check in document(result)["checks"] if check["status"] == "fail"]
     assert [check["name"] for check in failed] == ["trace_dir"]
@@ -105,7 +105,13 @@ async def test_the_answer_of_the_provider_is_judged(status: int, code: str, exit
     """A refused key is a failure; a provider without a list of models is not."""
     async with FaultyUpstream([http_response(b"{}", status)]) as upstream:
         result = await asyncio.to_thread(
-            invoke, "doctor", "--json", "--base-url", upstream.url, SURECALL_API_KEY="k" * 12
+            invoke,
+            "config",
+            "doctor",
+            "--json",
+            "--base-url",
+            upstream.url,
+            SURECALL_API_KEY="k" * 12,
         )
         (request,) = upstream.requests
     assert result.exit_code == exit_code
@@ -139,7 +145,9 @@ async def test_a_wrong_clock_is_noticed() -> None:
 async def test_a_server_that_is_no_provider_is_told(script: Any, code: str) -> None:
     """A connection that is closed, or speaks no HTTP, has its code."""
     async with FaultyUpstream([script]) as upstream:
-        result = await asyncio.to_thread(invoke, "doctor", "--json", "--base-url", upstream.url)
+        result = await asyncio.to_thread(
+            invoke, "config", "doctor", "--json", "--base-url", upstream.url
+        )
     assert result.exit_code == ExitCode.PROVIDER
     provider = [check for check in document(result)["checks"] if check["group"] == "provider"]
     assert provider[0]["code"] == code
@@ -161,6 +169,6 @@ def test_a_folder_that_is_gone_is_a_finding(
     folder.mkdir()
     monkeypatch.chdir(folder)
     folder.rmdir()
-    result = invoke("doctor", "--offline", "--json")
+    result = invoke("config", "doctor", "--offline", "--json")
     failed = {check["name"] for check in document(result)["checks"] if check["status"] == "fail"}
     assert (result.exit_code, failed) == (4, {"settings", "current folder"})

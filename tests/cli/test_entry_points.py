@@ -28,7 +28,9 @@ def test_quick_commands_load_nothing_heavy(words: tuple[str, ...]) -> None:
     assert loaded & HEAVY == set()
 
 
-@pytest.mark.parametrize("words", [("models",), ("explain", "AUTH"), ("explain", "--list")])
+@pytest.mark.parametrize(
+    "words", [("models",), ("docs", "explain", "AUTH"), ("docs", "explain", "--list")]
+)
 def test_json_needs_no_terminal_library(words: tuple[str, ...]) -> None:
     """With `--json` nothing is made for people."""
     done = launch(sys.executable, "-X", "importtime", "-m", "surecall", "--json", *words)
@@ -48,13 +50,13 @@ def test_the_script_and_the_module_are_the_same() -> None:
 
 def test_exit_codes_reach_the_shell() -> None:
     """A process ends with the code of its command."""
-    assert launch(SCRIPT, "explain", "NOPE").returncode == 4
+    assert launch(SCRIPT, "docs", "explain", "NOPE").returncode == 4
     assert launch(SCRIPT, "models", "nothing-like-this").returncode == 5
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
-    """`surecall explain --list | head -1` ends quietly."""
-    words = [str(SCRIPT), "explain", "--list"]
+    """`surecall docs explain --list | head -1` ends quietly."""
+    words = [str(SCRIPT), "docs", "explain", "--list"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -65,7 +67,9 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="closes streams as a shell does")
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
-@pytest.mark.parametrize("words", ["models", "config schema", "env --json", "explain --list"])
+@pytest.mark.parametrize(
+    "words", ["models", "config schema", "connect --json", "docs explain --list"]
+)
 def test_a_closed_stream_is_no_error(words: str, closed: str) -> None:
     """`surecall models >&-` writes nothing, and nothing is wrong with that."""
     done = launch("sh", "-c", f'exec "$0" -m surecall {words} {closed}', sys.executable)

@@ -90,9 +90,9 @@ def test_what_an_endpoint_failed_is_run_again() -> None:
         ("eval", *STEADY),
         ("eval", "--resume"),
         ("eval", "--retry-errors", "@latest"),
-        ("runs", "list"),
-        ("runs", "show"),
-        ("recommend",),
+        ("eval", "runs", "list"),
+        ("eval", "runs", "show"),
+        ("eval", "recommend"),
     ],
     ids=" ".join,
 )

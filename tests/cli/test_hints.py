@@ -23,7 +23,7 @@ class Refusal(NamedTuple):
 
 REFUSALS = [
     Refusal("file", ("read", "nofile"), "INVALID_OPTION", "The file nofile cannot", "`-`"),
-    Refusal("runs", ("runs",), "RUN_NOT_FOUND", "no runs", "surecall eval --models 'zoo:*'"),
+    Refusal("runs", ("eval", "runs"), "RUN_NOT_FOUND", "no runs", "surecall eval --models 'zoo:*'"),
     Refusal(
         "simulated model",
         ("run", "hi", "--model", "zoo:stedy"),
@@ -89,20 +89,32 @@ REFUSALS = [
     ),
     Refusal(
         "provider of presets",
-        ("presets", "show", "m", "--provider", "opnai"),
+        ("models", "presets", "show", "m", "--provider", "opnai"),
         "UNKNOWN_PROVIDER",
         "'opnai'",
         "'openai'",
     ),
-    Refusal("part of a setting", ("explain", "retry"), "UNKNOWN_CODE", "'retry'", "retry.max_wait"),
+    Refusal(
+        "part of a setting",
+        ("docs", "explain", "retry"),
+        "UNKNOWN_CODE",
+        "'retry'",
+        "retry.max_wait",
+    ),
     Refusal(
         "name of a kind",
-        ("explain", "zzz", "--kind", "rule"),
+        ("docs", "explain", "zzz", "--kind", "rule"),
         "UNKNOWN_CODE",
         "not a rule",
         "--kind rule",
     ),
-    Refusal("probe of nobody", ("init", "--probe"), "INVALID_OPTION", "no provider", "--provider"),
+    Refusal(
+        "probe of nobody",
+        ("config", "init", "--probe"),
+        "INVALID_OPTION",
+        "no provider",
+        "--provider",
+    ),
     Refusal(
         "eval of a word", ("eval", "vendor"), "INVALID_OPTION", "Did you mean 'vendors'?", "--help"
     ),
@@ -147,7 +159,7 @@ REFUSALS = [
         ("run", "hi", *ENDPOINT, "--preset", "zzzz"),
         "UNKNOWN_PRESET",
         "'zzzz'",
-        "`surecall presets list`",
+        "`surecall models presets list`",
     ),
     Refusal(
         "plan",
@@ -209,17 +221,17 @@ def test_a_setting_keeps_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "  stream (from SURECALL_STREAM)" in invoke("run", "x", SURECALL_STREAM="x").stderr
 
 
-@pytest.mark.parametrize("group", ["runs", "requests", "approvals"])
+@pytest.mark.parametrize("group", ["eval runs", "requests", "approvals"])
 def test_a_group_takes_the_store_for_its_commands(
     group: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the hint about a missing store says works before the command, after it and without."""
     monkeypatch.chdir(tmp_path)
     for command in (
-        (group, "--store", "other.db"),
-        (group, "--store", "other.db", "list"),
-        (group, "list", "--store", "other.db"),
-        (group, "--store", "weaker.db", "list", "--store", "other.db"),
+        (*group.split(), "--store", "other.db"),
+        (*group.split(), "--store", "other.db", "list"),
+        (*group.split(), "list", "--store", "other.db"),
+        (*group.split(), "--store", "weaker.db", "list", "--store", "other.db"),
     ):
         found = document(invoke(*command, "--json"))
         assert "other.db does not exist" in found["message"]
@@ -234,7 +246,7 @@ def test_a_group_takes_the_store_for_its_commands(
         (b"model = gpt-5", "not valid TOML", "in quotes"),
         (b"[tool.surecall]", "no setting 'tool'", "pyproject.toml"),
         (b"deadlines = 3", "must be a table", "[deadlines]"),
-        (b"[retry]\nmax_retries = -1", "0 or more", "surecall explain retry.max_retries"),
+        (b"[retry]\nmax_retries = -1", "0 or more", "surecall docs retry.max_retries"),
         (b"[options]\ntop_p = 1", "no option 'top_p'", "request_overrides.top_p"),
         (b"[capabilities]\nstreeming = true", "'streeming'", "'streaming'"),
         (b"[capabilities]\nstreaming = 3", "wrong type", "surecall docs capabilities"),

@@ -45,8 +45,7 @@ def test_cli_page_has_every_command_and_option(name: str) -> None:
     section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
     command = cli.get_command(cli.make_context("surecall", []), name)
     assert command is not None
-    commands: dict[str, click.Command] = getattr(command, "commands", {})
-    nested = commands.values()
+    nested = list(_commands_below(command))
     options = [
         flag
         for each in (command, *nested)
@@ -56,7 +55,8 @@ def test_cli_page_has_every_command_and_option(name: str) -> None:
     ]
     assert section
     assert [flag for flag in options if f"`{flag}" not in section] == []
-    assert [each for each in commands if each not in section] == []
+    names = [each.name for each in nested if not each.hidden]
+    assert [name for name in names if name and name not in section] == []
 
 
 def test_pages_name_every_suite_and_every_metric_of_a_gate() -> None:
@@ -95,13 +95,13 @@ def test_every_kind_of_error_has_its_exit_code(case: Ending) -> None:
 
 def test_error_for_people_has_code_hint_and_next_command() -> None:
     """A wrong code is told in three lines on standard error, and nothing on standard output."""
-    result = invoke("explain", "argument_errors")
+    result = invoke("docs", "explain", "argument_errors")
     assert result.exit_code == ExitCode.USAGE
     assert result.stdout == ""
     first, fix, more = result.stderr.splitlines()
     assert first.startswith("✗ UNKNOWN_CODE  ")
     assert "ARGUMENT_ERROR" in fix
-    assert more.strip() == "more  surecall explain UNKNOWN_CODE"
+    assert more.strip() == "more  surecall docs UNKNOWN_CODE"
 
 
 def test_a_message_that_begins_with_a_name_keeps_it() -> None:
@@ -113,7 +113,11 @@ def test_a_message_that_begins_with_a_name_keeps_it() -> None:
 @pytest.mark.parametrize("place", ["before", "after"])
 def test_error_as_json_goes_to_standard_output(place: str) -> None:
     """`--json` works before and after the command, and the document has code, message and hint."""
-    words = ("--json", "explain", "NOPE") if place == "before" else ("explain", "NOPE", "--json")
+    words = (
+        ("--json", "docs", "explain", "NOPE")
+        if place == "before"
+        else ("docs", "explain", "NOPE", "--json")
+    )
     result = invoke(*words)
     found = document(result)
     assert (found["type"], found["code"]) == ("error", "UNKNOWN_CODE")
@@ -128,7 +132,7 @@ def test_error_as_json_goes_to_standard_output(place: str) -> None:
         (("rnu", "hello"), "INVALID_OPTION", "Did you mean 'run'?"),
         (("run", "--modle", "x", "hello"), "UNKNOWN_OPTION", "--model"),
         (("replay",), "INVALID_OPTION", "TRACE"),
-        (("explain",), "INVALID_OPTION", "--list"),
+        (("docs", "explain"), "INVALID_OPTION", "--list"),
         (("--color", "pink", "models"), "INVALID_OPTION", "never"),
     ],
     ids=["command", "option", "argument", "nothing", "choice"],
@@ -150,7 +154,7 @@ def test_misuse_is_exit_code_4_with_a_suggestion(
     ("words", "command"),
     [
         (("run", "--model"), "run"),
-        (("runs", "--store"), "runs"),
+        (("eval", "runs", "--store"), "eval runs"),
         (("faults", "serve", "--port"), "faults serve"),
         (("eval", "--models"), "eval"),
         (("eval", "--modles", "x"), "eval"),
@@ -177,8 +181,8 @@ def _fail(*_: object) -> CodeText:
 
 def test_internal_error_is_one_line_without_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     """An unexpected exception names itself and `--debug`, and shows no secret."""
-    monkeypatch.setattr("surecall.cli.explain._find", _fail)
-    result = invoke("explain", "AUTH")
+    monkeypatch.setattr("surecall.cli.docs._find", _fail)
+    result = invoke("docs", "explain", "AUTH")
     assert result.exit_code == ExitCode.INTERNAL
     assert "INTERNAL_ERROR  ZeroDivisionError: the key is [redacted]" in result.stderr
     assert "--debug" in result.stderr
@@ -187,8 +191,8 @@ def test_internal_error_is_one_line_without_traceback(monkeypatch: pytest.Monkey
 
 def test_debug_shows_the_traceback_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """`--debug` adds the traceback, redacted."""
-    monkeypatch.setattr("surecall.cli.explain._find", _fail)
-    result = invoke("--debug", "explain", "AUTH")
+    monkeypatch.setattr("surecall.cli.docs._find", _fail)
+    result = invoke("--debug", "docs", "explain", "AUTH")
     assert "Traceback (most recent call last)" in result.stderr
     assert "sk-abc" not in result.stderr
 
@@ -215,10 +219,21 @@ COLOURS = [
 @pytest.mark.parametrize("case", COLOURS, ids=lambda case: case.id)
 def test_colour_follows_flag_and_variables(case: Colour) -> None:
     """Escape sequences are written only where they are wanted; the words are always there."""
-    result = invoke("explain", "AUTH", *case.words, **case.variables)
+    result = invoke("docs", "explain", "AUTH", *case.words, **case.variables)
     assert result.exit_code == 0
     assert ("\x1b[" in result.stdout) is case.coloured
     assert "AUTH" in result.stdout
+
+
+def _commands_below(command: click.Command) -> Iterator[click.Command]:
+    """Yield every command of a group, and of the groups in it."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield inner
+            yield from _commands_below(inner)
 
 
 def _groups(group: click.Group, *path: str) -> Iterator[tuple[str, ...]]:
@@ -236,7 +251,7 @@ def test_no_help_is_cut_at_80_columns(path: tuple[str, ...]) -> None:
     """Every command is described by a whole sentence in the list of its group."""
     found = CliRunner().invoke(cli, [*path, "--help"], terminal_width=80)
     commands = found.stdout.partition("Commands:")[2]
-    assert commands.strip() or path == ("eval",), "whose help is that of `run`"
+    assert commands.strip()
     assert "..." not in commands
 
 
@@ -261,17 +276,17 @@ def test_version_as_json() -> None:
         ("docs", "codes"),
         ("connect",),
         ("connect", "shell"),
-        ("explain", "--list"),
-        ("explain", "--list", "--kind", "rule"),
-        ("explain", "AUTH"),
-        ("explain", "strip_code_fence"),
+        ("docs", "explain", "--list"),
+        ("docs", "explain", "--list", "--kind", "rule"),
+        ("docs", "explain", "AUTH"),
+        ("docs", "explain", "strip_code_fence"),
         ("faults", "list"),
         ("faults", "models"),
         ("faults", "show", "reset"),
         ("models",),
         ("models", "local"),
-        ("presets", "list"),
-        ("presets", "show", "gpt-5"),
+        ("models", "presets", "list"),
+        ("models", "presets", "show", "gpt-5"),
         ("probe", "--facts"),
         ("probe", "--list"),
     ],

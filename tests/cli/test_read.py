@@ -92,7 +92,7 @@ def test_a_refusal_shows_what_the_model_would_be_told(tools: str) -> None:
     assert "✗ refused   ARGUMENTS_INVALID  complete, but it does not fit the tool" in shown
     assert '  to model  /cents must be an integer, got the string "all of it"' in shown
     assert "! defect    ARGUMENTS_AS_OBJECT  The arguments are an object" in shown
-    assert "surecall explain ARGUMENTS_INVALID" in shown
+    assert "surecall docs ARGUMENTS_INVALID" in shown
     (found,) = document(read(message(WRONG), "--tools", tools, "--json"))["calls"]
     told = json.loads(found["told"])
     assert (found["outcome"], told["ok"], told["tool_name"]) == ("refused", False, "refund")

@@ -1,4 +1,4 @@
-"""`surecall regrade`: what changed is shown, and written as a new run."""
+"""`surecall eval regrade`: what changed is shown, and written as a new run."""
 
 from pathlib import Path
 
@@ -16,11 +16,11 @@ text_contains = ["{word}"]
 def test_an_unchanged_run_is_written_again(own_folder: Path) -> None:
     """The command says that nothing changed, and where the new run is."""
     invoke("eval", *STEADY, "--quiet")
-    result = invoke("regrade")
+    result = invoke("eval", "regrade")
 
     assert result.exit_code == 0
     assert "1 trial judged again, no verdict changed; written as run" in result.stdout
-    assert document(invoke("runs", "list", "--json"))["count"] == 2
+    assert document(invoke("eval", "runs", "list", "--json"))["count"] == 2
 
 
 def test_changes_are_listed_with_their_reasons(own_folder: Path) -> None:
@@ -28,8 +28,8 @@ def test_changes_are_listed_with_their_reasons(own_folder: Path) -> None:
     Path("cases.toml").write_text(CASE.format(word="Done"))
     invoke("eval", "--models", "zoo:steady", "--suite", "custom:cases.toml", "--tag", "first")
     Path("cases.toml").write_text(CASE.format(word="hello"))
-    shown = invoke("regrade", "@first", "--dry-run")
-    found = document(invoke("regrade", "@first", "--json"))
+    shown = invoke("eval", "regrade", "@first", "--dry-run")
+    found = document(invoke("eval", "regrade", "@first", "--json"))
 
     assert "✗ failed" in shown.stdout
     assert "1 strict failed now" in shown.stdout

@@ -1,4 +1,4 @@
-"""`surecall report`: from the store to files, at any time."""
+"""`surecall eval report`: from the store to files, at any time."""
 
 import importlib.util
 import json
@@ -26,7 +26,7 @@ def run_id(tmp_path: Path) -> Iterator[str]:
 
 def test_the_latest_run_is_written_as_a_page_by_default(run_id: str, tmp_path: Path) -> None:
     """Neither a run nor a format nor a folder need be named."""
-    result = invoke("report")
+    result = invoke("eval", "report")
     assert result.exit_code == 0
     page = tmp_path / f"surecall-{run_id}" / "report.html"
     assert result.stdout == f"surecall-{run_id}/report.html\n"
@@ -37,7 +37,7 @@ def test_the_latest_run_is_written_as_a_page_by_default(run_id: str, tmp_path: P
 @pytest.mark.parametrize("reference", ["@latest", "@baseline", "baseline"])
 def test_a_run_is_found_by_any_of_its_names(run_id: str, reference: str, tmp_path: Path) -> None:
     """Ids, tags and places in time all do."""
-    result = invoke("report", reference, "--format", "md,jsonl", "-o", "out", "-q")
+    result = invoke("eval", "report", reference, "--format", "md,jsonl", "-o", "out", "-q")
     assert result.exit_code == 0
     assert result.stdout.splitlines() == ["out/runs.jsonl", "out/summary.md"]
     assert result.stderr == ""
@@ -47,7 +47,7 @@ def test_a_run_is_found_by_any_of_its_names(run_id: str, reference: str, tmp_pat
 
 def test_json_names_every_file(run_id: str) -> None:
     """One document: the run, the folder, the files of each format."""
-    result = invoke("report", run_id, "--format", "csv,junit", "-o", "out", "--json")
+    result = invoke("eval", "report", run_id, "--format", "csv,junit", "-o", "out", "--json")
     told = document(result)
     assert told["type"] == "report"
     assert told["run"] == run_id
@@ -61,7 +61,7 @@ def test_json_names_every_file(run_id: str) -> None:
 
 def test_all_writes_every_format(run_id: str, tmp_path: Path) -> None:
     """What the page of the reference lists is there."""
-    result = invoke("report", "--format", "all", "-o", "out", "--json")
+    result = invoke("eval", "report", "--format", "all", "-o", "out", "--json")
     assert result.exit_code == 0
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names >= {
@@ -88,13 +88,13 @@ def test_parquet_without_duckdb_says_what_to_install(
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "duckdb" else found(name)
     )
-    refused = invoke("report", run_id, "--format", "parquet,csv", "-o", "out", "--json")
+    refused = invoke("eval", "report", run_id, "--format", "parquet,csv", "-o", "out", "--json")
     assert refused.exit_code == 4
     told = document(refused)
     assert (told["type"], told["code"]) == ("error", "EXTRA_MISSING")
     assert "surecall[analytics]" in told["hint"]
     assert not (tmp_path / "out").exists()
-    everything = invoke("report", run_id, "--format", "all", "-o", "out")
+    everything = invoke("eval", "report", run_id, "--format", "all", "-o", "out")
     assert everything.exit_code == 0
     assert "parquet left out" in everything.stderr
     assert "pip install 'surecall[analytics]'" in everything.stderr
@@ -106,7 +106,7 @@ def test_an_unfinished_run_is_written_as_far_as_it_is(tmp_path: Path) -> None:
     rows = make_rows(trials=1)[:20]
     stored = keep_rows(tmp_path, rows, units=144, status="interrupted")
     stored.store.close()
-    result = invoke("report", "--format", "jsonl", "--store", "evals.db", "-o", "out")
+    result = invoke("eval", "report", "--format", "jsonl", "--store", "evals.db", "-o", "out")
     assert result.exit_code == 0
     assert "20 of 144 trials, not finished" in result.stderr
     assert len((tmp_path / "out" / "runs.jsonl").read_bytes().splitlines()) == 20
@@ -114,7 +114,7 @@ def test_an_unfinished_run_is_written_as_far_as_it_is(tmp_path: Path) -> None:
 
 def test_without_a_store_nothing_is_made(tmp_path: Path) -> None:
     """Looking for runs must not leave an empty store behind."""
-    result = invoke("report", "--json")
+    result = invoke("eval", "report", "--json")
     assert result.exit_code == 4
     assert document(result)["code"] == "RUN_NOT_FOUND"
     assert list(tmp_path.iterdir()) == []
@@ -134,7 +134,7 @@ def test_mistakes_have_codes(arguments: list[str], code: str, tmp_path: Path) ->
     """Each ends with 4 and writes nothing."""
     (tmp_path / "taken").write_text("a file")
     before = sorted(tmp_path.iterdir())
-    result = invoke("report", *arguments, "--json")
+    result = invoke("eval", "report", *arguments, "--json")
     assert result.exit_code == 4
     assert document(result)["code"] == code
     assert sorted(tmp_path.iterdir()) == before
@@ -145,5 +145,5 @@ def test_the_store_is_where_the_settings_say(tmp_path: Path) -> None:
     place = tmp_path / "elsewhere"
     with RunStore(place / "evals.db") as store:
         run_id = store.create(Manifest(units=1))
-    result = invoke("report", "--format", "md", "--json", SURECALL_EVALS_DIR=str(place))
+    result = invoke("eval", "report", "--format", "md", "--json", SURECALL_EVALS_DIR=str(place))
     assert document(result)["run"] == run_id

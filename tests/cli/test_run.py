@@ -192,7 +192,7 @@ async def test_a_run_without_an_answer_is_exit_code_1_and_saves_its_trace(
     assert result.exit_code == ExitCode.NO_ANSWER
     assert result.stdout == ""
     assert "✗ MAX_TURNS_REACHED  " in result.stderr
-    assert "surecall explain MAX_TURNS_REACHED" in result.stderr
+    assert "surecall docs MAX_TURNS_REACHED" in result.stderr
     assert json.loads(trace.read_text())["error"]["code"] == "MAX_TURNS_REACHED"
 
 

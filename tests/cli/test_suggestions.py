@@ -38,10 +38,10 @@ def test_a_shell_completes_commands_models_runs_and_names() -> None:
     """Whatever is known on this machine is suggested."""
     assert "config" in complete("", "conf")
     assert "zoo:steady" in complete("run --model", "zoo:st")
-    assert complete("explain", "ARGUMENTS_TRUNC") == ["ARGUMENTS_TRUNCATED"]
-    assert complete("runs show", "") == ["@latest"]
+    assert complete("docs explain", "ARGUMENTS_TRUNC") == ["ARGUMENTS_TRUNCATED"]
+    assert complete("eval runs show", "") == ["@latest"]
     run = document_of_run()
-    assert run in complete("runs show", run[:3])
+    assert run in complete("eval runs show", run[:3])
 
 
 @pytest.mark.parametrize(
@@ -50,11 +50,11 @@ def test_a_shell_completes_commands_models_runs_and_names() -> None:
         ("docs", "gate-a", ["gate-a-build"]),
         ("probe", "zoo:stea", ["zoo:steady"]),
         ("probe --question", "grammar", ["grammar"]),
-        ("recommend --strategy", "gat", ["gated"]),
-        ("regrade", "@la", ["@latest"]),
-        ("recommend", "@la", ["@latest"]),
-        ("runs trend", "@la", ["@latest"]),
-        ("runs case", "@la", ["@latest"]),
+        ("eval recommend --strategy", "gat", ["gated"]),
+        ("eval regrade", "@la", ["@latest"]),
+        ("eval recommend", "@la", ["@latest"]),
+        ("eval runs trend", "@la", ["@latest"]),
+        ("eval runs case", "@la", ["@latest"]),
         ("eval --resume", "@la", ["@latest"]),
         ("eval vendors --run", "@la", ["@latest"]),
         ("eval vendors --reference", "zoo:stea", ["zoo:steady"]),
@@ -71,7 +71,7 @@ def test_a_shell_completes_commands_models_runs_and_names() -> None:
         ("eval --suite", "state,erran", ["state,errands"]),
         ("eval --models", "zoo:cat", ["zoo:catalog"]),
         ("eval --models", "zoo:stubborn,zoo:stea", ["zoo:stubborn,zoo:steady"]),
-        ("report --format", "html,jun", ["html,junit"]),
+        ("eval report --format", "html,jun", ["html,junit"]),
         ("run --provider", "zzz", [""]),
     ],
 )
@@ -110,7 +110,7 @@ def test_a_shell_completes_files_wherever_one_is_taken() -> None:
 def document_of_run() -> str:
     """Make a small run and return its id."""
     invoke("eval", *STEADY, "--trials", "1", "--quiet")
-    return document(invoke("runs", "list", "--json"))["runs"][0]["run"]
+    return document(invoke("eval", "runs", "list", "--json"))["runs"][0]["run"]
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not here")
@@ -118,7 +118,7 @@ def document_of_run() -> str:
     ("line", "breaks", "reply"),
     [
         ("surecall completion ", "@:=", "bash zsh fish"),
-        ("surecall runs show @lat", "@:=", "@latest"),
+        ("surecall eval runs show @lat", "@:=", "@latest"),
         ("surecall run --model zoo:stea", "@:=", "steady"),
         ("surecall run --model zoo:stea", "", "zoo:steady"),
         ("surecall run --model=zoo:stea", "@:=", "steady"),

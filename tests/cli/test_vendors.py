@@ -6,7 +6,6 @@ import pytest
 from click.testing import Result
 
 from surecall.cli import ExitCode
-from surecall.cli.main import COMMANDS, CommandEntry
 from surecall.evals.runner import CellFinished
 from surecall.evals.store import RunStore
 
@@ -15,16 +14,11 @@ from .harness import documents, invoke
 STORE = Path(".surecall/evals.db")
 
 
-@pytest.fixture(autouse=True)
-def by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the command be called without the group it is mounted in."""
-    entry = CommandEntry("eval.vendors", "vendors", "Compare endpoints.")
-    monkeypatch.setitem(COMMANDS, "vendors", entry)  # type: ignore[arg-type] - it is a dict
-
-
 def vendors(*words: str) -> Result:
     """Run the command on a few trials."""
-    return invoke("vendors", *words, "--trials", "6", "--scenarios", "happy_path", COLUMNS="160")
+    return invoke(
+        "eval", "vendors", *words, "--trials", "6", "--scenarios", "happy_path", COLUMNS="160"
+    )
 
 
 def lines_of(text: str) -> list[str]:
@@ -128,9 +122,9 @@ def test_an_endpoint_that_is_not_there_is_not_the_same_as_far_as_seen() -> None:
     """Nobody heard is exit code 6, and one of several 7: a build must not pass on that."""
     nowhere = ("a@http://127.0.0.1:9/v1", "b@http://127.0.0.1:9/v1")
     words = ("--trials", "1", "--scenarios", "happy_path")
-    nobody = invoke("vendors", "--reference", nowhere[0], "--against", nowhere[1], *words)
+    nobody = invoke("eval", "vendors", "--reference", nowhere[0], "--against", nowhere[1], *words)
     assert nobody.exit_code == ExitCode.PROVIDER, nobody.stderr
-    one = invoke("vendors", "--reference", "zoo:steady", "--against", nowhere[1], *words)
+    one = invoke("eval", "vendors", "--reference", "zoo:steady", "--against", nowhere[1], *words)
     assert one.exit_code == ExitCode.PARTIAL
 
 
@@ -148,7 +142,7 @@ def test_an_interrupted_comparison_says_how_to_go_on(monkeypatch: pytest.MonkeyP
     assert result.exit_code == ExitCode.INTERRUPTED
     command = result.stderr.splitlines()[-1].split()
     assert command[:3] == ["surecall", "eval", "vendors"]
-    again = invoke("vendors", *command[3:])
+    again = invoke("eval", "vendors", *command[3:])
     assert again.exit_code == 0, again.stderr
     with RunStore(STORE) as store:
         [info] = store.runs()

@@ -412,7 +412,7 @@ COMMANDS = {
     "run streamed": ("run", "hi", "--model", "m", "--stream"),
     "probe": ("probe", "m"),
     "probe as JSON": ("probe", "m", "--json"),
-    "doctor": ("doctor",),
+    "doctor": ("config", "doctor"),
 }
 CLI_PLACES = ("200 message", "edge of the body", "call arguments", "unreadable event")
 
@@ -461,16 +461,10 @@ async def test_an_echoed_key_is_in_nothing_that_the_command_line_prints_or_write
         model = f"m@{upstream.url}/v1"
         shown["eval"] = await invoke(
             *("eval", "run", "--models", model, "--scenarios", "happy_path", "--store", "runs.db"),
-            *(
-                "--strategies",
-                "production",
-                "--report",
-                "html,json,csv,jsonl,md,junit",
-                "-o",
-                "report",
-            ),
+            *("--strategies", "production", "--report", "html,json,csv,jsonl,md,junit"),
+            *("-o", "report"),
         )
-        shown["runs"] = await invoke("runs", "--store", "runs.db", "--json")
+        shown["runs"] = await invoke("eval", "runs", "--store", "runs.db", "--json")
         assert upstream.calls > 5
     (tmp_path / "reply").unlink()
     shown |= dict(files_in(tmp_path))

@@ -93,7 +93,7 @@ def test_every_surface_shows_the_line(tmp_path: Path) -> None:
         info, page = store.info(run), render_html(store, store.info(run)).decode()
     gain = find_gain(tally_rows(rows), "naive", "production")
     assert gain is not None
-    for words in (("recommend",), ("runs", "show")):
+    for words in (("eval", "recommend"), ("eval", "runs", "show")):
         found = CliRunner().invoke(cli, [*words, "--store", str(tmp_path / "evals.db")])
         assert gain.sentence in found.output
         assert gain.setback in found.output

@@ -275,22 +275,22 @@ def invoke(*words: str) -> str:
 def test_the_command_says_what_python_says(store_path: Path) -> None:
     """Sentence and reasons, as text and as data."""
     found = load_run(store=store_path).recommend()
-    text = invoke("recommend", "--store", str(store_path))
+    text = invoke("eval", "recommend", "--store", str(store_path))
     assert text.startswith(found.sentence)
-    data = json.loads(invoke("recommend", "--json", "--store", str(store_path)))
+    data = json.loads(invoke("eval", "recommend", "--json", "--store", str(store_path)))
     assert (data["chosen"], data["sentence"]) == (found.chosen, found.sentence)
     assert [one["name"] for one in data["models"]] == [one.name for one in found.standings.everyone]
 
 
 def test_a_strategy_without_trials_is_an_error(store_path: Path) -> None:
     """The strategies of the run are named; nothing is said about a model."""
-    words = ("recommend", "--store", str(store_path), "--strategy", "nope", "--json")
+    words = ("eval", "recommend", "--store", str(store_path), "--strategy", "nope", "--json")
     done = CliRunner().invoke(cli, list(words))
     error = json.loads(done.stdout)
     assert (done.exit_code, error["code"]) == (5, "NOTHING_SELECTED")
     strategies = dict.fromkeys(row.cell.strategy for row in make_rows(trials=3))
     assert all(name in error["hint"] for name in strategies)
-    invoke("recommend", "--store", str(store_path), "--strategy", next(iter(strategies)))
+    invoke("eval", "recommend", "--store", str(store_path), "--strategy", next(iter(strategies)))
 
 
 def test_without_trials_every_strategy_waits() -> None:
@@ -304,8 +304,8 @@ def test_every_surface_has_the_same_totals(store_path: Path) -> None:
     summary = summarize(run.rows())
     total = f"{summary.overall.strict.k}/{summary.overall.strict.n}"
     assert summary.overall.errors == 1
-    assert total in invoke("runs", "list", "--store", str(store_path))
-    shown = json.loads(invoke("runs", "show", "--json", "--store", str(store_path)))
+    assert total in invoke("eval", "runs", "list", "--store", str(store_path))
+    shown = json.loads(invoke("eval", "runs", "show", "--json", "--store", str(store_path)))
     assert shown["overall"]["strict"]["k"] == summary.overall.strict.k
     assert shown["overall"]["strict"]["n"] == summary.overall.strict.n
     assert f"### Tool calls: {total} " in render_markdown(summary, run.info)

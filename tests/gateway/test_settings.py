@@ -93,7 +93,7 @@ WRONG = {
     "unknown preset": Wrong('[models.m]\npreset = ["nothing"]\n', 2, "models.m.preset", "nothing"),
     "virtual key without a value": Wrong('[[keys]]\nid = "a"\n', 1, "keys[0]", "key_sha256"),
     "short virtual key": Wrong(
-        '[[keys]]\nid = "a"\nkey_env = "SHORT"\n', 3, "keys[0].key_env", "surecall keys new"
+        '[[keys]]\nid = "a"\nkey_env = "SHORT"\n', 3, "keys[0].key_env", "surecall config keys new"
     ),
     "alias of an alias": Wrong('[aliases]\na = "b"\nb = "c"\n', 2, "aliases.a", 'a = "c"'),
     "no weight": Wrong(
@@ -166,7 +166,17 @@ def test_a_new_key_is_shown_once_and_stored_as_its_digest(tmp_path: Path) -> Non
     """The entry is added behind what the file has; the same id is refused."""
     path = tmp_path / "gateway.toml"
     path.write_text(A.rstrip(), "utf-8")
-    command = [sys.executable, "-m", "surecall", "keys", "new", "team-a", "--config", str(path)]
+    command = [
+        sys.executable,
+        "-m",
+        "surecall",
+        "config",
+        "keys",
+        "new",
+        "team-a",
+        "--config",
+        str(path),
+    ]
     made = subprocess.run(command, capture_output=True, text=True, check=True)
     key = made.stdout.strip()
     assert len(key) > 40

@@ -48,5 +48,5 @@ def test_an_unknown_code_is_answered_with_the_closest() -> None:
 
 def test_a_code_like_no_other_is_answered_with_where_to_look() -> None:
     """Without anything close, the command that lists all codes is named."""
-    with pytest.raises(ConfigError, match="surecall explain --list"):
+    with pytest.raises(ConfigError, match="surecall docs explain --list"):
         explain_code("xyzzy")

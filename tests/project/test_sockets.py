@@ -14,10 +14,10 @@ from surecall.faults import FaultServer, FaultyProvider
 
 OFFLINE = [
     ("demo",),
-    ("explain", "ARGUMENTS_TRUNCATED"),
+    ("docs", "explain", "ARGUMENTS_TRUNCATED"),
     ("docs", "first-loop"),
     ("models",),
-    ("presets", "list"),
+    ("models", "presets", "list"),
     ("config", "show"),
     ("faults", "list"),
     ("completion", "bash"),

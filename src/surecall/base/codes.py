@@ -40,7 +40,7 @@ def explain_code(code: str) -> CodeText:
     hint = (
         f"Did you mean {' or '.join(close)}?"
         if close
-        else "List them all with: surecall explain --list"
+        else "List them all with: surecall docs explain --list"
     )
     raise ConfigError(Code.UNKNOWN_CODE, f"{code!r} is not a code of surecall.", hint=hint)
 

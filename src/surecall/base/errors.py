@@ -20,7 +20,7 @@
     ├── JournalError              a journal that cannot be resumed
     └── StoreError                stored runs, requests or workspaces that cannot be read or written
 
-What a code means, and what to do about it, is in `codes.toml`; `surecall explain CODE` prints it.
+What a code means, and what to do about it, is in `codes.toml`; `surecall docs CODE` prints it.
 """
 
 from collections.abc import Iterable, Mapping

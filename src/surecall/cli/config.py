@@ -10,16 +10,24 @@ from surecall.base.errors import SurecallError
 from surecall.models.config import SETTINGS, load_config
 
 from .flags import output_flags, pass_output
+from .groups import CommandEntry, LazyGroup
 from .output import ExitCode, Output, select_fields
 from .terminal import line_of, make_table
 
 _FREE: Final = ".*"
 
 
-@click.group
+_COMMANDS: Final = {
+    "init": CommandEntry("init", "init", "Write a commented configuration to begin with."),
+    "doctor": CommandEntry("doctor", "doctor", "Check settings, provider, disk and versions."),
+    "keys": CommandEntry("serve", "keys", "Make virtual keys of a gateway."),
+}
+
+
+@click.group(cls=LazyGroup, entries=_COMMANDS)
 @output_flags
 def config() -> None:
-    """Show, check and describe the configuration."""
+    """Write, show and check the configuration."""
 
 
 @config.command("show")
@@ -42,7 +50,7 @@ def show_config(output: Output, with_origin: bool, show_all: bool) -> None:
         table.add_row(line_of(row.key), line_of(row.value), *origin)
     output.page().print(table)
     if not rows:
-        output.note("nothing is set; `surecall init` writes a file to begin with")
+        output.note("nothing is set; `surecall config init` writes a file to begin with")
 
 
 @config.command("check", short_help="Check a file, or the configuration in force.")

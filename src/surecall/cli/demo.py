@@ -210,8 +210,8 @@ def _summarise(console: "Console", result: RunResult, shop: _Shop) -> None:
     console.print(styled(("✓ ", "green"), f"the money was refunded {once} · {took}"))
     console.print()
     for command, what in (
-        ("surecall explain ARGUMENTS_TRUNCATED", "what a code means"),
+        ("surecall docs ARGUMENTS_TRUNCATED", "what a code means"),
         ('surecall run --tools FILE.py "…"', "the same with your model and tools"),
-        ("surecall doctor", "what is set up"),
+        ("surecall config doctor", "what is set up"),
     ):
         console.print(styled("  ", (f"{command:<38}", "bold"), (what, "dim")))

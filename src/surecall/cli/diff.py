@@ -1,4 +1,4 @@
-"""`surecall diff`: two runs compared, trial by trial."""
+"""`surecall eval diff`: two runs compared, trial by trial."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final

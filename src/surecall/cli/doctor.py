@@ -1,4 +1,4 @@
-"""`surecall doctor`: what is looked at, and what to do about each finding."""
+"""`surecall config doctor`: what is looked at, and what to do about each finding."""
 
 import asyncio
 import os
@@ -215,7 +215,7 @@ def _load(checks: list[Check], overrides: dict[str, str | None]) -> Config | Non
     try:
         return load_config(overrides=overrides)
     except ConfigError as error:
-        fix = error.hint or f"surecall explain {error.code}"
+        fix = error.hint or f"surecall docs {error.code}"
         checks.append(Check("settings", "settings", error.message, "fail", fix, error.code))
         return None
 

@@ -1,4 +1,4 @@
-"""`surecall init`: a commented configuration, filled in with what this machine already has."""
+"""`surecall config init`: a commented configuration, filled in with what this machine has."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

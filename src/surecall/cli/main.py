@@ -3,89 +3,41 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from importlib import import_module
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NoReturn
 
 import click
 
-from surecall.base.errors import Code, did_you_mean
+from surecall.base.errors import Code
 from surecall.base.version import VERSION
 
 from .flags import output_flags
+from .groups import CommandEntry, LazyGroup
 from .output import ExitCode, Output, exit_code_of
-
-
-class CommandEntry(NamedTuple):
-    """Where a command is, and what the list of commands says about it."""
-
-    module: str
-    name: str
-    help: str
-
 
 COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "demo": CommandEntry("demo", "demo", "Watch broken replies being repaired, offline."),
     "run": CommandEntry("run", "run", "Ask a model a question, with your tools."),
     "replay": CommandEntry("replay", "replay", "Replay a recorded run, or send a request again."),
     "read": CommandEntry("read", "read", "Explain one recorded reply, from bytes to execution."),
-    "init": CommandEntry("init", "init", "Write a commented configuration to begin with."),
-    "config": CommandEntry("config", "config", "Show, check and describe the configuration."),
-    "explain": CommandEntry("explain", "explain", "Show what a code or a name means."),
-    "docs": CommandEntry("docs", "docs", "Read the documentation, offline."),
-    "doctor": CommandEntry("doctor", "doctor", "Check settings, provider, disk and versions."),
     "serve": CommandEntry("serve", "serve", "Make any client's tool calls reliable: a gateway."),
     "with": CommandEntry("connect", "with_program", "Run a program with a gateway of its own."),
     "connect": CommandEntry("connect", "connect", "Show how a program is pointed at a gateway."),
-    "keys": CommandEntry("serve", "keys", "Make virtual keys of a gateway."),
-    "faults": CommandEntry("faults", "faults", "Serve a provider that misbehaves on purpose."),
-    "probe": CommandEntry("probe", "probe", "Find out what a model really does at a provider."),
-    "mcp": CommandEntry("mcp", "mcp", "Serve coding agents over MCP, or look at MCP tools."),
-    "approvals": CommandEntry("approvals", "approvals", "List, approve and deny waiting calls."),
-    "eval": CommandEntry("eval", "evaluate", "Compare models and strategies on scenarios."),
-    "runs": CommandEntry("runs", "runs", "List, show, tag and remove eval runs."),
-    "report": CommandEntry("runs", "report", "Write an eval run as a page, tables or summaries."),
-    "regrade": CommandEntry("regrade", "regrade", "Judge the kept replies of an eval run again."),
-    "recommend": CommandEntry(
-        "recommend", "recommend_model", "Say which model a run speaks for, and why."
-    ),
-    "diff": CommandEntry("diff", "diff", "Compare two eval runs, trial by trial."),
     "requests": CommandEntry("requests", "requests", "List, show and export gateway requests."),
-    "models": CommandEntry("models", "models", "List the models in the catalog."),
-    "presets": CommandEntry("models", "presets", "Show presets, and what a model gets from them."),
+    "approvals": CommandEntry("approvals", "approvals", "List, approve and deny waiting calls."),
+    "eval": CommandEntry("eval", "evaluate", "Compare models and strategies; reports and gates."),
+    "models": CommandEntry("models", "models", "List models; presets, and models that run here."),
+    "probe": CommandEntry("probe", "probe", "Find out what a model really does at a provider."),
+    "faults": CommandEntry("faults", "faults", "Serve a provider that misbehaves on purpose."),
+    "mcp": CommandEntry("mcp", "mcp", "Serve coding agents over MCP, or look at MCP tools."),
+    "config": CommandEntry("config", "config", "Write, show and check the configuration."),
+    "docs": CommandEntry("docs", "docs", "Find a page, a code or a name; offline."),
     "completion": CommandEntry("completion", "completion", "Print the completion of a shell."),
 }
 """Every command, in the order in which help lists them."""
 
 
-class LazyGroup(click.Group):
-    """A group that lists its commands without importing them, and turns errors into exit codes."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the commands, in the order of the help."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command and nothing else."""
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
-            return None
-        return getattr(import_module(f"surecall.cli.{entry.module}"), entry.name)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or suggest one."""
-        name = args[0]
-        if name not in COMMANDS and not name.startswith("-"):
-            raise click.UsageError(
-                f"There is no command {name!r}. {did_you_mean(name, COMMANDS)}", ctx
-            )
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+class _CommandLine(LazyGroup):
+    """The whole command line, which turns errors into exit codes."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; a reader that has gone away is not an error."""
@@ -204,7 +156,8 @@ def _show_version(context: click.Context, _parameter: click.Parameter, value: bo
 
 
 @click.group(
-    cls=LazyGroup,
+    cls=_CommandLine,
+    entries=COMMANDS,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

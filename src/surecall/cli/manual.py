@@ -8,10 +8,16 @@ from typing import Final, NamedTuple
 
 from surecall.base.errors import Code, ConfigError, did_you_mean
 
-__all__ = ["KINDS", "Page", "find_page", "list_pages"]
+__all__ = ["KINDS", "Page", "find_page", "list_pages", "search_pages"]
 
 KINDS: Final = ("tutorial", "how-to", "reference", "explanation", "case-studies")
 """The folders of pages, in the order in which they are listed."""
+
+_IN_TITLE: Final = 20.0
+_IN_HEADING: Final = 6.0
+_MAX_USES: Final = 20
+_GENERATED: Final = 0.7
+"""Pages of tables use every word; a guide is what somebody looks for."""
 
 
 class Page(NamedTuple):
@@ -45,6 +51,29 @@ def find_page(topic: str) -> Page:
         hint = did_you_mean(name, pages, listed_by="surecall docs")
         raise ConfigError(Code.UNKNOWN_TOPIC, message, hint=hint)
     return pages[name]
+
+
+def search_pages(words: str) -> tuple[Page, ...]:
+    """Return the pages that hold all of the words, the likeliest first.
+
+    A word in the name or the title of a page counts most, then one in a heading, then how often
+    the page uses it for its length.
+    """
+    wanted = words.lower().replace("-", " ").replace("_", " ").split()
+    scored = [(_score(page, wanted), page) for page in list_pages()] if wanted else []
+    found = [(score, page) for score, page in scored if score]
+    return tuple(page for _, page in sorted(found, key=lambda one: -one[0]))
+
+
+def _score(page: Page, wanted: list[str]) -> float:
+    text = page.text.lower()
+    if not all(word in text or word in page.topic for word in wanted):
+        return 0.0
+    title = f"{page.topic} {page.title}".lower()
+    headings = "\n".join(line for line in text.splitlines() if line.startswith("#"))
+    uses = sum(min(text.count(word), _MAX_USES) for word in wanted) / (len(text) / 1_000 + 1)
+    places = sum(_IN_TITLE * (word in title) + _IN_HEADING * (word in headings) for word in wanted)
+    return (places + uses) * (_GENERATED if page.kind == "reference" else 1.0)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""`surecall models` and `surecall presets`: what the catalog knows, and models on this machine."""
+"""`surecall models`: what the catalog knows of models, and presets and transforms by name."""
 
 import re
 from typing import Any, Final, cast
@@ -11,7 +11,7 @@ from surecall.models.config import load_config
 from surecall.models.profiles import Catalog, Merged, merge_presets, presets_for, select
 
 from .flags import output_flags, pass_output
-from .local import fetch, local, serve
+from .groups import CommandEntry, LazyGroup
 from .output import Output
 from .suggestions import complete_models, complete_providers
 from .terminal import line_of, make_table, shown_value, styled
@@ -19,29 +19,26 @@ from .terminal import line_of, make_table, shown_value, styled
 _KEY_PART: Final = re.compile(r'"([^"]*)"|([^."]+)')
 
 
-class _ListOrCommand(click.Group):
-    """A group in which a word that is not a command is a filter of the list."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or take the words as those of `list`."""
-        return super().resolve_command(ctx, args if args[0] in self.commands else ["list", *args])
+_COMMANDS: Final = {
+    "presets": CommandEntry("models", "presets", "Show presets, and what a model gets from them."),
+    "transforms": CommandEntry("models", "list_transforms", "List the transforms by name."),
+    "local": CommandEntry("local", "local", "List the models that can run here."),
+    "fetch": CommandEntry("local", "fetch", "Download the weights of a model."),
+    "serve": CommandEntry("local", "serve", "Serve a model of this machine over HTTP."),
+}
 
 
 @click.group(
-    cls=_ListOrCommand,
+    cls=LazyGroup,
+    entries=_COMMANDS,
+    default="list",
     invoke_without_command=True,
-    commands=[fetch, local, serve],
     subcommand_metavar="[FILTER] | COMMAND [ARGS]...",
 )
 @output_flags
 @click.pass_context
 def models(context: click.Context) -> None:
-    """List the models in the catalog; FILTER selects some, as in `stable,qwen*,!openai`.
-
-    The commands are about models that run on this machine, without a provider.
-    """
+    """List the models in the catalog; FILTER selects some, as in `stable,qwen*,!openai`."""
     if context.invoked_subcommand is None:
         context.invoke(list_models, filter="")
 
@@ -133,6 +130,21 @@ def show_presets(output: Output, model: str, provider: str | None) -> None:
     for preset in used:
         dated = f"{preset.date.isoformat()}, {preset.source}"
         console.print(styled(preset.name, (f"  {line_of(dated)}", "dim")))
+
+
+@click.command("transforms")
+@pass_output
+def list_transforms(output: Output) -> None:
+    """List the transforms: changes to messages, tools, replies, calls and results, by name."""
+    from .topics import list_topics
+
+    found = list_topics("transform")
+    if output.json:
+        listed = [{"name": topic.name, "title": topic.title, **topic.details} for topic in found]
+        output.data({"type": "transforms", "transforms": listed})
+        return
+    rows = ((topic.name, topic.title) for topic in found)
+    output.page().print(make_table({"transform": "", "what it does": ""}, rows))
 
 
 def _rows(merged: Merged) -> list[tuple[str, str]]:

@@ -186,7 +186,7 @@ class Output:
         rows = [("✗", f"{code}  ", message)]
         if hint:
             rows.append((" ", "fix   ", printable(hint)))
-        rows.append((" ", "more  ", f"surecall explain {code}"))
+        rows.append((" ", "more  ", f"surecall docs {code}"))
         for symbol, label, words in rows:
             style = "bold" if symbol == "✗" else "dim"
             line = styled((f"{symbol} ", "bold red"), (label, style), words)

@@ -162,7 +162,7 @@ class ReadingPage(Progress):
             sign = ("✓ ", "bold green") if verdict.is_checked else ("! ", "bold yellow")
         self._console.print()
         self._console.print(styled(sign, (line_of(verdict.summary), "bold")))
-        ways = [(f"surecall explain {code}", "what the code means") for code in verdict.codes[:3]]
+        ways = [(f"surecall docs {code}", "what the code means") for code in verdict.codes[:3]]
         if not has_tools and verdict.error is None:
             what = "check names and arguments" if verdict.calls else "find calls in text"
             ways.append(("surecall read … --tools FILE", what))

@@ -1,4 +1,4 @@
-"""`surecall recommend`: which model a run speaks for, in one sentence, and why."""
+"""`surecall eval recommend`: which model a run speaks for, in one sentence, and why."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""`surecall regrade`: new verdicts on the replies of a stored run."""
+"""`surecall eval regrade`: new verdicts on the replies of a stored run."""
 
 from collections import Counter
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""`surecall runs` and `surecall report`: the stored eval runs, and files made of them."""
+"""`surecall eval runs` and `surecall eval report`: the stored eval runs, and files made of them."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -125,7 +125,7 @@ def runs(context: click.Context, store_file: str | None) -> None:
 @store_flag
 @pass_output
 def list_runs(output: Output, limit: int, store_file: str | None) -> None:
-    """List the latest runs; `surecall runs` without a command does the same."""
+    """List the latest runs; `surecall eval runs` without a command does the same."""
     with open_run_store(store_file, must_exist=True) as store:
         found = store.runs()
         shown = [(info, store.is_held(info.id)) for info in found[:limit]]

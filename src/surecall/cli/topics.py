@@ -76,10 +76,10 @@ def explain_topic(name: str, kind: Kind | None = None) -> tuple[Topic, ...]:
     if inside:
         hint = f"There are {', '.join(inside)}."
     elif not hint.startswith("Did"):
-        hint = f"List them all with: surecall explain --list --kind {kind}"
+        hint = f"List them all with: surecall docs explain --list --kind {kind}"
         if kind is None:
             hint = "List rules with --kind rule, other names alike, and codes with: "
-            hint += "surecall explain --list"
+            hint += "surecall docs explain --list"
     raise ConfigError(Code.UNKNOWN_CODE, f"{name!r} is not {what} of surecall.", hint=hint)
 
 

@@ -64,7 +64,7 @@ def render_diff_html(
     """
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    title = f"surecall diff {_text(result.a)} {_text(result.b)}"
+    title = f"surecall eval diff {_text(result.a)} {_text(result.b)}"
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',

@@ -332,7 +332,7 @@ def find_baselines(store: RunStore, gates: Sequence[Gate], run_id: str | None) -
             raise ConfigError(
                 Code.INVALID_GATE,
                 f"the gate {gate.text!r} would compare run {run_id} with itself.",
-                hint="Name the run before it, or tag one: surecall runs tag RUN baseline.",
+                hint="Name the run before it, or tag one: surecall eval runs tag RUN baseline.",
             )
         baselines[gate.against] = found
     return baselines

@@ -94,7 +94,7 @@ def _describe(old: Manifest, versions: dict[str, str], source: str) -> Manifest:
         old,
         suites=versions,
         package=make_manifest((), axes={}).package,
-        command=f"surecall regrade {source}",
+        command=f"surecall eval regrade {source}",
         regraded_from=source,
     )
 

@@ -301,8 +301,8 @@ _NOT_NEGATIVE: Final = (
     "max_step_nudges",
 )
 
-_OPTION_LIST: Final = "surecall explain --list --kind option"
-_RULE_LIST: Final = "surecall explain --list --kind rule"
+_OPTION_LIST: Final = "surecall docs explain --list --kind option"
+_RULE_LIST: Final = "surecall docs explain --list --kind rule"
 _RULES: Final = frozenset({ALL_RULES, *TRANSFORM_RULES, *RULES}) - FIXED_RULES
 _FIELDS: Final = frozenset(Options.__struct_fields__)
 _ALL_DEFAULT: Final = dict.fromkeys(sorted(_FIELDS), "default")
@@ -366,7 +366,7 @@ def _explain_misfit(
             words = f"{field.name}{place} must be {_expected(field.type)}, not {given}"
             name = field.name
             break
-    hint = f"`surecall explain {name}` says what it does." if name in _FIELDS else None
+    hint = f"`surecall docs {name}` says what it does." if name in _FIELDS else None
     return ConfigError(Code.INVALID_OPTION, f"{words}.", hint=hint)
 
 

@@ -18,6 +18,7 @@ from surecall.cli.flags import (
     store_flag,
     undecided_flag,
 )
+from surecall.cli.groups import CommandEntry, LazyGroup
 from surecall.cli.output import ExitCode, Output
 from surecall.cli.suggestions import (
     complete_contenders,
@@ -50,7 +51,6 @@ from surecall.loop.options import fold_parameters
 from surecall.models.config import load_config
 from surecall.models.profiles import STRATEGIES
 
-from .vendors import vendors
 from .work import EvalWork
 
 _RUN: Final = "run"
@@ -61,7 +61,17 @@ _SCENARIOS_HELP: Final = "Scenarios by name, glob or preset. [default: the suite
 _NOT_IN_COMMAND: Final = frozenset({"is_new", "resume", "retry_errors", "dry_run"})
 
 
-class _RunOrCommand(click.Group):
+_COMMANDS: Final = {
+    "report": CommandEntry("runs", "report", "Write a run as a page, tables or summaries."),
+    "diff": CommandEntry("diff", "diff", "Compare two runs, trial by trial."),
+    "recommend": CommandEntry("recommend", "recommend_model", "Say which model a run speaks for."),
+    "runs": CommandEntry("runs", "runs", "List, show, tag and remove runs."),
+    "regrade": CommandEntry("regrade", "regrade", "Judge the kept replies of a run again."),
+    "vendors": CommandEntry("eval.vendors", "vendors", "Compare endpoints that serve one model."),
+}
+
+
+class _RunOrCommand(LazyGroup):
     """A group in which everything that is not a command belongs to `run`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -70,12 +80,13 @@ class _RunOrCommand(click.Group):
         while at < len(args) and (args[at] in _FLAGS or args[at].startswith("--color")):
             at += 2 if args[at] == "--color" else 1
         word = args[at] if at < len(args) else ""
-        if word and not word.startswith("-") and word not in self.commands:
-            close = did_you_mean(word, self.commands.keys() - {_RUN})
+        known = self.list_commands(ctx)
+        if word and not word.startswith("-") and word not in known:
+            close = did_you_mean(word, set(known) - {_RUN})
             raise click.UsageError(
                 f"There is no command {word!r}; --models names models. {close}", ctx
             )
-        if word not in self.commands:
+        if word not in known:
             args = [*args[:at], _RUN, *args[at:]]
         return super().parse_args(ctx, args)
 
@@ -91,12 +102,19 @@ class _SilentName(click.Context):
 
 
 class _SilentCommand(click.Command):
-    """The command that a group runs by itself."""
+    """The command that a group runs by itself; its help lists the other commands as well."""
 
     context_class = _SilentName
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the options, and the commands of the group."""
+        super().format_options(ctx, formatter)
+        assert ctx.parent is not None
+        assert isinstance(ctx.parent.command, click.Group)
+        ctx.parent.command.format_commands(ctx.parent, formatter)
 
-@click.group("eval", cls=_RunOrCommand, commands=[vendors])
+
+@click.group("eval", cls=_RunOrCommand, entries=_COMMANDS, default=_RUN)
 @output_flags
 def evaluate() -> None:
     """Compare models, profiles and strategies on scenarios."""

@@ -175,7 +175,9 @@ def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
     rows = group_tasks(tallies)
     console.print(_rates(rows[:_MAX_ROWS]))
     if len(rows) > _MAX_ROWS:
-        console.print(f"… {len(rows) - _MAX_ROWS} more: surecall report {info.id}", style="dim")
+        console.print(
+            f"… {len(rows) - _MAX_ROWS} more: surecall eval report {info.id}", style="dim"
+        )
     summary = summarize_tallies(tallies)
     for gain in list_helped_gains(tallies):
         console.print()

@@ -61,7 +61,7 @@ _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _SECRET_WORDS: Final = ("auth", "key", "token", "secret", "cookie")
 _NAMED: Final = frozenset({"aliases", "models", "routes", "upstreams"})
 """Tables whose keys are names of the user's."""
-_NEW_KEY: Final = "`surecall keys new ID` makes one."
+_NEW_KEY: Final = "`surecall config keys new ID` makes one."
 _HOST: Final = re.compile(r"[A-Za-z0-9.\-\[\]:]{1,255}")
 
 

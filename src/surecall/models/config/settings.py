@@ -194,7 +194,7 @@ def put_setting(found: dict[str, Found], key: str, value: Any, origin: str, base
         )
     if known is None:
         raise unknown_key(key, origin)
-    more = _ALL_SETTINGS if table in FREE_TABLES else f"`surecall explain {key}` says what it does."
+    more = _ALL_SETTINGS if table in FREE_TABLES else f"`surecall docs {key}` says what it does."
     try:
         value = msgspec.convert(value, known.type)
     except msgspec.ValidationError as error:

@@ -142,7 +142,7 @@ class Catalog(Struct, frozen=True, kw_only=True, dict=True):
             hint=did_you_mean(
                 wanted,
                 ("auto", *(preset.name for preset in self.presets)),
-                listed_by="surecall presets list",
+                listed_by="surecall models presets list",
             ),
         )
 

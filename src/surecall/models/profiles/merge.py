@@ -11,7 +11,7 @@ from .catalog import canonical_name
 from .entries import LIST_FIELDS, OBJECT_FIELDS, PRESET_FIELDS
 
 _REMOVE: Final = "!"
-_OPTION_LIST: Final = "surecall explain --list --kind option"
+_OPTION_LIST: Final = "surecall docs explain --list --kind option"
 REQUEST_FIELDS: Final = frozenset(
     {
         "frequency_penalty",
