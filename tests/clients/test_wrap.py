@@ -16,6 +16,7 @@ import pytest
 import surecall
 from support.upstream import FaultyUpstream, Received, http_response
 from surecall.base.errors import ConfigError
+from surecall.clients import CallsRefusedError
 from surecall.exchange import Policy
 from surecall.faults import FaultServer, FaultyProvider
 
@@ -162,13 +163,56 @@ async def test_what_cannot_be_used_is_an_error_of_the_sdk(fault: str) -> None:
         openai.AsyncOpenAI(base_url=url, api_key="k", max_retries=2) as client,
     ):
         wrapped = surecall.wrap(client, policy=Policy(max_requests=2))
-        with pytest.raises(openai.APIStatusError) as refused:
+        with pytest.raises(openai.UnprocessableEntityError) as refused:
             await wrapped.chat.completions.create(**chat(fault))
+        assert isinstance(refused.value, CallsRefusedError)
         assert refused.value.code == "CALLS_REFUSED"
+        assert all(reason["message"] for reason in refused.value.reasons)
+        assert str(refused.value).startswith("Error code: 422")
         assert provider.requests == 2
         stream = await wrapped.chat.completions.create(**chat(fault), stream=True)
         with pytest.raises(openai.APIError):
             assert [event async for event in stream] == []
+
+
+async def test_anthropic_raises_refused_calls_too() -> None:
+    """They are of the SDK's class for a request that cannot be processed, and of ours."""
+    async with (
+        serve() as (url, _),
+        anthropic.AsyncAnthropic(base_url=url.removesuffix("/v1"), api_key="k") as client,
+    ):
+        with pytest.raises(anthropic.UnprocessableEntityError) as refused:
+            await surecall.wrap(client).messages.create(**message("arguments_missing_field"))
+        assert isinstance(refused.value, CallsRefusedError)
+        assert [reason["code"] for reason in refused.value.reasons] == ["ARGUMENTS_INVALID"]
+
+
+async def test_a_request_and_a_policy_choose_what_becomes_of_wrong_calls() -> None:
+    """The header of a request wins over the policy; a word that is not known is refused."""
+    deliver, tell = Policy(refused_calls="deliver"), Policy(refused_calls="tell")
+    named = "x-surecall-refused-calls"
+    async with (
+        serve() as (url, provider),
+        openai.AsyncOpenAI(base_url=url, api_key="k", max_retries=0) as client,
+    ):
+
+        async def ask(policy: Policy, **headers: str) -> Any:
+            asked = chat("arguments_missing_field", extra_headers=headers)
+            return await surecall.wrap(client, policy=policy).chat.completions.create(**asked)
+
+        assert [name for name, _ in calls_in(await ask(deliver))] == ["get_weather"]
+        agent = await ask(Policy(), **{"User-Agent": "opencode/1.0.2"})
+        assert [name for name, _ in calls_in(agent)] == ["get_weather"]
+        note = "get_weather was not executed"
+        assert note in (await ask(tell)).choices[0].message.content
+        told = await ask(deliver, **{named: "tell"})
+        assert note in told.choices[0].message.content
+        with pytest.raises(CallsRefusedError):
+            await ask(tell, **{named: "error"})
+        asked = provider.requests
+        with pytest.raises(openai.BadRequestError, match="auto, deliver, tell, error"):
+            await ask(tell, **{named: "tall"})
+        assert provider.requests == asked
 
 
 @pytest.mark.parametrize("fault", ["cut_at_limit", "cut_after_arguments", "cut_by_filter"])

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from surecall.base.errors import Code, ProviderError
 from surecall.base.records import Message, ModelRequest, RawCall, Reply, ToolCall, ToolSpec
-from surecall.exchange.policy import Delivered, Ending, Outcome, Policy, Sent
+from surecall.exchange.policy import Delivered, Ending, Outcome, Policy, RefusedCalls, Sent
 from surecall.exchange.request import ClientRequest
 from surecall.exchange.streams import StreamRelay
 from surecall.wire import find_protocol
@@ -120,7 +120,12 @@ def whole_body(upstream: str, wrong: Wrong, text: str | None = None) -> bytes | 
 
 
 async def answer(
-    client: str, upstream: str, wrong: Wrong, history: Sequence[Message], text: str | None = None
+    client: str,
+    upstream: str,
+    wrong: Wrong,
+    history: Sequence[Message],
+    text: str | None = None,
+    policy: Policy = Policy(),  # noqa: B008 - frozen
 ) -> Delivered | None:
     """Return what a client gets of a model that never gives another reply."""
     body = whole_body(upstream, wrong, text)
@@ -128,18 +133,23 @@ async def answer(
         return None
     script = Script(Sent(200, {"content-type": "application/json"}, body))
     asked = question(client, history).body
-    return await ask(script, client=client, upstream=upstream, body=asked)
+    return await ask(script, client=client, upstream=upstream, body=asked, policy=policy)
 
 
 def stream_wrong(
-    client: str, upstream: str, wrong: Wrong, history: Sequence[Message], text: str = ""
+    client: str,
+    upstream: str,
+    wrong: Wrong,
+    history: Sequence[Message],
+    text: str = "",
+    policy: Policy = Policy(),  # noqa: B008 - frozen
 ) -> tuple[bytes, Ending] | None:
     """Return the same of a stream."""
     calls = wire_calls(upstream, wrong)
     if calls is None and upstream == "gemini":
         return None
     request = question(client, history, stream=True)
-    relay = StreamRelay(request, route_to(upstream), Policy(), request_id="r-1")
+    relay = StreamRelay(request, route_to(upstream), policy, request_id="r-1")
     sent, ending = b"", Ending(ask=b"")
     while ending.ask is not None:
         for event in _events(upstream, wrong, text):
@@ -232,6 +242,41 @@ async def test_a_single_question_is_answered_with_an_error(
         assert streamed[1].outcome == "refused"
         with pytest.raises(ProviderError):
             read(client, streamed[0], stream=True)
+
+
+@pytest.mark.parametrize("way", get_args(RefusedCalls))
+@pytest.mark.parametrize("kind", WRONG)
+async def test_a_policy_means_the_same_with_and_without_a_loop(
+    kind: str, way: RefusedCalls
+) -> None:
+    """Under every one a cut call is never delivered, and a good call is never lost."""
+    wrong, policy = WRONG[kind], Policy(refused_calls=way)
+    whole: tuple[tuple[str, Any], ...] = ()
+    good = tuple(call for call in wrong.delivered if call == ("look", json.loads(RIGHT)))
+    for history in (LOOP, ()):
+        means = way
+        if way == "auto":
+            means = "deliver" if history else ("tell" if wrong.good else "error")
+        whole = wrong.delivered if means == "deliver" else good
+        delivered = await answer(
+            "chat_completions", "chat_completions", wrong, history, policy=policy
+        )
+        streamed = stream_wrong(
+            "chat_completions", "chat_completions", wrong, history, policy=policy
+        )
+        assert delivered is not None
+        assert streamed is not None
+        if means == "error" and not good:
+            assert (delivered.status, streamed[1].outcome) == (422, "refused")
+            continue
+        assert (delivered.outcome, streamed[1].outcome) == ("unrepaired", "unrepaired")
+        for reply in (
+            read("chat_completions", delivered.body, stream=False),
+            read("chat_completions", streamed[0], stream=True),
+        ):
+            assert tuple(calls_in(reply)) == whole
+            assert (reply.content or "").count(NOTE) == len(wrong.calls) - len(whole)
+            assert reply.finish_reason == ("tool_calls" if whole else "stop")
 
 
 @pytest.mark.parametrize(("client", "upstream"), PAIRS)

@@ -6,6 +6,6 @@ budget, asked for again, as the gateway does it.
 """
 
 from .transports import async_http_client, http_client
-from .wrapping import wrap
+from .wrapping import CallsRefusedError, wrap
 
-__all__ = ["async_http_client", "http_client", "wrap"]
+__all__ = ["CallsRefusedError", "async_http_client", "http_client", "wrap"]

@@ -18,6 +18,7 @@ from surecall.base.errors import (
     SurecallError,
 )
 from surecall.base.json_values import as_fields
+from surecall.exchange.agents import REFUSED_CALLS_HEADER, is_agent, read_refused_calls
 from surecall.exchange.echoes import EchoCache
 from surecall.exchange.mediation import mediate
 from surecall.exchange.policy import Delivered, Ending, Policy, Report, Route, Sent
@@ -104,7 +105,11 @@ class Mediator:
         found = self._recognizer.recognize(url.host, url.path, body)
         if found is None:
             return await self.library.send(request)
-        exchange = _Exchange(self, request, *found)
+        try:
+            exchange = _Exchange(self, request, *found)
+        except RequestError as error:  # of a header that is meant for surecall
+            wire = found[0].protocol.render_error(error)
+            return self.library.respond(request, wire.status, None, _JSON, encode(wire.body), {})
         return await (exchange.stream() if found[0].stream else exchange.answer())
 
 
@@ -125,6 +130,13 @@ class _Exchange:
         self._looked_s = monotonic()
         sent = http.headers
         self._scope = next((sent[name] for name in _KEYS if name in sent), "")
+        wanted = self._policy.refused_calls
+        if word := sent.get(REFUSED_CALLS_HEADER):
+            wanted = read_refused_calls(word)
+        if wanted == "auto" and is_agent(sent.items()):
+            wanted = "deliver"
+        if wanted != self._policy.refused_calls:
+            self._policy = replace(self._policy, refused_calls=wanted)
 
     # Whole replies
 

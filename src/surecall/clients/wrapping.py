@@ -2,16 +2,32 @@
 
 from collections.abc import Mapping
 from copy import copy
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, TypeVar
 
-from surecall.base.errors import Code, ConfigError
+from surecall.base.errors import Code, ConfigError, SurecallError
+from surecall.base.json_values import as_fields, as_list
 from surecall.exchange import Policy
 
 from .library import Library, find_library
 from .mediator import Mediator
 
 _Client = TypeVar("_Client")
+
+
+class CallsRefusedError(SurecallError):
+    """What a wrapped client raises when nothing made the calls of a reply right.
+
+    It also is the error of the SDK for a request that cannot be processed (status 422).
+
+        try:
+            client.chat.completions.create(**request)
+        except CallsRefusedError as error:
+            print([reason["message"] for reason in error.reasons])
+    """
+
+    reasons: tuple[dict[str, Any], ...] = ()
+    """Code, path, message and hint of everything that is wrong with the calls."""
 
 
 def wrap(
@@ -23,8 +39,9 @@ def wrap(
     """Return a client like the given one, whose tool calls are reliable.
 
     Calls are read wherever the model wrote them, repaired, checked against the tools of the
-    request, and asked for again within the budget of the policy; what stays unusable is an error
-    of the SDK that gives the reason. `surecall` of the response object lists every change.
+    request, and asked for again within the budget of the policy; what stays unusable is delivered,
+    told or raised as `CallsRefusedError`, as `refused_calls` of the policy says. `surecall` of the
+    response object lists every change.
 
     Args:
         client: `OpenAI`, `AsyncOpenAI`, `Anthropic`, `AsyncAnthropic` or one derived from these.
@@ -58,7 +75,9 @@ def wrap(
         timeout=inner.timeout,
         trust_env=inner.trust_env,
     )
-    return _copy_with(client, made)
+    copied = _copy_with(client, made)
+    _raise_own(copied)
+    return copied
 
 
 def _copy_with(client: Any, http_client: Any) -> Any:
@@ -77,6 +96,32 @@ def _copy_with(client: Any, http_client: Any) -> Any:
             del own[name]  # it would go on with the other client
     own[_find_http_client(client)[0]] = http_client
     return made
+
+
+def _raise_own(client: Any) -> None:
+    """Have a client raise refused calls as what they are, where it makes errors of statuses."""
+    make: Any = getattr(client, "_make_status_error", None)
+    if make is None:
+        return
+
+    def make_own(message: str, **given: Any) -> Exception:
+        error = make(message, **given)
+        body = as_fields(given.get("body"))
+        told = as_fields(as_fields(body.get("error") or body).get("surecall"))
+        if told.get("code") == Code.CALLS_REFUSED:
+            kind: type[Exception] = error.__class__
+            error.__class__ = _refused_of(kind)
+            error.reasons = tuple(map(as_fields, as_list(told.get("errors"))))
+            error.code, error.hint = str(Code.CALLS_REFUSED), told.get("hint")
+        return error
+
+    client._make_status_error = make_own
+
+
+@cache
+def _refused_of(kind: type[Exception]) -> type[Exception]:
+    """Return the class of refused calls that also is the SDK's own for their status."""
+    return type(CallsRefusedError.__name__, (CallsRefusedError, kind), {"__str__": kind.__str__})
 
 
 def _find_http_client(client: Any) -> tuple[str, Any]:

@@ -20,6 +20,12 @@ LikelyCalls = Literal["reask", "deliver", "leave"]
 """What becomes of a call of which a part may be missing: the model is asked again, it is delivered
 with its receipt, or the reply is left as it arrived."""
 
+RefusedCalls = Literal["auto", "deliver", "tell", "error"]
+"""What becomes of calls that nothing made right: whole ones are delivered as the model made them,
+all are told in the text of the reply, or the client gets an error. `auto` is `deliver` for clients
+that run a loop: agent programs, and conversations with results of tools. For others it is `tell`
+where the reply has any text or good calls, and otherwise `error`."""
+
 Outcome = Literal["clean", "repaired", "reasked", "unrepaired", "refused", "relayed", "failed"]
 """What became of a request: nothing to do, repaired, asked again, delivered though a call could not
 be made right, refused with reasons, passed on without being read, or failed at the endpoint."""
@@ -38,6 +44,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     """How long after the first request another may begin."""
     likely_calls: LikelyCalls = "reask"
     likely_calls_by_tool: Mapping[str, LikelyCalls] = {}
+    refused_calls: RefusedCalls = "auto"
     text_formats: bool = True
     """Whether calls that were written as text are looked for, where tools were offered."""
     repair_history: bool = True

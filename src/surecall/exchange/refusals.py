@@ -5,7 +5,7 @@ error that ends the session. So it gets whole calls as the model made them. A ca
 cannot be read is never delivered: a line of text says which tool was not executed, and why.
 """
 
-from typing import Final, Literal
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,12 +14,9 @@ from surecall.base.errors import Code
 from surecall.base.records import Defect, ErrorDetail, Receipt, ToolCall, clip
 from surecall.text import decode_plain
 
+from .policy import RefusedCalls
 from .verdict import Verdict, is_spared
 from .wording import tell_no_call, tell_not_run
-
-Way = Literal["deliver", "tell", "error"]
-"""What becomes of wrong calls: a client gets the whole ones, reads about all of them in the text
-of the reply, or is answered with an error."""
 
 TELL_RULE: Final = "tell_call_not_run"
 _ONE_CALL: Final = "The request allows one call in a reply."
@@ -42,18 +39,6 @@ class Salvage(Struct, frozen=True):
         return tuple(call for call in self.calls if call is not None)
 
 
-def choose_way(*, in_loop: bool, has_more: bool) -> Way:
-    """Return what becomes of wrong calls.
-
-    Args:
-        in_loop: Whether the conversation has results of tools, so that the client runs a loop.
-        has_more: Whether the reply has anything besides wrong calls.
-    """
-    if in_loop:
-        return "deliver"
-    return "tell" if has_more else "error"
-
-
 def choose_bad(first: Verdict, last: Verdict) -> Verdict:
     """Return the reply that more is delivered of: the first, unless the last has better calls."""
     return max((first, last), key=_count_usable)
@@ -62,7 +47,7 @@ def choose_bad(first: Verdict, last: Verdict) -> Verdict:
 def salvage_calls(
     bad: Verdict,
     *,
-    in_loop: bool,
+    way: RefusedCalls,
     has_text: bool,
     one_call: bool = False,
     forbids_calls: bool = False,
@@ -71,16 +56,16 @@ def salvage_calls(
 
     Args:
         bad: The reply.
-        in_loop: Whether the conversation has results of tools, so that the client runs a loop.
+        way: What becomes of wrong calls. For a client that runs no loop, `auto` is an error where
+            the reply has nothing else, and otherwise a line of text. Good calls are never lost.
         has_text: Whether the reply has any text besides calls.
         one_call: Whether the client takes one call in a reply only.
         forbids_calls: Whether the client said that no call may be made.
     """
     calls = () if bad.reading is None else bad.reading.calls
     is_text_only = bad.lacks_call and has_text
-    has_more = (has_text and not is_text_only) or any(map(is_spared, bad.answers))
-    way = choose_way(in_loop=in_loop, has_more=has_more)
-    if way == "error":
+    has_more = way == "auto" and has_text and not is_text_only
+    if way in ("auto", "error") and not (has_more or any(map(is_spared, bad.answers))):
         return None
     kept: list[ToolCall | None] = []
     lines: list[str] = []

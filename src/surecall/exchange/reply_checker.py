@@ -54,7 +54,7 @@ from .documents import (
 )
 from .echoes import give_own_ids
 from .history import HISTORY_RULES
-from .policy import ParseError, Policy, Route, Sent
+from .policy import ParseError, Policy, RefusedCalls, Route, Sent
 from .prepare import Asked
 from .readings import (
     DROP_RULE,
@@ -383,11 +383,17 @@ class ReplyChecker:
         request = self._request
         return salvage_calls(
             bad,
-            in_loop=request.has_results,
+            way=self.refused_calls,
             has_text=has_text and not bad.is_in_text,
             one_call=request.one_call,
             forbids_calls=request.choice.wanted == "none",
         )
+
+    @property
+    def refused_calls(self) -> RefusedCalls:
+        """What becomes of wrong calls of this client."""
+        wanted = self._policy.refused_calls
+        return "deliver" if wanted == "auto" and self._request.has_results else wanted
 
     def _write(
         self,

@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from surecall.base.errors import Code, ProviderStatusError, RequestError
 from surecall.base.redaction import Secret, excerpt
-from surecall.exchange.policy import STEPS, StepName
+from surecall.exchange.agents import REFUSED_CALLS_HEADER, read_refused_calls
+from surecall.exchange.policy import STEPS, RefusedCalls, StepName
 from surecall.serving.admission import LOOPBACK_NAMES, Refusal, check_admission, list_hosts
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
@@ -62,13 +63,16 @@ _RETURNED: Final = frozenset(
 _RETURNED_STARTS: Final = (b"x-ratelimit-", b"anthropic-ratelimit-")
 
 # What a header that matters is.
-_HOST, _TYPE, _KEY, _PASS, _FORMAT, _LENGTH, _WISH, _ENCODING, _STRANGE = range(9)
+_HOST, _TYPE, _KEY, _PASS, _FORMAT, _LENGTH, _WISH, _ENCODING, _STRANGE, _REFUSED = range(10)
+_WISHES: Final = {_WISH: b"", _REFUSED: b"refused-calls="}
+"""What precedes the words of a header in those of `x-surecall`."""
 _KINDS: Final[Mapping[bytes, int]] = {
     b"host": _HOST,
     b"content-type": _TYPE,
     b"content-length": _LENGTH,
     b"content-encoding": _ENCODING,
     b"x-surecall": _WISH,
+    REFUSED_CALLS_HEADER.encode(): _REFUSED,
     **dict.fromkeys(_AUTH, _KEY),
     **dict.fromkeys(_PASSED, _PASS),
     **dict.fromkeys(_PASSED_OF_FORMAT, _FORMAT),
@@ -100,6 +104,7 @@ class Wishes(Struct, frozen=True):
     off: bool = False
     receipts: bool = False
     without: frozenset[StepName] = frozenset()
+    refused_calls: RefusedCalls | None = None
 
 
 _NO_WISHES: Final = Wishes()
@@ -156,7 +161,8 @@ class Head:
                 self.length = int(value) if value.isdigit() and len(value) < 16 else -1
             elif kind == _FORMAT:
                 self.formal.append((name.decode("ascii"), value.decode("latin-1")))
-            elif kind == _WISH:
+            elif kind in _WISHES:
+                value = _WISHES[kind] + value
                 self.wish = value if not self.wish else b"%b,%b" % (self.wish, value)
             elif kind == _ENCODING:
                 self.encoding = value
@@ -192,6 +198,7 @@ class Head:
 @lru_cache(maxsize=64)
 def _read_wishes(text: bytes) -> Wishes:
     off = receipts = False
+    refused_calls = None
     without: set[StepName] = set()
     steps: dict[str, StepName] = {f"no-{step}": step for step in STEPS}
     for raw in text.decode("latin-1").split(","):
@@ -202,13 +209,15 @@ def _read_wishes(text: bytes) -> Wishes:
             receipts = True
         elif word in steps:
             without.add(steps[word])
+        elif word.startswith("refused-calls="):
+            refused_calls = read_refused_calls(word.partition("=")[2])
         elif word:
             raise RequestError(
                 Code.INVALID_REQUEST,
                 f"The header x-surecall has the word {excerpt(word, 40)!r}.",
                 hint=f"It may have: off, receipts, {', '.join(steps)}.",
             )
-    return Wishes(off, receipts, frozenset(without))
+    return Wishes(off, receipts, frozenset(without), refused_calls)
 
 
 class Hosts:

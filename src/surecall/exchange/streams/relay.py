@@ -222,7 +222,8 @@ class StreamRelay:
 
     def _go_on(self, failure: SurecallError, side: Side) -> Ending | None:
         """Ask again for a stream that ended in a call; nothing for a client without a loop."""
-        if failure.code != Code.STREAM_TRUNCATED or not self._request.has_results:
+        is_error = self._checker.refused_calls in ("auto", "error")
+        if failure.code != Code.STREAM_TRUNCATED or is_error:
             return None
         if not side.cut_short():
             return None

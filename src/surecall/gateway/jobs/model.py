@@ -11,6 +11,7 @@ from surecall.base.errors import Code, ProviderError, ProviderStatusError
 from surecall.base.limits import MAX_INLINE_CHARACTERS
 from surecall.base.records import Usage
 from surecall.base.redaction import mask_error
+from surecall.exchange.agents import is_agent
 from surecall.exchange.mediation import mediate, relay
 from surecall.exchange.policy import Delivered, Policy, Route, Sent
 from surecall.exchange.request import ClientRequest
@@ -131,9 +132,22 @@ class Job(StreamingJob):
                 steps=tuple(step for step in policy.steps if step not in wishes.without),
                 show_receipts=wishes.receipts,
             )
+        if request.offers_tools and not wishes.off:
+            policy = self._with_refused_calls(policy, target, wishes)
         if request.stream:
             return await self._stream(request, route, policy, asking)
         return await self._whole(request, route, policy, asking)
+
+    def _with_refused_calls(self, policy: Policy, target: Target, wishes: Wishes) -> Policy:
+        """Return the policy with what request, key or upstream say about wrong calls."""
+        head, caller = self._head, self._caller
+        wanted = target.upstream.entry.settings.refused_calls or policy.refused_calls
+        if caller is not None and caller.settings.refused_calls is not None:
+            wanted = caller.settings.refused_calls
+        wanted = wishes.refused_calls or wanted
+        if wanted == "auto" and is_agent([*head.passed, *head.formal]):
+            wanted = "deliver"
+        return policy if wanted == policy.refused_calls else replace(policy, refused_calls=wanted)
 
     def _override(self, request: ClientRequest, target: Target) -> ClientRequest:
         """Return the request with the fields that the settings replace."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta, Struct
 
 from surecall.base.limits import MAX_BODY_BYTES, MIB
-from surecall.exchange.policy import STEPS, LikelyCalls, StepName
+from surecall.exchange.policy import STEPS, LikelyCalls, RefusedCalls, StepName
 from surecall.reading import ReadingLimits
 
 LogFormat = Literal["text", "json"]
@@ -106,6 +106,7 @@ class PolicySettings(Table, frozen=True, kw_only=True):
     max_seconds: Positive = 120.0
     likely_calls: LikelyCalls = "reask"
     likely_calls_by_tool: dict[str, LikelyCalls] = {}
+    refused_calls: RefusedCalls = "auto"
     text_formats: bool = True
     repair_history: bool = True
     max_arguments_bytes: Count = ReadingLimits().max_arguments_bytes
@@ -151,6 +152,8 @@ class UpstreamSettings(Table, frozen=True, kw_only=True):
     """File with its key, unless `client_cert_file` has it."""
     deadlines: DeadlineSettings = DeadlineSettings()
     probe: Literal["auto", "off"] = "auto"
+    refused_calls: RefusedCalls | None = None
+    """Instead of what the policy says."""
     capabilities: dict[str, Any] = {}
     """What its models can do, where that is known better."""
 
@@ -201,6 +204,8 @@ class KeySettings(Table, frozen=True, kw_only=True):
     tokens_per_minute: Count | None = None
     requests_per_day: Count | None = None
     tokens_per_day: Count | None = None
+    refused_calls: RefusedCalls | None = None
+    """Instead of what upstream and policy say."""
 
 
 class StoreSettings(Table, frozen=True, kw_only=True):
