@@ -85,7 +85,7 @@ def test_serve_from_start_to_end(tmp_path: Path) -> None:
         with run_command(*words, cwd=tmp_path) as (process, url):
             assert url.startswith("http://127.0.0.1:")
             assert process.stdout is not None
-            assert any("ANTHROPIC_BASE_URL" in process.stdout.readline() for _ in range(40))
+            assert any("surecall connect NAME" in process.stdout.readline() for _ in range(8))
             assert call_of(ask(url)) == {"city": "Rome"}
             config.write_text("[upstreams]\na = 1\n")
             process.send_signal(signal.SIGHUP)
