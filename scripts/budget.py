@@ -21,7 +21,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src"
 ROOMS: Final[dict[str, tuple[int, int]]] = {
     "surecall": (600, 600),
     "base": (2_600, 2_600),
-    "text": (3_500, 4_375),
+    "text": (3_500, 4_250),
     "schema": (5_400, 5_750),
     "calls": (6_000, 9_450),
     "wire": (8_000, 9_760),

@@ -66,11 +66,9 @@ def repair_json(
     A bracket missing at the end is added, and the value is `whole`, only if at least one closing
     bracket is there: `{"a": {"b": 1}` is whole, `{"a": "x"` is cut. A closing code fence after the
     value proves as much. The receipt is `close_missing_brackets`, which is not lossless, and the
-    value is `likely`: the text may have been meant to continue. Where the bracket may be missing
-    in several places, as in `{"a": {"b": 1, "c": 2}`, the text is refused. If you know that the
-    text came to its own end, say `ended=True`: then brackets are taken to be missing at the end. If
-    you know that it may be cut (a stream without its end, a token limit), say `ended=False`:
-    then no value is `whole` unless its own last bracket or quote is there.
+    value is `likely`: the text may have been meant to continue. If you know that it may be cut (a
+    stream without its end, a token limit), say `ended=False`: then no value is `whole` unless its
+    own last bracket or quote is there.
 
     Args:
         text: What the model wrote; bytes are read as UTF-8.
@@ -175,7 +173,7 @@ def _repair_surely(
         # What cannot be read may be the start of a string that the end of the text cut off.
         before = search(text[:start], cut, non_finite, steps, ended=False, nested=nested).one()
         return before if before.state == "cut" else found
-    return _refuse_doubtful(text, found, ended) if found.changes.edits else found
+    return _refuse_doubtful(text, found) if found.changes.edits else found
 
 
 def _find_doubt(rule: str) -> str:
@@ -184,10 +182,10 @@ def _find_doubt(rule: str) -> str:
     return DOUBTS[rule]
 
 
-def _refuse_doubtful(text: str, found: Repaired, ended: bool | None) -> Repaired:
+def _refuse_doubtful(text: str, found: Repaired) -> Repaired:
     from .doubts import refuse_doubtful
 
-    return refuse_doubtful(text, found, ended=ended is True)
+    return refuse_doubtful(text, found)
 
 
 def _open_string_start(text: str) -> int:
