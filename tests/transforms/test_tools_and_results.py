@@ -7,8 +7,13 @@ import pytest
 
 from surecall.reading.transforms import (
     ResultContext,
-    openai_tools_strip_function_descriptions,
+    TransformChain,
+    TransformRegistry,
     tool_result_compact_envelope,
+)
+
+_CHAIN = TransformChain.resolve(
+    TransformRegistry.builtin(), tools=["openai_tools_strip_function_descriptions"]
 )
 
 CONTEXT = ResultContext("search", "c1")
@@ -25,7 +30,7 @@ def test_function_descriptions_go_and_parameter_descriptions_stay() -> None:
         {"type": "web_search", "description": "kept"},
     ]
     before = deepcopy(tools)
-    assert openai_tools_strip_function_descriptions(tools) == [
+    assert _CHAIN.apply_tools(tools) == [
         {"type": "function", "function": {"name": "a", "parameters": parameters}},
         {"type": "web_search", "description": "kept"},
     ]
@@ -37,7 +42,7 @@ def test_function_descriptions_go_and_parameter_descriptions_stay() -> None:
 )
 def test_tools_without_descriptions_are_returned_as_they_are(tools: list[dict[str, Any]]) -> None:
     """Nothing to strip means the same list."""
-    assert openai_tools_strip_function_descriptions(tools) is tools
+    assert _CHAIN.apply_tools(tools) is tools
 
 
 def test_a_compact_envelope_has_no_empty_parts() -> None:

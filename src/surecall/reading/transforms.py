@@ -49,26 +49,6 @@ SKIP_SIGNATURE_VALIDATOR: Final = "skip_thought_signature_validator"
 """What stands in for a signature that is not there."""
 
 
-def assistant_tool_calls_content_null_if_blank(messages: Wire) -> Wire:
-    """Make blank text next to tool calls null."""
-    return _map(messages, _without_blank_content)
-
-
-def assistant_tool_calls_reasoning_content_empty_if_missing(messages: Wire) -> Wire:
-    """Give messages with tool calls an empty `reasoning_content` when they have none."""
-    return _map(messages, _with_reasoning_content)
-
-
-def assistant_tool_calls_signature_skip_validator_if_missing(messages: Wire) -> Wire:
-    """Give every tool call without a signature the value that skips its validation."""
-    return _map(messages, _with_signatures)
-
-
-def openai_tools_strip_function_descriptions(tools: Wire) -> Wire:
-    """Leave out the description of every function tool; descriptions of parameters stay."""
-    return _map(tools, _without_description)
-
-
 def _map(items: Wire, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Wire:
     """Change each item; the list is the same one when nothing changes."""
     changed = list(map(change, items))
@@ -113,6 +93,7 @@ def _without_description(tool: dict[str, Any]) -> dict[str, Any]:
 
 
 _DROPPED_WHEN_EMPTY: Final = frozenset({"warnings", "errors", "data"})
+_EMPTY: Final = (None, [], (), {}, "")
 
 
 class ResultContext(Struct, frozen=True):
@@ -126,14 +107,10 @@ def tool_result_compact_envelope(
     envelope: dict[str, Any], context: ResultContext
 ) -> dict[str, Any]:
     """Drop `warnings`, `errors` and `data` where they are empty."""
-    empty = [name for name in _DROPPED_WHEN_EMPTY & envelope.keys() if _is_empty(envelope[name])]
+    empty = [name for name in _DROPPED_WHEN_EMPTY & envelope.keys() if envelope[name] in _EMPTY]
     if not empty:
         return envelope
     return {key: value for key, value in envelope.items() if key not in empty}
-
-
-def _is_empty(value: Any) -> bool:
-    return value is None or (isinstance(value, list | tuple | dict | str) and not value)
 
 
 # What comes with surecall
@@ -153,8 +130,10 @@ class BuiltIn(NamedTuple):
     """What naming it adds to what is read anyway."""
 
 
-def _sent(function: Callable[..., Any], family: Family, does: str) -> BuiltIn:
-    return BuiltIn(function.__name__, family, does, function=function)
+def _sent(
+    name: str, family: Family, does: str, change: Callable[[dict[str, Any]], dict[str, Any]]
+) -> BuiltIn:
+    return BuiltIn(name, family, does, function=partial(_map, change=change))
 
 
 def _read(name: str, family: Family, adds: str = "Nothing.", does: str = "") -> BuiltIn:
@@ -162,29 +141,30 @@ def _read(name: str, family: Family, adds: str = "Nothing.", does: str = "") -> 
     return BuiltIn(name, family, does or RULES[rule].sentence, rule, adds=adds)
 
 
-_WITHOUT_FORMATS: Final = (
-    "They are read where text formats are off; ids are `tag_call_1` and so on."
-)
 BUILTIN: Final = (
     _sent(
-        assistant_tool_calls_content_null_if_blank,
+        "assistant_tool_calls_content_null_if_blank",
         "messages",
         "Makes blank text next to tool calls null.",
+        _without_blank_content,
     ),
     _sent(
-        assistant_tool_calls_reasoning_content_empty_if_missing,
+        "assistant_tool_calls_reasoning_content_empty_if_missing",
         "messages",
         "Gives messages with tool calls an empty `reasoning_content` when they have none.",
+        _with_reasoning_content,
     ),
     _sent(
-        assistant_tool_calls_signature_skip_validator_if_missing,
+        "assistant_tool_calls_signature_skip_validator_if_missing",
         "messages",
         "Gives every tool call without a signature the value that skips its validation.",
+        _with_signatures,
     ),
     _sent(
-        openai_tools_strip_function_descriptions,
+        "openai_tools_strip_function_descriptions",
         "tools",
         "Leaves out the description of every function tool; descriptions of parameters stay.",
+        _without_description,
     ),
     _read(FUNCTION_CALL_TO_CALLS, "replies", "The call gets the id `call_1` instead of `tc_1`."),
     _read(CALLS_OBJECT_TO_ARRAY, "replies"),
@@ -192,14 +172,15 @@ BUILTIN: Final = (
     _read(
         TAGS_TO_CALLS,
         "replies",
-        _WITHOUT_FORMATS,
+        "They are read where text formats are off; ids are `tag_call_1` and so on.",
         "Reads calls in closed `<tool_call>` tags that are not quoted.",
     ),
     _read(BLANK_TRANSFORM, "calls", "The call is certain, even for a tool that takes arguments."),
-    _sent(
-        tool_result_compact_envelope,
+    BuiltIn(
+        "tool_result_compact_envelope",
         "results",
         "Drops `warnings`, `errors` and `data` from a result where they are empty.",
+        function=tool_result_compact_envelope,
     ),
 )
 """Every transform that comes with surecall."""
@@ -289,10 +270,6 @@ class TransformRegistry:
         )
 
 
-def _has_function(pair: tuple[str, Transform]) -> bool:
-    return pair[1] is not _leave_to_reading
-
-
 class TransformChain(Struct, frozen=True, kw_only=True):
     """The transforms in force, by family; an empty family returns what it is given."""
 
@@ -313,10 +290,12 @@ class TransformChain(Struct, frozen=True, kw_only=True):
             for family, given in names.items()
         }
         named = [pair for pairs in found.values() for pair in pairs]
-        return cls(
-            **{family: tuple(filter(_has_function, pairs)) for family, pairs in found.items()},
-            reading=frozenset(pair[0] for pair in named if not _has_function(pair)),
-        )
+        done = frozenset(name for name, function in named if function is _leave_to_reading)
+        left = {
+            family: tuple(pair for pair in pairs if pair[1] is not _leave_to_reading)
+            for family, pairs in found.items()
+        }
+        return cls(**left, reading=done)
 
     def apply_messages(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Run the transforms of outbound messages."""
