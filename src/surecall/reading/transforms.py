@@ -93,7 +93,7 @@ def _without_description(tool: dict[str, Any]) -> dict[str, Any]:
 
 
 _DROPPED_WHEN_EMPTY: Final = frozenset({"warnings", "errors", "data"})
-_EMPTY: Final = (None, [], (), {}, "")
+_EMPTY: Final[tuple[Any, ...]] = (None, [], (), {}, "")
 
 
 class ResultContext(Struct, frozen=True):
