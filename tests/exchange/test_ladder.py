@@ -8,11 +8,16 @@ from surecall.models.profiles import Capabilities
 NONE = Capabilities()
 NAMED = Capabilities(tool_choices=("auto", "named"))
 SCHEMA = Capabilities(json_schema=True)
+FIELD = Capabilities(schema_field="structured_outputs")
 ALL = Capabilities(strict_tools=True, json_schema=True, tool_choices=("auto", "named", "required"))
 TABLE = [
     (Standing("native", "save"), NONE, "errors taught"),
     (Standing("native", "save"), NAMED, "errors forced_choice taught"),
     (Standing("native", "save"), SCHEMA, "errors schema taught"),
+    (Standing("native", "save"), FIELD, "errors schema taught"),
+    (Standing("taught", "save"), FIELD, "errors schema"),
+    (Standing("native"), FIELD, "errors taught"),
+    (Standing("native", None, "call"), FIELD, "errors free_choice taught"),
     (Standing("native", "save"), ALL, "errors strict_tool schema taught"),
     (Standing("strict", "save"), ALL, "errors strict_tool schema taught"),
     (Standing("taught", "save"), ALL, "errors schema"),

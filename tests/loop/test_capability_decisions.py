@@ -110,6 +110,18 @@ async def asks_for_object(value: bool) -> str:
     return await code_of(runner.ask(ModelRequest(model="m", messages=asked, response_format=form)))
 
 
+async def place_of_schema(value: str | None) -> str | None:
+    """Return the field that holds the arguments of a tool that the model got wrong twice."""
+    wrong = assistant(None, tool_call("save", {"text": 1, "colour": "x"}))
+    right = '{"name": "save", "arguments": {"text": "x"}}'
+    held = right if value else assistant(None, tool_call("save", {"text": "x"}))
+    bodies = await send(
+        [wrong, wrong, held, "done"], max_escalations=1, capabilities={"schema_field": value}
+    )
+    fields = ("response_format", "structured_outputs", "guided_json", "json_schema")
+    return next((name for name in fields if name in bodies[2]), None)
+
+
 async def forces_by_schema(**can: Any) -> bool:
     """Tell whether a forced call is asked for by a schema of the reply."""
     reply = '{"name": "look", "arguments": {"what": "x"}}'
@@ -252,6 +264,16 @@ DECISIONS = [
     Decision("text_formats", reads_text, ((True, True), (False, False))),
     Decision("strict_tools", third_is_strict, ((True, True), (False, False))),
     Decision("grammar", bounds_answer, ((True, True), (False, False))),
+    Decision(
+        "schema_field",
+        place_of_schema,
+        (
+            ("structured_outputs", "structured_outputs"),
+            ("json_schema", "json_schema"),
+            ("response_format", "response_format"),
+            (None, None),
+        ),
+    ),
     Decision(
         "tool_choices",
         lambda value: forces_by_schema(json_schema=True, tool_choices=value),

@@ -6,8 +6,14 @@ import pytest
 
 import surecall
 from surecall import ScriptedTransport
-from surecall.base.records import Escalated, ModelRequestStarted, TextDelta, ToolNotExecuted
-from surecall.loop import replay_trace
+from surecall.base.records import (
+    Escalated,
+    ModelRequestStarted,
+    TextDelta,
+    ToolNotExecuted,
+    WireRequest,
+)
+from surecall.loop import MemoryJournal, replay_trace
 from surecall.models.transport import ScriptedReply, assistant, tool_call
 
 FENCED = '```json\n{"name": "add", "arguments": {"a": 2, "b": 3}}\n```'
@@ -35,7 +41,7 @@ class Desk:
         return [add, note]
 
 
-async def ask(replies: list[Any], desk: Desk, **options: Any) -> tuple[Any, ScriptedTransport]:
+async def ask(replies: Any, desk: Desk, **options: Any) -> tuple[Any, ScriptedTransport]:
     """Run one question of a weak model with the tools of the desk."""
     transport = ScriptedTransport(replies)
     options.setdefault("capabilities", WEAK)
@@ -456,6 +462,39 @@ async def test_the_ladder_goes_on_to_a_schema_and_then_to_teaching() -> None:
         "taught",
     ]
     assert desk.seen == [(2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("budget", "rungs", "last"), [(2, ["schema", "taught"], FENCED), (1, ["schema"], GOOD_CALL)]
+)
+async def test_a_step_that_the_provider_refuses_is_passed_over(
+    budget: int, rungs: list[str], last: Any
+) -> None:
+    """The next one follows at once; without one, the request is made as it was before."""
+    desk, journal = Desk(), MemoryJournal()
+    events: list[Any] = []
+    sent: list[dict[str, Any]] = []
+    replies = iter([BAD_CALL, BAD_CALL, last, "5"])
+
+    def answer(request: WireRequest) -> Any:
+        sent.append(request.body)
+        if "structured_outputs" in request.body:
+            return ScriptedReply(status=400, message="unknown field structured_outputs")
+        return next(replies)
+
+    given: dict[str, Any] = {
+        "capabilities": {"schema_field": "structured_outputs"},
+        "max_escalations": budget,
+        "journal": journal,
+    }
+    result, _ = await ask(answer, desk, on_event=events.append, **given)
+    assert (result.text, desk.seen) == ("5", [(2, 3)])
+    assert [event.rung for event in events if isinstance(event, Escalated)] == rungs
+    held = sent[2]["structured_outputs"]["json"]
+    assert held["properties"]["name"]["enum"] == ["add"]
+    assert held["properties"]["arguments"]["required"] == ["a", "b"]
+    again, transport = await ask([], desk, **given)
+    assert (again.text, desk.seen, transport.requests) == ("5", [(2, 3)], [])
 
 
 async def test_a_budget_that_is_used_up_leaves_plain_requests() -> None:

@@ -290,6 +290,28 @@ CASES = (
         "schema-refused", "json_schema", Truth(json_schema="refused"), "no", {"json_schema": False}
     ),
     Case("schema-cut", "json_schema", Truth(finish="length"), "inconclusive"),
+    Case(
+        "schema-in-the-format",
+        "schema_field",
+        Truth(),
+        "yes",
+        {"schema_field": "response_format"},
+    ),
+    Case(
+        "schema-in-a-field",
+        "schema_field",
+        Truth(json_schema="refused", schema_field="json_schema"),
+        "yes",
+        {"schema_field": "json_schema"},
+    ),
+    Case(
+        "schema-nowhere",
+        "schema_field",
+        Truth(json_schema="ignored"),
+        "no",
+        {"schema_field": None},
+    ),
+    Case("schema-field-cut", "schema_field", Truth(finish="length"), "inconclusive"),
     Case("grammar", "grammar", Truth(), "yes", {"grammar": True}),
     Case("grammar-ignored", "grammar", Truth(grammar="ignored"), "no", {"grammar": False}),
     Case("grammar-refused", "grammar", Truth(grammar="refused"), "no", {"grammar": False}),

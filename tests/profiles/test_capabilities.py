@@ -143,6 +143,7 @@ def test_every_field_says_where_it_comes_from() -> None:
         "text_formats": "default",
         "strict_tools": "default",
         "grammar": "default",
+        "schema_field": "default",
         "tool_choices": "default",
         "honours_parallel_false": "default",
         "stream_equals_whole": "default",

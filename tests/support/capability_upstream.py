@@ -45,6 +45,9 @@ class Truth:
     """Whether the model keeps to a tool's schema by itself."""
     json_object: Respect = "honoured"
     json_schema: Respect = "honoured"
+    schema_field: str = ""
+    """The field besides `response_format` that holds a reply to a schema; unknown ones are
+    ignored."""
     grammar: Respect = "honoured"
     midturn: Literal["followed", "dropped", "refused", "unheeded"] = "followed"
     reasons: bool = False
@@ -275,7 +278,8 @@ class CapabilityUpstream:
     def _text(self, body: dict[str, Any], messages: list[dict[str, Any]], wish: str) -> str:
         truth = self.truth
         kind = (body.get("response_format") or {}).get("type")
-        if kind == "json_schema" and truth.json_schema == "honoured":
+        is_held = kind == "json_schema" and truth.json_schema == "honoured"
+        if is_held or truth.schema_field in body:
             return '{"code": "Q7"}'
         if kind == "json_object" and truth.json_object == "honoured":
             return '{"word": "ping"}'

@@ -6,7 +6,8 @@ rung up, as far as the model is known to take it and the budget of its caller go
 1. `errors`: the model reads its own call and exactly what is wrong with it;
 2. `strict_tool`: the arguments of that tool are held to its schema;
 3. `forced_choice`: that tool alone may be called, where its arguments cannot be held;
-4. `schema`: the whole reply is held to a schema;
+4. `schema`: the whole reply is held to a schema; where only a field of the server's own takes
+   one, such as vLLM's `structured_outputs`, it holds the arguments of that tool alone;
 5. `taught`: the tool is explained in the prompt, and called in text.
 
     rungs = list_rungs(Standing("native", "save"), capabilities)
@@ -85,7 +86,8 @@ def list_rungs(standing: Standing, capabilities: Capabilities) -> tuple[Rung, ..
             rungs.append(Rung("strict_tool", "strict", tool))
         elif "named" in capabilities.tool_choices:
             rungs.append(Rung("forced_choice", "native", tool))
-    if capabilities.json_schema and mode != "constrained":
+    can_hold = capabilities.json_schema or (tool is not None and capabilities.schema_field)
+    if can_hold and mode != "constrained":
         rungs.append(Rung("schema", "constrained", tool))
     if is_ignored and demand == "tool":
         rungs.append(Rung("free_choice", "native"))

@@ -160,7 +160,12 @@ def _held_to_schema(
 ) -> ModelRequest:
     schema, _ = reply_schema(tools, may_answer=may_answer, is_grammar=capabilities.grammar)
     form = {"name": _SCHEMA_NAME, "schema": schema, "strict": True}
-    return replace(request, response_format={"type": "json_schema", "json_schema": form})
+    field = None if capabilities.json_schema else capabilities.schema_field
+    return replace(
+        request,
+        response_format={"type": "json_schema", "json_schema": form},
+        schema_field=field or "response_format",
+    )
 
 
 def fit_strictly(tool: ToolSpec) -> Rewritten:

@@ -92,20 +92,14 @@ def after_output_reply(state: RunState, replied: Replied, plan: Plan) -> Step:
 
 def after_output_failure(state: RunState, error: ProviderError, plan: Plan) -> Step:
     """Go on to the next way of asking when the provider refused this one."""
-    step_down = find_way_down(state, error, plan)
-    return Step(state, (Reraise(error),)) if step_down is None else Step(step_down, (AskModel(),))
-
-
-def find_way_down(state: RunState, error: ProviderError, plan: Plan) -> RunState | None:
-    """Return the state in which a refused request is made in another way, if it may help."""
-    if not isinstance(error, ProviderStatusError) or error.status in _NOT_ABOUT_THE_FORM:
-        return None
     output = state.output
     assert output is not None
     place = output.place.next_way(len(plan.output_modes))
-    if place is None:
-        return None
-    return replace(state, history=output.base, output=replace(output, place=place))
+    is_status = isinstance(error, ProviderStatusError)
+    if place is None or not is_status or error.status in _NOT_ABOUT_THE_FORM:
+        return Step(state, (Reraise(error),))
+    state = replace(state, history=output.base, output=replace(output, place=place))
+    return Step(state, (AskModel(),))
 
 
 def _fail(reading: OutputReading, output: OutputState, plan: Plan) -> Fail:

@@ -42,6 +42,7 @@ _OUTPUT_OPTIONS = (
 _SPELLINGS = (
     "max_tokens_field",
     "request_fields",
+    "schema_field",
     "takes_developer",
     "takes_repeated_roles",
     "takes_user_after_result",

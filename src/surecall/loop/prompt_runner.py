@@ -68,7 +68,7 @@ def check_request(request: ModelRequest, capabilities: Capabilities) -> None:
     kind = request.response_format.get("type")
     if kind == "json_object" and not capabilities.json_object:
         raise _unsupported("response_format json_object", "json_object", "no response_format")
-    if kind == "json_schema" and not capabilities.json_schema:
+    if kind == "json_schema" and not (capabilities.json_schema or capabilities.schema_field):
         raise _unsupported("response_format json_schema", "json_schema", "no response_format")
 
 

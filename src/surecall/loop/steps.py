@@ -62,6 +62,8 @@ class RunState(Struct, frozen=True, kw_only=True):
     refusals: dict[str, int] = {}
     """Per tool name, how often in a row its arguments could not be used."""
     escalations: int = 0
+    is_escalated: bool = False
+    """Whether the request of this turn is made in a way that is one step up."""
     parse_retries: int = 0
     was_cut: bool = False
     """Whether the last reply held a call that was cut."""

@@ -50,7 +50,7 @@ from .events import EventEmitter, Listener, StreamedText
 from .history import answer_calls, complete_history
 from .journal import RecordedFailure
 from .output import AnyForm, ReadOutput, read_output
-from .output_steps import current_mode, find_way_down
+from .output_steps import current_mode
 from .paused import PausedState, StoreJournal, keep_results, pack_run
 from .plan import Plan
 from .prompt_runner import PromptResult, PromptRunner
@@ -350,11 +350,11 @@ class ToolLoop:
 
     def _record_failure(self, error: ProviderError) -> None:
         """Record a refusal that is answered by asking in another way; others end the run."""
+        if not isinstance(error, ProviderStatusError):
+            return
         state = self._state
-        goes_on = state.retries_left > 0
-        if state.output is not None:
-            goes_on = find_way_down(state, error, self._plan) is not None
-        if isinstance(error, ProviderStatusError) and goes_on:
+        step = next_step(state, RequestFailed(error), self._plan)
+        if any(isinstance(effect, AskModel) for effect in step.effects):
             self._recorder.record_failure(state.turn, error.code, error.message, error.status)
 
     def _note_reply(self, accepted: Accepted) -> None:

@@ -84,6 +84,8 @@ _MAX_PAUSES = 4
 _PAUSED = Defect(
     Code.TURN_PAUSED, "The provider paused the turn, and it cannot be continued.", "finish_reason"
 )
+_NOT_TAKEN = frozenset({400, 404, 422, 501})
+"""Statuses by which a provider may refuse the way in which it is asked."""
 _UNREADABLE_CODES = frozenset(
     {Code.ARGUMENTS_JSON_PARSE_ERROR, Code.ARGUMENTS_TOO_DEEP, Code.ARGUMENTS_TRUNCATED}
 )
@@ -127,6 +129,14 @@ def _after_failure(state: RunState, error: ProviderError, plan: Plan) -> Step:
         step_up = Rung("taught", "taught")
         state, escalated = _escalate(state, step_up, None)
         return Step(replace(state, base_mode="taught"), (escalated, AskModel()))
+    if state.is_escalated and getattr(error, "status", None) in _NOT_TAKEN:
+        # What the provider does not take is passed over, as if it had not been tried.
+        step_up = _step_up(state, plan, Standing(state.base_mode, state.forced_tool))
+        if step_up is not None:
+            state, escalated = _escalate(state, step_up, state.forced_tool)
+            return Step(state, (escalated, AskModel()))
+        state = replace(state, mode=state.base_mode, forced_tool=None, is_escalated=False)
+        return Step(state, (AskModel(),))
     if not isinstance(error, ProviderStatusError) or state.retries_left == 0:
         return Step(state, (Reraise(error),))
     state = replace(state, retries_left=state.retries_left - 1, tools_enabled=False)
@@ -382,6 +392,7 @@ def _escalate(state: RunState, step_up: Rung, tool: str | None) -> tuple[RunStat
         mode=step_up.mode,
         forced_tool=step_up.tool,
         escalations=state.escalations + 1,
+        is_escalated=True,
     )
     return state, Emit(Escalated(rung=step_up.name, tool=tool, step=state.escalations))
 
@@ -522,6 +533,7 @@ def begin_turn(state: RunState, plan: Plan, *, tools_enabled: bool) -> tuple[Run
         retries_left=plan.retries_per_turn,
         mode=plan.turn_mode(state.base_mode, state.calls_seen),
         forced_tool=None,
+        is_escalated=False,
         guidance=replace(state.guidance, held_by=None, is_narrow=False),
     )
     return state, AskModel()

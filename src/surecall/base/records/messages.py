@@ -42,6 +42,8 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     tool_choice: str | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
     response_format: dict[str, Any] | None = None
+    schema_field: str = "response_format"
+    """The field of chat completions that carries the schema of `response_format`."""
     params: dict[str, Any] = {}
     """Everything else that goes into the body, such as `temperature`."""
     stream: bool = False

@@ -1,13 +1,14 @@
 """Questions to a provider: which calls, replies and judgements of fit it is capable of."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast, get_args
 
 from msgspec.structs import replace
 
 from surecall.base.errors import Code, JSONTextError, ProviderError
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import Message, RawCall, ToolCall, ToolSpec
+from surecall.models.profiles.entries import SchemaField
 from surecall.reading import read_arguments
 from surecall.schema import SchemaChecker
 from surecall.text import decode
@@ -433,6 +434,11 @@ _OBJECT: Final = (
     'a JSON object that has the key "word" with the value "ping".'
 )
 _SCHEMA: Final = 'Name a fruit as JSON, as in {"fruit": "..."}. Use no other key.'
+_ONE_CODE_FORM: Final = {
+    "type": "json_schema",
+    "json_schema": {"name": "surecall_probe", "schema": ONE_CODE, "strict": True},
+}
+SCHEMA_FIELDS: Final[tuple[SchemaField, ...]] = get_args(SchemaField)
 _GRAMMAR: Final = "Greet me in one short sentence."
 _GRAMMAR_TEXT: Final = "surecall-q7"
 
@@ -470,11 +476,7 @@ async def ask_json_object(asker: Asker) -> Finding:
 )
 async def ask_json_schema(asker: Asker) -> Finding:
     """Demand a schema that the question asks to break."""
-    wanted = {
-        "type": "json_schema",
-        "json_schema": {"name": "surecall_probe", "schema": ONE_CODE, "strict": True},
-    }
-    answer = await asker.try_ask(user(_SCHEMA), response_format=wanted)
+    answer = await asker.try_ask(user(_SCHEMA), response_format=_ONE_CODE_FORM)
     if isinstance(answer, Refused):
         return no(f"json_schema is refused with {answer.said}", json_schema=False)
     if answer.unusable:
@@ -482,6 +484,27 @@ async def ask_json_schema(asker: Asker) -> Finding:
     if SchemaChecker(ONE_CODE).is_valid(_parse(answer.content)):
         return yes("asked for another shape, the schema's came", json_schema=True)
     return no(f"json_schema is accepted and ignored: {answer.said}", json_schema=False)
+
+
+@question("Which field holds a reply to a schema?", "schema_field", max_requests=len(SCHEMA_FIELDS))
+async def ask_schema_field(asker: Asker) -> Finding:
+    """Demand a schema that the question asks to break, in each field that servers are known by."""
+    if not asker.protocol.traits.has_dialects:
+        return no(f"the wire format {asker.protocol.name} has no such field", schema_field=None)
+    said: list[str] = []
+    for field in SCHEMA_FIELDS:
+        answer = await asker.try_ask(
+            user(_SCHEMA), response_format=_ONE_CODE_FORM, schema_field=field
+        )
+        if isinstance(answer, Refused):
+            said.append(f"{field} is refused with {answer.said}")
+        elif answer.unusable:
+            return unclear(f"a schema was demanded in {field}, but {answer.unusable}")
+        elif SchemaChecker(ONE_CODE).is_valid(_parse(answer.content)):
+            return yes(f"asked for another shape, that of {field} came", schema_field=field)
+        else:
+            said.append(f"{field} is accepted and ignored: {answer.said}")
+    return no("; ".join(said), schema_field=None)
 
 
 @question("Does a llama.cpp grammar hold?", "grammar", max_requests=1)
@@ -589,6 +612,7 @@ async def ask_reasoning_echo(asker: Asker) -> Finding:
 REPLY_QUESTIONS: Final = (
     ask_json_object,
     ask_json_schema,
+    ask_schema_field,
     ask_grammar,
     ask_midturn_system,
     ask_reasoning_echo,

@@ -96,6 +96,7 @@ JSONStability = Literal["unknown", "low", "medium", "high"]
 
 
 ToolChoiceKind = Literal["auto", "none", "required", "named"]
+SchemaField = Literal["response_format", "structured_outputs", "guided_json", "json_schema"]
 EmptyArguments = Literal["object", "blank", "null", "missing", "unknown"]
 
 
@@ -134,6 +135,11 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     """Whether tools may be sent with `strict`, so that arguments are held to their schema."""
     grammar: bool = False
     """Whether a llama.cpp `grammar` may be sent."""
+    schema_field: SchemaField | None = None
+    """Which field of chat completions holds a reply to a JSON schema, where the server is known to
+    take one and `json_schema` is not declared. Used only to ask again for the arguments of one
+    tool that the model has called: `structured_outputs` (vLLM; `guided_json` in its older
+    releases), `json_schema` (llama.cpp) or `response_format`."""
     tool_choices: tuple[ToolChoiceKind, ...] = ("auto",)
     """Which kinds of `tool_choice` are honoured, not only accepted."""
     stream_equals_whole: bool | None = None

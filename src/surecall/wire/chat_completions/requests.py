@@ -34,7 +34,7 @@ def render_request(request: ModelRequest) -> WireRequest:
         if request.parallel_tool_calls is not None:
             body["parallel_tool_calls"] = request.parallel_tool_calls
     if request.response_format is not None:
-        body["response_format"] = request.response_format
+        body |= _place_schema(request.response_format, request.schema_field)
     for key, value in request.params.items():
         body.setdefault(key, value)
     if body.get("top_logprobs") is not None:
@@ -43,6 +43,17 @@ def render_request(request: ModelRequest) -> WireRequest:
         body["stream"] = True
         body.setdefault("stream_options", {"include_usage": True})
     return WireRequest(path=PATH, body=body, stream=request.stream)
+
+
+def _place_schema(form: dict[str, Any], field: str) -> dict[str, Any]:
+    """Return the field that holds a reply to its form; servers of models have fields of their own.
+
+    `structured_outputs` and `guided_json` are fields of vLLM, `json_schema` is one of llama.cpp.
+    """
+    if field == "response_format" or form.get("type") != "json_schema":
+        return {"response_format": form}
+    schema = form["json_schema"]["schema"]
+    return {field: {"json": schema} if field == "structured_outputs" else schema}
 
 
 def _show_results(messages: tuple[Message, ...]) -> Iterator[Message]:
