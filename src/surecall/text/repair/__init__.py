@@ -173,19 +173,13 @@ def _repair_surely(
         # What cannot be read may be the start of a string that the end of the text cut off.
         before = search(text[:start], cut, non_finite, steps, ended=False, nested=nested).one()
         return before if before.state == "cut" else found
-    return _refuse_doubtful(text, found) if found.changes.edits else found
+    return found
 
 
 def _find_doubt(rule: str) -> str:
     from .doubts import DOUBTS
 
     return DOUBTS[rule]
-
-
-def _refuse_doubtful(text: str, found: Repaired) -> Repaired:
-    from .doubts import refuse_doubtful
-
-    return refuse_doubtful(text, found)
 
 
 def _open_string_start(text: str) -> int:

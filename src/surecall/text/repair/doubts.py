@@ -117,7 +117,7 @@ _MEMBER_AT_START: Final = re.compile(r"\s*+\"[^\"]{0,80}+\"\s*+:")
 _EDGE: Final = re.compile(r"\A\s*+[:,]|[^,],\s*+\Z")
 
 
-def refuse_doubtful(text: str, found: Repaired) -> Repaired:
+def grade(text: str, found: Repaired) -> Repaired:
     """Return a repaired value, or a refusal when its text may have meant another."""
     if found.state != "whole":
         return found

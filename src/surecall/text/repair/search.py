@@ -2,7 +2,8 @@
 
 import re
 from itertools import pairwise
-from typing import Any, Final, Literal
+from operator import itemgetter
+from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,19 +15,8 @@ from surecall.text.codec import decode_noting, encode
 
 from .containers import read, resume
 from .cursor import Cursor
-from .doubts import find_doubt, throws_away
+from .doubts import find_doubt, grade, throws_away
 from .escapes import close_string
-from .found import (
-    BRACKET_RULES,
-    LIKELY_SEPARATOR,
-    SEPARATOR,
-    STRAY,
-    Found,
-    apply_edits,
-    has_fence_before,
-    note_around,
-    note_likely_around,
-)
 from .literals import LITERALS, rewrite_number
 from .outcome import (
     Certainty,
@@ -83,6 +73,36 @@ _GROUPED: Final = re.compile(r"[+-]?+[0-9]{1,3}(?:,[0-9]{3})++(?:\.[0-9]++)?+\s*
 _WORDS: Final = re.compile(r"[^\n{}\[\]]++\s*+\Z")
 _HALF_NUMBER: Final = re.compile(r"([+-]?+[0-9][0-9_]*+(?:\.[0-9]++)?+)(?:\.|\.?+[eE][+-]?+)?+\Z")
 _LEFT_OVER: Final = "A part of the text belongs to no value."
+
+
+_BRACKET_RULES: Final = frozenset(
+    ("add_missing_comma", "drop_extra_comma", "drop_stray_closer", "fix_mismatched_closer")
+)
+"""With one of these, a bracket too many or too few is not the only thing that is wrong."""
+
+_SEPARATOR: Final = re.compile(r"[\s,;`~]*+(?:json[5lc]?\s*+)?+")
+"""What may be between values in a row."""
+_LIKELY_SEPARATOR: Final = re.compile(r"(?:[\s,;}\])]|`{3,}+(?:json[5cl]?+)?+|~{3,}+|//[^\n]*+)*+")
+_STRAY: Final = re.compile(r"[\s}\]);,]*+")
+"""What may be left over right after a value."""
+
+_FENCE_CHARACTERS: Final = 80
+_FENCE_BEFORE: Final = re.compile(r"(?:`{3,}+|~{3,}+)[ \t]*+[\w.+#\-]*+\s*+\Z")
+_KEY_BEFORE: Final = re.compile(r"[\"'”]\s*+[:=,]\s*+\Z")
+_MORE_AFTER: Final = re.compile(r"\s*+[}\]]*+\s*+(?:,\s*+(?:[\"'{\[]|[\w$]++\s*+:)|:|[\"'])")
+_KEY_AFTER: Final = re.compile(r"\"\s*+:|'[\w$.\-]++'\s*+:")
+
+
+class Found(NamedTuple):
+    """One value, or what is left of it."""
+
+    start: int
+    end: int
+    edits: list[Edit]
+    cut: str | None = None
+    """Where the text ends, in words, when it ends inside the value."""
+    is_fenced: bool = False
+    has_evidence: bool = True
 
 
 class Search(Struct):
@@ -198,7 +218,7 @@ class Search(Struct):
         if not self.ended and end == len(text) and text[start] not in QUOTES + "(tfnTFNu":
             cut = CutShortError("member", start, "inside a number")
             return self._cut_scalar(cursor, start, cut)
-        after = _skip(STRAY if text[start] == "(" else _END, text, cursor.skip_gap(end))
+        after = _skip(_STRAY if text[start] == "(" else _END, text, cursor.skip_gap(end))
         fence = FENCE.match(text, after)
         if fence and is_fenced:
             after = _skip(GAP_ANY, text, fence.end())
@@ -245,7 +265,7 @@ class Search(Struct):
     def _read_at(self, start: int, before: int, implied: str = "") -> Found | int:
         """Return the value at a place, or where to look on when it belongs to prose."""
         text = self.text
-        is_fenced = start > 0 and has_fence_before(text, before if before < start else 0, start)
+        is_fenced = start > 0 and _has_fence_before(text, before if before < start else 0, start)
         cursor = self._begin(is_fenced=is_fenced)
         known = find_resumption(text) if start == 0 and not self.guesses else None
         try:
@@ -273,7 +293,7 @@ class Search(Struct):
             )
             is_meant = found.has_evidence or is_fenced or is_alone or start == before
             return self._keep_open(found) if is_meant else start + 1
-        kinds = {edit[3] for edit in found.edits} & BRACKET_RULES if found.edits else ()
+        kinds = {edit[3] for edit in found.edits} & _BRACKET_RULES if found.edits else ()
         if found.cut is None and len(kinds) > 1 and not _WRONG_CLOSERS.isdisjoint(kinds):
             raise RefusedError("brackets are wrong in more than one way", start)
         return found
@@ -300,7 +320,7 @@ class Search(Struct):
         is_complete = (
             self.ended
             and (cursor.ended_with_closer or is_implied)
-            and (cursor.guesses or not any(edit[3] in BRACKET_RULES for edit in cursor.edits))
+            and (cursor.guesses or not any(edit[3] in _BRACKET_RULES for edit in cursor.edits))
         )
         if cut.kind == "entry" and has_fence_after and cursor.comma >= 0:
             cursor.drop_comma()
@@ -369,7 +389,7 @@ class Search(Struct):
                 found = found[:-1]
         elif len(found) == 1:
             self._refuse_prose_value(found[0])
-        separator = LIKELY_SEPARATOR if self.guesses else SEPARATOR
+        separator = _LIKELY_SEPARATOR if self.guesses else _SEPARATOR
         if all(separator.fullmatch(text, one.end, other.start) for one, other in pairwise(found)):
             return found
         fenced = [one for one in found if one.is_fenced]
@@ -401,7 +421,10 @@ class Search(Struct):
 
     def _repair(self, taken: list[Found]) -> Repaired:
         guesses = self.guesses
-        around = note_likely_around(self.text, taken) if guesses else self._note_around(taken)
+        if guesses:
+            around = _note_likely_around(self.text, taken)
+        else:
+            around = _note_around(self.text, taken[0], taken[1:], self.lead)
         first, last = taken[0], taken[-1]
         ends_open = last if guesses or first.cut is None else first
         if ends_open.cut is not None and (self.cut == "refuse" or (taken[1:] and not guesses)):
@@ -441,10 +464,9 @@ class Search(Struct):
             () if guesses else tuple(rest),
             alternatives=alternatives,
         )
-        return self._grade(found) if guesses else found
-
-    def _note_around(self, taken: list[Found]) -> list[Edit]:
-        return note_around(self.text, taken[0], taken[1:], self.lead)
+        if guesses:
+            return self._grade(found)
+        return grade(self.text, found) if edits else found
 
     def _grade(self, found: Repaired) -> Repaired:
         """Mark a value as likely; one of which a part was thrown away is not whole."""
@@ -461,7 +483,7 @@ class Search(Struct):
 
     def _decode(self, found: Found, edits: list[Edit]) -> Any:
         """Return the value, or the error that it has after all repairs."""
-        mended = apply_edits(self.text, found)
+        mended = _apply_edits(self.text, found)
         if found.cut is not None and (not mended or mended.isspace()):
             return self._explain_cut(found)
         try:
@@ -518,3 +540,101 @@ _KEPT: Final = frozenset(
 def _skip(pattern: re.Pattern[str], text: str, position: int) -> int:
     match = pattern.match(text, position)
     return match.end() if match else position
+
+
+# Around a value
+
+_start: Final = itemgetter(0)
+
+
+def _apply_edits(text: str, found: Found) -> str:
+    """Return the value as strict JSON."""
+    pieces: list[str] = []
+    position = found.start
+    # Some changes are noted late, such as a comma that turns out to be the last thing.
+    for start, end, after, _, _ in sorted(found.edits, key=_start):
+        if start >= position:
+            pieces += (text[position:start], after)
+            position = end
+    pieces.append(text[position : found.end])
+    return "".join(pieces)
+
+
+def _has_fence_before(text: str, start: int, end: int) -> bool:
+    """Tell whether a code fence opens right before `end`, and not before `start`."""
+    before = text[max(start, end - _FENCE_CHARACTERS) : end]
+    return bool(before) and _FENCE_BEFORE.search(before) is not None
+
+
+def _note_around(text: str, chosen: Found, others: list[Found], lead: list[Edit]) -> list[Edit]:
+    """Return as changes what was around the value; refuse what looks like more of it."""
+    if chosen.start == 0 and chosen.end == len(text):
+        return []
+    if _KEY_BEFORE.search(text[max(0, chosen.start - 40) : chosen.start]):
+        raise RefusedError("there is a key before the value", chosen.start)
+    _refuse_more(text, chosen, others)
+    start = min(one.start for one in (chosen, *others))
+    end = max(one.end for one in (chosen, *others))
+    edits: list[Edit] = []
+    end = _drop_stray(text, end, chosen, edits)
+    if others and edits and edits[-1][3] == "drop_stray_closer":
+        raise RefusedError("brackets are wrong in more than one way", end)
+    if chosen.is_fenced:
+        opener = _FENCE_BEFORE.search(text[max(0, start - _FENCE_CHARACTERS) : start])
+        start -= len(opener[0]) if opener else 0
+        closer = FENCE.match(text, end)
+        end = closer.end() if closer else end
+        edits.append((start, end, text[chosen.start : chosen.end], "strip_code_fence", True))
+    first = len(_MARK) if text.startswith(_MARK) else 0
+    noted = sum(edit[1] - edit[0] for edit in lead)
+    for begin, finish, commented in ((first, start, noted), (end, len(text), 0)):
+        prose = text[begin:finish].strip()
+        if len(prose) > commented:
+            edits.append((begin, finish, "", "strip_prose", True))
+    return edits
+
+
+def _drop_stray(text: str, end: int, chosen: Found, edits: list[Edit]) -> int:
+    """Note brackets and commas that are left over; return where they end."""
+    stray = _STRAY.match(text, end)
+    found = stray[0] if stray else ""
+    shown = found.strip()
+    if shown:
+        is_bracket = any(mark in shown for mark in "}])")
+        if is_bracket and any(edit[3] in _BRACKET_RULES for edit in chosen.edits):
+            raise RefusedError("brackets are wrong in more than one way", end)
+        start = end + found.index(shown[0])
+        rule = "drop_stray_closer" if is_bracket else "drop_extra_comma"
+        edits.append((start, start + len(shown), "", rule, True))
+    return end + len(found)
+
+
+def _note_likely_around(text: str, taken: list[Found]) -> list[Edit]:
+    """Return as changes what is around values and between them."""
+    edits: list[Edit] = []
+    at = 0
+    for start, end in [*((one.start, one.end) for one in taken), (len(text), len(text))]:
+        prose = text[at:start].strip(" \t\r\n")
+        if prose:
+            if not prose.strip("\ufeff\u200b\u2060\u00a0 "):
+                rule = "strip_invisible"
+            elif "```" in prose or "~~~" in prose:
+                rule = "strip_code_fence"
+            elif prose.strip("}]);, \t\r\n"):
+                rule = "strip_prose"
+            else:
+                rule = "drop_stray_closer" if prose.strip(",; \t\r\n") else "drop_extra_comma"
+            edits.append((at, start, "", rule, True))
+        at = end
+    return edits
+
+
+def _refuse_more(text: str, chosen: Found, others: list[Found]) -> None:
+    """Refuse a value that ended too soon: what follows it looks like the rest of it."""
+    ends = [one.start for one in others if one.start >= chosen.end]
+    tail = text[chosen.end : min(ends, default=len(text))]
+    goes_on = _MORE_AFTER.match(tail) and not (ends and _SEPARATOR.fullmatch(tail))
+    bare = tail.rstrip()
+    is_closed_again = bare.strip("}]); \t\n\r") and bare[-1] in "}]"
+    if goes_on or is_closed_again or _KEY_AFTER.search(tail):
+        raise RefusedError("the text continues like JSON after the value has ended", chosen.end)
