@@ -79,7 +79,14 @@ def test_words_that_are_no_name_find_the_pages_with_them(words: str, first: str)
 
 
 @pytest.mark.parametrize(
-    ("word", "kind"), [("auth", "code"), ("max_turns", "option"), ("replace-quotes", "rule")]
+    ("word", "kind"),
+    [
+        ("auth", "code"),
+        ("max_turns", "option"),
+        ("replace-quotes", "rule"),
+        ("ToolLoopRunner", "word"),
+        ("plan.llm_options", "word"),
+    ],
 )
 def test_codes_and_names_are_explained_where_pages_are_found(word: str, kind: str) -> None:
     """Nobody has to know beforehand what kind of name it is."""

@@ -134,6 +134,9 @@ def test_settings() -> None:
     assert config.headers == {"http-referer": "https://example.com", "x-title": "Trials"}
     assert (config.deadlines.total_s, config.deadlines.connect_s) == (90, 2.5)
     assert config.deadlines.idle_s is None
+    documented = read(OPEN_TIMEOUT="3", READ_TIMEOUT="7", CLIENT_READ_TIMEOUT="8").settings
+    deadlines = load_config(environ={}, overrides=documented, search=False).deadlines
+    assert (deadlines.connect_s, deadlines.idle_s) == (3, 8)
     assert found.concurrency == 4
     assert "api_prefix" not in read(BASE_URL="https://gateway.example/v1").settings
     assert read(BASE_URL="https://x.example", API_PREFIX="/v2").settings["api_prefix"] == "/v2"

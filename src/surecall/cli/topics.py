@@ -40,6 +40,7 @@ KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 _PAGES_OF_WORDS: Final = (
     *("environment", "events", "report-files", "metrics", "capabilities", "workspace"),
+    "original-names",
 )
 _NAME: Final = re.compile(r"`([\w.]+)`")
 _HEADING: Final = re.compile(r"###? (\w+\.\w+)")

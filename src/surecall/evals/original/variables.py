@@ -89,8 +89,8 @@ class _Variables:
 
     def read_all(self, rows: Iterable["_Row"]) -> dict[str, Any]:
         """Return those values of a table that are set, by their names of today."""
-        found = {key: self.read(name, parse) for key, name, parse in rows}
-        return {key: value for key, value in found.items() if value is not None}
+        found = ((key, self.read(name, parse)) for key, name, parse in rows)
+        return {key: value for key, value in found if value is not None}
 
 
 def _read_axes(variables: _Variables) -> dict[str, Any]:
@@ -252,6 +252,9 @@ _SETTINGS: Final[tuple[_Row, ...]] = (
     ("headers.http-referer", "HTTP_REFERER", str),
     ("headers.x-title", "X_TITLE", str),
     ("deadlines.total_s", "CLIENT_TIMEOUT", _seconds),
+    # Its documents say the first name of each, its programs read the second, which wins.
+    ("deadlines.connect_s", "OPEN_TIMEOUT", _seconds),
     ("deadlines.connect_s", "CLIENT_OPEN_TIMEOUT", _seconds),
+    ("deadlines.idle_s", "READ_TIMEOUT", _seconds),
     ("deadlines.idle_s", "CLIENT_READ_TIMEOUT", _seconds),
 )
