@@ -59,7 +59,7 @@ bench: $(VENV)/.dev ## Measure what starting, the loop, reading, repair, evals a
 docs: $(VENV)/.dev ## Write the generated reference pages, check all links and build the site
 	$(BIN)/python scripts/generate_reference.py
 	$(BIN)/python scripts/check_links.py
-	$(BIN)/properdocs build --strict --quiet
+	$(BIN)/python scripts/build_site.py
 	@echo "Read it: python -m http.server --directory build/site"
 
 build: $(VENV)/.dev ## Build wheel, source archive and bill of materials into dist/

@@ -18,6 +18,25 @@ from surecall.wire import DEFAULT_PROTOCOL
 
 from .words import cell, code, doc_of, field_docs, field_table
 
+OPTION_GROUPS: dict[str, tuple[str, ...]] = {
+    "Tools": (
+        *("tool_use_mode", "tool_choice", "required_tools", "after_required", "stop_after_calls"),
+        *("tool_allowlist", "tool_denylist", "tool_failure_policy", "stream"),
+    ),
+    "Limits": (
+        *("max_turns", "max_tool_calls", "max_tool_calls_per_turn", "max_identical_calls"),
+        *("max_run_tokens", "deadline_s", "tool_timeout_s", "max_concurrent_calls"),
+        *("max_tool_args_bytes", "max_turn_args_bytes", "max_tool_output_bytes"),
+    ),
+    "Broken replies": (
+        *("max_escalations", "max_parse_retries", "fix_empty_final", "text_formats"),
+        *("likely_calls", "fit_gate", "max_step_nudges"),
+    ),
+    "Typed answers": ("output_modes", "max_output_retries", "check_output"),
+    "Requests": ("request_defaults", "request_overrides", "overrides_after_cut", "tool_prompting"),
+}
+"""The options by what they are for; all others are advanced."""
+
 
 def code_groups() -> Iterator[tuple[str, list[str]]]:
     """Yield the sections of `codes.toml` with the codes in them."""
@@ -45,7 +64,7 @@ def codes_page() -> str:
     parts = [
         "# Codes\n",
         "Every failure, refusal and finding has one stable code.",
-        "`surecall docs CODE` also prints where a code turns up and how surecall reacts.\n",
+        "`surecall docs CODE` also prints why and where it occurs, and how surecall reacts.\n",
     ]
     for title, codes in code_groups():
         parts.append(f"## {title[0].upper()}{title[1:]}\n")
@@ -53,8 +72,7 @@ def codes_page() -> str:
             text = explain_code(name)
             parts += [
                 f"### {name}\n",
-                f"{text.title}",
-                f"{text.why}\n",
+                f"{text.title}\n",
                 f"**Do:** {text.fix}" + (f" See {page_link(text.page)}." if text.page else ""),
                 "",
             ]
@@ -80,25 +98,34 @@ def events_page() -> str:
 
 
 def options_page() -> str:
-    """Every option of a run with its default."""
-    defaults = {field.name: field for field in msgspec.structs.fields(Options)}
+    """Every option of a run with its default, by what it is for."""
+    fields = {field.name: field for field in msgspec.structs.fields(Options)}
+    docs = {doc.name: doc for doc in field_docs(Options)}
+    grouped = {name for names in OPTION_GROUPS.values() for name in names}
+    groups = OPTION_GROUPS | {"Advanced": tuple(name for name in docs if name not in grouped)}
     parts = [
         "# Options\n",
         "How a run behaves.",
         "Each can be given to `surecall.run(...)` by name, in the table `[options]` of",
         "`surecall.toml`, or as a variable such as `SURECALL_OPTIONS__MAX_TURNS=8`.",
         "An unknown option is an error.\n",
-        "| option | type | default | what it does |",
-        "|---|---|---|---|",
     ]
-    for doc in field_docs(Options):
-        field = defaults[doc.name]
-        default = field.default
-        if default is msgspec.NODEFAULT:
-            default = field.default_factory() if callable(field.default_factory) else None
-        shown = repr(default) if default is not None else "unset"
-        parts.append(f"| {code(doc.name)} | {code(doc.type)} | {code(shown)} | {cell(doc.doc)} |")
-    return "\n".join([*parts, ""])
+    for title, names in groups.items():
+        parts += [
+            f"## {title}\n",
+            "| option | what it does | default | type |",
+            "|---|---|---|---|",
+        ]
+        for name in names:
+            default = fields[name].default
+            if default is msgspec.NODEFAULT:
+                factory = fields[name].default_factory
+                default = factory() if callable(factory) else None
+            shown = repr(default) if default is not None else "unset"
+            doc = docs[name]
+            parts.append(f"| {code(name)} | {cell(doc.doc)} | {code(shown)} | {code(doc.type)} |")
+        parts.append("")
+    return "\n".join(parts)
 
 
 def settings_page() -> str:

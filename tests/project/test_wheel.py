@@ -66,6 +66,7 @@ def test_the_wheel_equals_the_tree(wheel: Path) -> None:
         for kind in KINDS
         for path in (ROOT / "docs" / kind).iterdir()
     }
+    tree["surecall/docs/search.toml"] = (ROOT / "docs" / "search.toml").read_bytes()
     package = {name: data for name, data in shipped(wheel).items() if ".dist-info/" not in name}
     assert sorted(package) == sorted(tree)
     assert package == tree
@@ -140,7 +141,7 @@ def test_the_source_archive_holds_what_is_needed_to_build_and_test(built: Path) 
     assert tops == {
         *("src", "tests", "docs", "examples", "scripts", "bench", "requirements"),
         *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"),
-        *("Makefile", "action.yml", "hatch_build.py", "properdocs.yml", "pyproject.toml"),
+        *("Makefile", "action.yml", "hatch_build.py", "pyproject.toml", "zensical.toml"),
         *("PKG-INFO", ".gitignore"),
     }
     assert [name for name in names if "cache__" in name or name.endswith((".pyc", ".db"))] == []

@@ -1,5 +1,6 @@
 """The pages of the documentation, which an installed package brings along."""
 
+import tomllib
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -56,13 +57,16 @@ def find_page(topic: str) -> Page:
 def search_pages(words: str) -> tuple[Page, ...]:
     """Return the pages that hold all of the words, the likeliest first.
 
-    A word in the name or the title of a page counts most, then one in a heading, then how often
-    the page uses it for its length.
+    First comes the page that docs/search.toml names for them. A word in the name or the title of a
+    page counts most, then one in a heading, then how often the page uses it for its length.
     """
+    known = tomllib.loads(_folder().joinpath("search.toml").read_text("utf-8"))
+    named = known.get(" ".join(words.lower().split()))
     wanted = words.lower().replace("-", " ").replace("_", " ").split()
     scored = [(_score(page, wanted), page) for page in list_pages()] if wanted else []
     found = [(score, page) for score, page in scored if score]
-    return tuple(page for _, page in sorted(found, key=lambda one: -one[0]))
+    ranked = [page for _, page in sorted(found, key=lambda one: -one[0]) if page.topic != named]
+    return (*((find_page(named),) if named else ()), *ranked)
 
 
 def _score(page: Page, wanted: list[str]) -> float:
