@@ -17,7 +17,7 @@ from surecall.calls import ToolNames
 from surecall.calls.families import FORMATS, TAUGHT_FORMATS
 from surecall.calls.reader import TextReader
 from surecall.reading.tools import parse_tools
-from surecall.text.repair.outcome import Steps
+from surecall.text.repair.repaired import Steps
 from surecall.text.repair.search import Search
 
 MAX_GROWTH = 2.6

@@ -560,8 +560,8 @@ UNWRITABLE = [
     Unwritable("tuple-key", {"a": {(1, 2): 3}}, Code.NOT_SERIALIZABLE, "type tuple at '/a' cannot"),
     Unwritable("none-key", {None: 3}, Code.NOT_SERIALIZABLE, "type NoneType cannot"),
     Unwritable("long-integer", [10**4300], Code.NUMBER_TOO_LONG, "the integer at '/0' has more"),
-    Unwritable("loop", loop(), Code.NOT_SERIALIZABLE, "contains itself"),
-    Unwritable("shared-then-loop", [[[]] * 2, loop()], Code.NOT_SERIALIZABLE, "contains itself"),
+    Unwritable("loop", loop(), Code.JSON_TOO_DEEP, "contains itself"),
+    Unwritable("shared-then-loop", [[[]] * 2, loop()], Code.JSON_TOO_DEEP, "contains itself"),
     Unwritable("tower", tower(100_000), Code.JSON_TOO_DEEP, "nested too deep"),
     Unwritable("shared-tower", [*[SHARED] * 2, tower(50_000)], Code.JSON_TOO_DEEP, "too deep"),
 ]

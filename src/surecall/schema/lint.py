@@ -1,6 +1,9 @@
 """Findings about a tool that some providers or models will trip over."""
 
+import tomllib
 from collections.abc import Iterator
+from functools import cache
+from pkgutil import get_data
 from typing import Any, Final
 
 from msgspec import Struct
@@ -33,100 +36,11 @@ _UNIONS: Final = ("anyOf", "oneOf", "allOf")
 _LEVELS: Final = ("properties", "items", "additionalProperties")
 _TYPE_STANDS_IN: Final = ("$ref", "anyOf", "oneOf", "allOf", "enum", "const", "not", "if")
 
-_RULES: Final[dict[str, tuple[str, str]]] = {
-    "additional_properties_missing": (
-        "Unknown properties are allowed, and strict modes refuse the schema.",
-        'Add "additionalProperties": false.',
-    ),
-    "argument_description_missing": (
-        "The argument {name!r} has no description.",
-        "Say what it means, with its unit or an example.",
-    ),
-    "default_invalid": (
-        "The default does not fit the schema it belongs to.",
-        "Correct the default, or allow its value in the schema.",
-    ),
-    "description_missing": (
-        "The tool has no description, so a model must guess when to use it.",
-        "Say in one or two sentences what it does and when to call it.",
-    ),
-    "description_too_long": (
-        f"The description has {{length}} characters; some providers stop at {_MAX_DESCRIPTION}.",
-        f"Shorten it to at most {_MAX_DESCRIPTION} characters.",
-    ),
-    "empty_required": (
-        'An empty "required" list is refused by some backends.',
-        'Leave "required" out, or send the schema through clean_parameters.',
-    ),
-    "enum_mixed_types": (
-        "The enum values are of several types; some providers accept only strings.",
-        'Use values of one type, and "anyOf" with {{"type": "null"}} for null.',
-    ),
-    "items_missing": (
-        "The array does not say what its items are; some providers refuse that.",
-        'Add "items" with the schema of one item.',
-    ),
-    "keyword_not_portable": ('"{keyword}" is refused or ignored by some providers.', "{fix}"),
-    "name_characters": (
-        "The name {name!r} contains {odd}; most providers refuse that.",
-        "Use letters, digits, '_' and '-' only, such as {safe!r}.",
-    ),
-    "name_missing": ("The tool has no name.", "Give it a name."),
-    "name_too_long": (
-        f"The name has {{length}} characters; providers stop at {_MAX_NAME}.",
-        f"Shorten it to at most {_MAX_NAME} characters.",
-    ),
-    "nested_too_deep": (
-        f"The schema is nested deeper than {_MAX_NESTING} levels; some providers refuse that.",
-        "Flatten it: lift inner properties up, or take them in a second tool.",
-    ),
-    "nested_union": (
-        "A choice inside a choice: models mix up the forms, and some providers refuse it.",
-        "Write all forms in one list, or distinguish them by a property.",
-    ),
-    "parameters_not_object": (
-        'The parameters are not of type "object"; every provider requires that.',
-        'Write {{"type": "object", "properties": {{...}}}} at the top.',
-    ),
-    "property_name_characters": (
-        "The property name {name!r} is refused by some providers.",
-        f"Use 1 to {_MAX_NAME} letters, digits, '_' and '-'.",
-    ),
-    "required_unknown": (
-        "{name} is required but is not among the properties.",
-        "Add the property, or take the name out of the list.",
-    ),
-    "too_many_properties": (
-        f"The schema has {{count}} properties in all; some providers stop at {_MAX_PROPERTIES}.",
-        "Split the tool, or move rarely used arguments into another tool.",
-    ),
-    "type_missing": ('The schema has no "type", so any value fits it.', 'Add a "type".'),
-    "union_at_top": (
-        '"{keyword}" at the top of the parameters is refused by several providers.',
-        "Move the choice into a property, or make one tool for each form.",
-    ),
-    "uses_ref": (
-        '"{keyword}" is not understood by every provider.',
-        "Write the referenced schema in place, or limit the depth of a recursive one.",
-    ),
-}
-"""What each rule says, and how to mend it."""
 
-_NOT_PORTABLE: Final = {
-    "const": 'Write "enum" with the one value.',
-    "contains": "Describe the rule in words and check it inside the tool.",
-    "dependentRequired": "Describe the rule in words and check it inside the tool.",
-    "dependentSchemas": "Describe the rule in words and check it inside the tool.",
-    "else": "Split the tool in two, or check the rule inside the tool.",
-    "if": "Split the tool in two, or check the rule inside the tool.",
-    "not": "Say what is allowed instead of what is not.",
-    "oneOf": 'Use "anyOf".',
-    "patternProperties": "Use fixed property names, or a list of name and value pairs.",
-    "prefixItems": "Use an object with a named property for each element.",
-    "propertyNames": "Use fixed property names, or a list of name and value pairs.",
-    "then": "Split the tool in two, or check the rule inside the tool.",
-    "unevaluatedProperties": 'Use "additionalProperties".',
-}
+@cache
+def _texts() -> dict[str, Any]:
+    """Return what each rule says and how to mend it, and the keywords that are not portable."""
+    return tomllib.loads((get_data(__package__ or "", "lint.toml") or b"").decode())
 
 
 class LintFinding(Struct, frozen=True):
@@ -154,7 +68,9 @@ def lint_tool(name: str, description: str, parameters: dict[str, Any]) -> tuple[
         findings += _lint_values(place, references)
         properties += len(members_of(place.schema))
     if properties > _MAX_PROPERTIES:
-        findings.append(_finding("too_many_properties", "/parameters", count=properties))
+        findings.append(
+            _finding("too_many_properties", "/parameters", count=properties, limit=_MAX_PROPERTIES)
+        )
     return tuple(findings)
 
 
@@ -215,8 +131,15 @@ def _drop_keyword(schema: dict[str, Any], keyword: str, places: list[SchemaPath]
 def _finding(rule: str, place: str | SchemaPlace, *more: str, **values: Any) -> LintFinding:
     if isinstance(place, SchemaPlace):
         place = render_pointer(("parameters", *place.path, *more))
-    message, fix = _RULES[rule]
-    return LintFinding(rule, place, message.format(**values), fix.format(**values))
+    words = _texts()["rules"][rule]
+    return LintFinding(
+        rule, place, words["message"].format(**values), words["fix"].format(**values)
+    )
+
+
+def _too_long(place: str | SchemaPlace, text: str, *more: str) -> LintFinding:
+    rule = "description_too_long"
+    return _finding(rule, place, *more, length=len(text), limit=_MAX_DESCRIPTION)
 
 
 def _lint_name(name: str) -> Iterator[LintFinding]:
@@ -228,14 +151,14 @@ def _lint_name(name: str) -> Iterator[LintFinding]:
         safe = "".join(item if item in _NAME_CHARACTERS else "_" for item in name[:_MAX_NAME])
         yield _finding("name_characters", "/name", name=clip(name, 80), odd=odd, safe=safe)
     if len(name) > _MAX_NAME:
-        yield _finding("name_too_long", "/name", length=len(name))
+        yield _finding("name_too_long", "/name", length=len(name), limit=_MAX_NAME)
 
 
 def _lint_description(description: str) -> Iterator[LintFinding]:
     if not description.strip():
         yield _finding("description_missing", "/description")
     elif len(description) > _MAX_DESCRIPTION:
-        yield _finding("description_too_long", "/description", length=len(description))
+        yield _too_long("/description", description)
 
 
 def _lint_root(schema: dict[str, Any]) -> Iterator[LintFinding]:
@@ -250,7 +173,7 @@ def _lint_keywords(place: SchemaPlace) -> Iterator[LintFinding]:
     for keyword in place.schema:
         if keyword in ("$ref", "$defs", "definitions"):
             yield _finding("uses_ref", place, keyword, keyword=keyword)
-        if fix := _NOT_PORTABLE.get(keyword):
+        if fix := _texts()["not_portable"].get(keyword):
             yield _finding("keyword_not_portable", place, keyword, keyword=keyword, fix=fix)
         if keyword in _UNIONS and _is_nested_choice(place):
             yield _finding("nested_union", place, keyword)
@@ -264,7 +187,7 @@ def _lint_shape(place: SchemaPlace) -> Iterator[LintFinding]:
         yield _finding("items_missing", place)
     levels = sum(keyword in _LEVELS for keyword in keywords)
     if levels == _MAX_NESTING + 1 and keywords[-1] in _LEVELS:
-        yield _finding("nested_too_deep", place)
+        yield _finding("nested_too_deep", place, limit=_MAX_NESTING)
 
 
 def _lint_object(place: SchemaPlace) -> Iterator[LintFinding]:
@@ -281,13 +204,14 @@ def _lint_object(place: SchemaPlace) -> Iterator[LintFinding]:
     for name in properties:
         if not name or set(name) - _NAME_CHARACTERS or len(name) > _MAX_NAME:
             here = ("properties", name)
-            yield _finding("property_name_characters", place, *here, name=clip(name, 80))
+            rule, shown = "property_name_characters", clip(name, 80)
+            yield _finding(rule, place, *here, name=shown, limit=_MAX_NAME)
 
 
 def _lint_texts(place: SchemaPlace) -> Iterator[LintFinding]:
     description = place.schema.get("description")
     if isinstance(description, str) and len(description) > _MAX_DESCRIPTION:
-        yield _finding("description_too_long", place, "description", length=len(description))
+        yield _too_long(place, description, "description")
     if place.keywords == ("properties",) and not description:
         name = clip(str(place.path[-1]), 80)
         yield _finding("argument_description_missing", place, name=name)

@@ -44,7 +44,7 @@ _EMPHASIS: Final = lazy_pattern(
     r"\*\*[^*\n]{1,200}+\*\*|__[^_\n]{1,200}+__|`[^`\n]{1,200}+`|\\boxed\{[^{}\n]{1,200}+\}"
     r"|==[^=\n]{1,200}+=="
 )
-_CUE: Final = lazy_pattern(r"(?:[:=\u2192]|->)[\s*_`\"'(:$\u20ac\u00a3]{0,8}$")
+_CUE: Final = lazy_pattern(r"(?:(?<!\d)[:=\u2192]|->)[\s*_`\"'(:$\u20ac\u00a3]{0,8}$")
 _NEGATION: Final = lazy_pattern(
     r"(?:\b(?:not|never|neither|nor|without|than|instead of|rather than)|n['\u2019]t)"
     r"(?: (?:be|a|an|the|really|quite))?[\s*_`\"']{1,4}$",

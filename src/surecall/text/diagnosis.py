@@ -1,7 +1,7 @@
 """Says in plain words why JSON cannot be read from a text, or written from a value, and where."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -155,10 +155,7 @@ def explain_unwritable(
 ) -> JSONTextError:
     """Return our error for the one that `write(value)` raised."""
     if isinstance(error, RecursionError):
-        if _contains_itself(value):
-            message = "a container that contains itself cannot be written as JSON."
-            return JSONTextError(Code.NOT_SERIALIZABLE, message, hint="Write a finite value.")
-        message = "the value is nested too deep to be written as JSON."
+        message = "the value contains itself, or is nested too deep to be written as JSON."
         return JSONTextError(Code.JSON_TOO_DEEP, message, hint="Write a flatter value.")
     culprit, way, reason = _find_culprit(value, error, write)
     where = _describe_way(way)
@@ -179,18 +176,25 @@ def find_non_finite(value: Any) -> JSONTextError | None:
     """Return an error when a float in the value is NaN or infinite."""
     if _is_plainly_finite(value):
         return None
+    for node, way in _walk(value):
+        if isinstance(node, float) and node - node != 0:
+            message = f"the number{_describe_way(way)} is {node}, which JSON cannot express."
+            hint = "Write null or a string instead."
+            return JSONTextError(Code.NON_FINITE_NUMBER, message, hint=hint)
+    return None
+
+
+def _walk(value: Any) -> Iterator[tuple[Any, _Way]]:
+    """Yield every part of a value with the way to it, each container once."""
     stack: list[tuple[Any, _Way]] = [(value, None)]
+    seen: set[int] = set()
     while stack:
         node, way = stack.pop()
-        if isinstance(node, float):
-            if node - node != 0:
-                where = _describe_way(way)
-                message = f"the number{where} is {node}, which JSON cannot express."
-                hint = "Write null or a string instead."
-                return JSONTextError(Code.NON_FINITE_NUMBER, message, hint=hint)
-        elif node is not None and not isinstance(node, (str, int)):
-            stack.extend((child, (way, key)) for key, child in _members(node))
-    return None
+        yield node, way
+        if node is not None and not isinstance(node, (str, int, float)) and id(node) not in seen:
+            seen.add(id(node))
+            members = reversed(list(_members(node)))
+            stack.extend((child, (way, key)) for key, child in members)
 
 
 def _is_plainly_finite(value: Any) -> bool:
@@ -226,27 +230,16 @@ def _find_culprit(
     value: Any, error: Exception, write: Callable[[Any], object]
 ) -> tuple[Any, _Way, Exception]:
     """Return the part that cannot be written, the way to it, and why."""
-    stack: list[tuple[Any, _Way]] = [(value, None)]
-    seen: set[int] = set()
-    while stack:
-        node, way = stack.pop()
-        if not _is_container(node):
+    for node, way in _walk(value):
+        if not isinstance(node, (dict, list, tuple)):
             failure = _failure(node, write)
             if failure:
                 return node, way, failure
-        elif id(node) not in seen:
-            seen.add(id(node))
-            members = list(_members(node))
-            for key, _ in members:
-                failure = _failure({key: None}, write) if isinstance(node, dict) else None
-                if failure:
-                    return key, way, failure
-            stack.extend((child, (way, key)) for key, child in reversed(members))
+        for key in cast("dict[Any, Any]", node) if isinstance(node, dict) else ():
+            failure = _failure({key: None}, write)
+            if failure:
+                return key, way, failure
     return value, None, error
-
-
-def _is_container(node: Any) -> bool:
-    return isinstance(node, (dict, list, tuple))
 
 
 def _failure(part: Any, write: Callable[[Any], object]) -> Exception | None:
@@ -255,28 +248,6 @@ def _failure(part: Any, write: Callable[[Any], object]) -> Exception | None:
     except WRITE_FAILURES as error:
         return error
     return None
-
-
-def _contains_itself(value: Any) -> bool:
-    """Tell whether a container is among its own descendants, without recursion."""
-    open_ids: set[int] = set()
-    done_ids: set[int] = set()
-    stack: list[tuple[Any, bool]] = [(value, False)]
-    while stack:
-        node, is_left = stack.pop()
-        if not _is_container(node):
-            continue
-        identity = id(node)
-        if is_left:
-            open_ids.discard(identity)
-            done_ids.add(identity)
-        elif identity in open_ids:
-            return True
-        elif identity not in done_ids:
-            open_ids.add(identity)
-            stack.append((node, True))
-            stack.extend((child, False) for _, child in _members(node))
-    return False
 
 
 def _describe_way(way: _Way) -> str:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from surecall.base.errors import Code, JSONTextError
 from surecall.text.codec import decode, decode_doubtful, decode_noting, decode_plain
 
-from .outcome import (
+from .repaired import (
     MAX_ARGUMENT_STEPS,
     Changes,
     CutPolicy,
@@ -22,7 +22,7 @@ from .outcome import (
     Repaired,
     Steps,
 )
-from .whole import read_fenced, read_strictly, unescape_loosely
+from .shortcuts import read_fenced, read_strictly, unescape_loosely
 
 if TYPE_CHECKING:
     from .search import Search
@@ -177,7 +177,7 @@ def _repair_surely(
 
 
 def _find_doubt(rule: str) -> str:
-    from .doubts import DOUBTS
+    from .certainty import DOUBTS
 
     return DOUBTS[rule]
 

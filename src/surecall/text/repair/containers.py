@@ -21,7 +21,7 @@ from .literals import (
     read_word,
     refuse_moved_quotes,
 )
-from .outcome import MAX_RECEIPTS_PER_RULE, CutShortError
+from .repaired import MAX_RECEIPTS_PER_RULE, CutShortError
 
 _CHARACTERS_PER_STEP: Final = 256
 _PLAIN_STARTS: Final = frozenset("{[\"'")

@@ -9,7 +9,7 @@ from surecall.base.errors import Code, JSONTextError
 from surecall.base.limits import MAX_JSON_DEPTH
 from surecall.text.codec import decode
 
-from .outcome import Certainty, CutShortError, Edit, NonFinitePolicy, RefusedError, Steps
+from .repaired import Certainty, CutShortError, Edit, NonFinitePolicy, RefusedError, Steps
 from .syntax import BLANKS, ENTRY_AHEAD, GAP, LIKELY_KEY, LINE_COMMENT, QUOTED_ITEM, VALUE_AHEAD
 
 _EMPTY_STRINGS: Final = ('""', "''")

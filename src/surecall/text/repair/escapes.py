@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from .outcome import RefusedError, Steps
+from .repaired import RefusedError, Steps
 
 
 def close_string(text: str, start: int, steps: Steps, *, is_raw: bool = False) -> str:

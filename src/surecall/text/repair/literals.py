@@ -8,7 +8,7 @@ from surecall.base.errors import Code
 from . import syntax
 from .cursor import Cursor
 from .escapes import write_content
-from .outcome import CutShortError, RefusedError
+from .repaired import CutShortError, RefusedError
 from .strings import Role, read_string
 
 LITERALS: Final = {

@@ -13,12 +13,12 @@ from surecall.base.records import ErrorDetail
 from surecall.base.redaction import excerpt
 from surecall.text.codec import decode_noting, encode
 
+from .certainty import find_doubt, grade, throws_away
 from .containers import read, resume
 from .cursor import Cursor
-from .doubts import find_doubt, grade, throws_away
 from .escapes import close_string
 from .literals import LITERALS, rewrite_number
-from .outcome import (
+from .repaired import (
     Certainty,
     Changes,
     CutPolicy,
@@ -31,8 +31,8 @@ from .outcome import (
     explain_repeated_key,
     refuse,
 )
+from .shortcuts import find_resumption, read_escaped
 from .syntax import ANY_WS, FENCE, GAP_ANY, QUOTES, STRICT_STRING
-from .whole import find_resumption, read_escaped
 
 _MAX_VALUES: Final = 10_000
 _STEPS_PER_BRACKET: Final = 4

@@ -13,7 +13,7 @@ from surecall.text.codec import decode
 from . import syntax
 from .cursor import Cursor
 from .escapes import write_content
-from .outcome import CutShortError, RefusedError
+from .repaired import CutShortError, RefusedError
 
 Role: TypeAlias = Literal["key", "object", "array", "top"]
 """Where a string is; that decides what may follow it."""
@@ -435,6 +435,10 @@ def _end_before_key(cursor: Cursor, start: int, quote: int) -> End | None:
             end = ends[-1]
             break
     content = start + 1 + len(bare[:end].rstrip())
+    text = cursor.text
+    mark = text[content - 1]
+    if mark in _OTHER_END.get(text[start], "") and text.count(mark, start, content) == 1:
+        return End(content - 1, content, "add_missing_closing_quote")
     return End(content, content, "add_missing_closing_quote")
 
 

@@ -10,6 +10,7 @@ been `"amount": 601264`. Then the value is likely.
 
 import re
 from collections.abc import Iterable
+from pkgutil import get_data
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 from surecall.base.errors import Code
 from surecall.base.records import ErrorDetail
 
-from .outcome import Changes, Edit, Repaired, refuse
+from .repaired import Changes, Edit, Repaired, refuse
 
 NOTATIONS: Final = frozenset(
     {
@@ -41,45 +42,10 @@ _PLAIN_NOTATIONS: Final = NOTATIONS - {"drop_comment", "escape_control_character
 _NO_PROSE: Final = re.compile(r"[\"'`\\{}\[\]]")
 _WORD: Final = re.compile(r"[^\W\d_]{3}")
 _CONTROLS: Final = re.compile(r"[\x00-\x1f]")
-DOUBTS: Final = {
-    "keep_cut_value": "The last value may have been longer than what is there of it.",
-    "complete_cut_literal": "The last word ends too soon and was completed.",
-    "drop_cut_member": "The text ends inside its last member, which was left out.",
-    "close_cut_string": "The text ends inside a string, which was ended there.",
-    "values_to_array": "The text has several values, which were put into a list.",
-    "take_last_of_key": "A key is given more than once, and its last value was taken.",
-    "key_without_value": "A key has no value, and was left out.",
-    "drop_stray_text": "Text that belongs to no value was left out.",
-    "fill_missing_value": "A key has no value, and was given null.",
-    "drop_ellipsis": "An ellipsis is in the place of something, and was left out.",
-    "fix_mismatched_closer": "A bracket is missing or wrong, and it is not certain where.",
-    "close_missing_brackets": "A bracket is missing: more may have been meant.",
-    "drop_stray_closer": "A bracket closes nothing that is open: one before it may be wrong.",
-    "add_missing_comma": "A comma is missing, and perhaps a part of the values around it.",
-    "add_missing_colon": "A colon is missing, and perhaps a part of the value behind it.",
-    "drop_extra_comma": "A comma is left over: what was next to it may be lost.",
-    "drop_trailing_comma": "A comma is left over at the end: what was behind it may be lost.",
-    "drop_extra_colon": "A colon is left over: what was before it may be lost.",
-    "replace_comma": "Another sign is in the place of a comma.",
-    "replace_colon": "Another sign is in the place of a colon.",
-    "add_missing_closing_quote": "The closing quote of a string is missing.",
-    "add_missing_opening_quote": "The opening quote of a string is missing.",
-    "drop_stray_quote": "A quote is left over: what was next to it may be lost.",
-    "escape_inner_quotes": "Quotes inside a string are not escaped, so its end is not certain.",
-    "fix_escapes": "A backslash begins no escape: a part of the text may be lost.",
-    "drop_string_prefix": "A letter is before a string: it may belong to it.",
-    "join_strings": "Strings next to one another were joined.",
-    "rewrite_number": "A number is not written as in JSON: a part of it may be lost.",
-    "collapse_doubled_braces": "Braces are doubled: what was between them may be lost.",
-    "set_to_array": "Braces without any key were read as a list.",
-    "unwrap_call_value": "What looks like the call of a function was read as its argument.",
-    "add_outer_brackets": "The brackets around the value are missing.",
-    "quote_bare_text": "Text has no quotes, so its end is not certain.",
-    "close_cut_brackets": "The text ends before all brackets are closed.",
-    "strip_prose": "Other text is around the value.",
-    "drop_comment": "A comment has quotes in it, and may be a part of a text.",
-    "escape_control_characters": "A line break is inside a text, where it may not belong.",
-}
+DOUBTS: Final = dict(
+    line.split(" ", 1)
+    for line in (get_data(__package__, "doubts.txt") or b"").decode().splitlines()
+)
 """Why a value is in doubt, by the rules of its changes; the first that applies is said."""
 _RANKS: Final = {rule: rank for rank, rule in enumerate(DOUBTS)}
 _LOSING: Final = frozenset(

@@ -21,7 +21,7 @@ from surecall.text.codec import (
     is_start_of_json,
 )
 
-from .outcome import Changes, Edit, RefusedError, Repaired, Steps, explain_repeated_key, refuse
+from .repaired import Changes, Edit, RefusedError, Repaired, Steps, explain_repeated_key, refuse
 
 _MARK: Final = "\ufeff"
 _ENDS: Final = {"{": "}", "[": "]"}
