@@ -44,7 +44,7 @@ _WORD: Final = re.compile(r"[^\W\d_]{3}")
 _CONTROLS: Final = re.compile(r"[\x00-\x1f]")
 DOUBTS: Final = dict(
     line.split(" ", 1)
-    for line in (get_data(__package__, "doubts.txt") or b"").decode().splitlines()
+    for line in (get_data(__package__ or "", "doubts.txt") or b"").decode().splitlines()
 )
 """Why a value is in doubt, by the rules of its changes; the first that applies is said."""
 _RANKS: Final = {rule: rank for rank, rule in enumerate(DOUBTS)}
