@@ -7,7 +7,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from reference.catalogs import faults_page, scenarios_page, text_formats_page, transforms_page
+from reference.catalogs import (
+    experiment_page,
+    faults_page,
+    scenarios_page,
+    text_formats_page,
+    transforms_page,
+)
 from reference.interface import api_page
 from reference.runs import (
     codes_page,
@@ -33,6 +39,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "settings.md": settings_page,
     "text-formats.md": text_formats_page,
     "transforms.md": transforms_page,
+    "../how-to/coming-from-the-experiment.md": experiment_page,
 }
 
 

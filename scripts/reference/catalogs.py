@@ -6,6 +6,8 @@ from pathlib import Path
 from surecall.base.records import ToolSpec
 from surecall.calls import CallFormat, ToolNames
 from surecall.calls.families import GROUPS as FAMILY_GROUPS
+from surecall.evals.original.names import VARIABLES, WORDS, OldName
+from surecall.evals.original.table import RULE
 from surecall.evals.scenarios import PRESETS, REASON_MEANINGS, SCENARIOS
 from surecall.evals.strategies import TRANSFORM_FIELDS
 from surecall.faults import GROUPS, Fault, find_faults, zoo
@@ -16,6 +18,7 @@ from .words import cell
 
 SAMPLE_TOOL = "get_weather"
 MAX_OPENERS = 4
+EXPERIMENT_INTRO = Path(__file__).parents[1].joinpath("experiment_intro.md")
 TEXT_FORMATS_INTRO = Path(__file__).parents[1].joinpath("text_formats_intro.md")
 
 
@@ -52,6 +55,32 @@ def code_span(text: str) -> str:
     fence = "`" * (max(map(len, re.findall("`+", text)), default=0) + 1)
     pad = " " if "`" in text else ""
     return f"{fence}{pad}{cell(text)}{pad}{fence}"
+
+
+def experiment_page() -> str:
+    """The names of the original experiment, each with what it is today."""
+    return "\n".join(
+        [
+            EXPERIMENT_INTRO.read_text("utf-8").replace("RULE", RULE),
+            "## Variables\n",
+            *old_names(VARIABLES),
+            "\n## Other words\n",
+            *old_names(WORDS),
+        ]
+    )
+
+
+def old_names(names: tuple[OldName, ...]) -> list[str]:
+    """Set old names in a table."""
+    rows = [
+        f"| {code_list(one.old)} | {one.new} | {one.difference} | {one.why} |" for one in names
+    ]
+    return ["| old name | today | difference | why |", "|---|---|---|---|", *rows]
+
+
+def code_list(names: str) -> str:
+    """Set each name of a list as code."""
+    return ", ".join(f"`{name}`" for name in names.split(", "))
 
 
 def faults_page() -> str:

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from surecall.base.errors import (
@@ -18,7 +16,7 @@ from surecall.base.errors import (
     ToolUseError,
 )
 from surecall.base.records import Receipt
-from surecall.evals.facts import RunFacts, SaidWords, collect_facts, list_error_kinds, strict_object
+from surecall.evals.facts import RunFacts, collect_facts, list_error_kinds, strict_object
 from surecall.evals.original import categorize
 from surecall.evals.taxonomy import is_timeout
 from surecall.loop import Session, Trace
@@ -317,44 +315,6 @@ async def test_a_reading_tool_may_run_on_a_lossy_reading_of_text() -> None:
     assert collect_facts(with_call(trace, receipts=lossy)).fabrications == 0
     trace = await trace_of(called('{"place": "x"}', "look"), "Done.", text_formats=False)
     assert collect_facts(with_call(trace, receipts=lossy)).fabrications == 1
-
-
-@pytest.mark.parametrize(
-    ("said", "word", "has"),
-    [
-        pytest.param('{"a": "caf\\u00e9"}', "café", True, id="escaped"),
-        pytest.param("{'a': 'line one\\nline two'}", "line one\nline two", True, id="newline"),
-        pytest.param("a &amp; b &lt;c&gt;", "a & b <c>", True, id="entities"),
-        pytest.param("{count: 1_000}", 1000, True, id="number"),
-        pytest.param("[1,2]", 2, True, id="list"),
-        pytest.param("on", True, False, id="boolean"),
-        pytest.param("TRUE", True, True, id="boolean in capitals"),
-        pytest.param("seven", "eight", False, id="another word"),
-        pytest.param("7", 9, False, id="another number"),
-        pytest.param("-7", -7, True, id="negative"),
-        pytest.param("1e3", 1000, True, id="exponent"),
-        pytest.param("9" * 400, int("9" * 400), True, id="huge"),
-    ],
-)
-def test_sayings_know_what_was_said(said: str, word: Any, has: bool) -> None:
-    """How something was quoted, escaped or written does not matter; what it is does."""
-    assert SaidWords([said]).has(word) is has
-
-
-_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
-    max_leaves=8,
-)
-
-
-@settings(max_examples=100)
-@given(st.dictionaries(st.text(max_size=8), _JSON, max_size=4))
-def test_all_that_stands_in_a_value_was_said(value: dict[str, Any]) -> None:
-    """Nothing of a value is missing among the sayings of that value."""
-    sayings = SaidWords([value])
-    assert all(sayings.has(key) for key in value)
-    assert all(sayings.has(item) for item in value.values() if isinstance(item, str | int))
 
 
 def test_strict_objects_need_no_help() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from support.eval_fakes import ORIGINAL_PROFILES
 from surecall.base.errors import ConfigError
 from surecall.base.records import Usage
 from surecall.evals.cases import Case
@@ -18,7 +19,6 @@ from surecall.evals.matrix import (
     derive_seed,
     estimate,
 )
-from surecall.evals.original.variables import ORIGINAL_PROFILES
 from surecall.evals.records import Cell
 from surecall.evals.scenarios import StateSuite
 from surecall.evals.strategies import list_ablations

@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from support.completion_server import CompletionServer
+from support.eval_fakes import ORIGINAL_PROFILES
 from surecall.base.errors import Code, ConfigError
 from surecall.base.records import ModelRequest, WireRequest
 from surecall.evals.cases import Ideal, IdealCall
@@ -19,7 +20,6 @@ from surecall.evals.models import (
     open_transport,
     simulate_catalog,
 )
-from surecall.evals.original.variables import ORIGINAL_PROFILES
 from surecall.evals.records import Cell, Unit
 from surecall.evals.scenarios import StateSuite
 from surecall.evals.strategies import settle

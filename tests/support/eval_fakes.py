@@ -52,6 +52,9 @@ __all__ = [
 
 SCENARIOS = ("first", "second", "third")
 
+ORIGINAL_PROFILES = "default,recommended,conversation,creative,tool_calling"
+"""The profiles of the full matrix of the original experiment."""
+
 
 class FakeMatrix(Struct, frozen=True):
     """Units and nothing else."""

@@ -39,8 +39,8 @@ KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 """What can be explained, in the order in which a name is looked up."""
 
 _PAGES_OF_WORDS: Final = (
-    *("environment", "events", "report-files", "metrics", "capabilities", "workspace"),
-    "original-names",
+    *("coming-from-the-experiment", "environment", "events", "report-files", "metrics"),
+    *("capabilities", "workspace"),
 )
 _NAME: Final = re.compile(r"`([\w.]+)`")
 _HEADING: Final = re.compile(r"###? (\w+\.\w+)")

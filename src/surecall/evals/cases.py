@@ -15,6 +15,8 @@ from .records import Parts, Reason, Verdict
 from .severity import sort_reasons
 
 _MAX_ERROR_CHARS: Final = 400
+ENFORCED: Final[dict[str, Any]] = {"tool_use_mode": "enforced"}
+"""For cases that cannot be done without tools, unless the experiment says otherwise."""
 
 
 class IdealCall(Struct, frozen=True):
@@ -73,6 +75,8 @@ class Prepared(Struct, kw_only=True):
     first answer ends it."""
     options: dict[str, Any] = {}
     """Options that the scenario itself needs, such as a limit; they win over everything."""
+    defaults: dict[str, Any] = {}
+    """Options that the scenario has where the experiment sets none."""
     output: OutputForm[Any] | None = None
     """The value to end with, when it is not a text."""
     state: Any = None
@@ -243,7 +247,7 @@ def assign_calls(right: Sequence[Sequence[int]]) -> dict[int, int]:
     return {place: made for made, place in owners.items()}
 
 
-def read_data(place: str) -> dict[str, Any]:
+def read_data(place: str, *, package: str = "surecall.evals.suites") -> dict[str, Any]:
     """Return a file of TOML that comes with the suites, such as `errands.toml`."""
-    folder = resources.files("surecall.evals.suites")
+    folder = resources.files(package)
     return tomllib.loads(folder.joinpath(place).read_text("utf-8"))

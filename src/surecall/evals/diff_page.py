@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from typing import Any, Final, cast
 
+from surecall.base.pages import read_asset
 from surecall.loop.stored import encode_kept
 
 from .clusters import METHOD
@@ -27,29 +28,7 @@ CHANGES: Final[dict[Change, str]] = {
 _MAX_TURN_CHARS: Final = 6000
 _MAX_LISTED: Final = 500
 
-_STYLE: Final = """
-:root { color-scheme: light dark; --ink: #1b1f24; --paper: #ffffff; --soft: #57606a;
-  --line: #d0d7de; --shade: #f6f8fa; --bad: #a40e26; --good: #0a5c2b; --mark: #fff3c4; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --paper: #0d1117; --soft: #9da7b1;
-  --line: #30363d; --shade: #161b22; --bad: #ff9492; --good: #6fdd8b; --mark: #3b2f00; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.5rem; max-width: 80rem; color: var(--ink);
-  background: var(--paper); font: 15px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; vertical-align: top; padding: .3rem .6rem;
-  border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
-th { color: var(--soft); font-weight: 600; white-space: nowrap; }
-td.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
-.worse, .newly_failing { color: var(--bad); } .better, .newly_passing { color: var(--good); }
-.soft { color: var(--soft); }
-.sides { display: grid; grid-template-columns: 1fr 1fr; gap: .6rem; }
-.turn { background: var(--shade); border: 1px solid var(--line); padding: .4rem; margin: .2rem 0; }
-.apart { background: var(--mark); border-width: 2px; }
-pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 12px; }
-summary { cursor: pointer; } summary:focus-visible { outline: 2px solid currentColor; }
-@media print { details { break-inside: avoid; } }
-"""
+_STYLE: Final = read_asset("diff.css", "surecall.evals.report")
 
 
 def render_diff_html(

@@ -93,6 +93,8 @@ class TrialParams(Struct, frozen=True, kw_only=True):
     """The folder with replies of before, if they are to be used."""
     max_wait_s: float = MAX_WAIT_S
     """How long an endpoint is waited for that refuses because it was asked too much."""
+    verbose: int = 0
+    """Whether what happens in each trial is told on standard error: 1, or 2 with sizes."""
 
 
 def make_trials_job(
@@ -104,6 +106,7 @@ def make_trials_job(
     options: Mapping[str, Any] | None = None,
     cache: str | None = None,
     max_wait_s: float | None = None,
+    verbose: int = 0,
 ) -> Job:
     """Describe how the trials of an experiment are run, here or in another process."""
     params = TrialParams(
@@ -114,6 +117,7 @@ def make_trials_job(
         options=dict(options or {}),
         cache=cache,
         max_wait_s=MAX_WAIT_S if max_wait_s is None else max_wait_s,
+        verbose=verbose,
     )
     return Job(
         open="surecall.evals.jobs:open_trials",
@@ -174,6 +178,7 @@ class Trials:
             self._open_transport,
             self.settle(unit, contender),
             timeout_s=self._params.timeout_s,
+            verbose=self._params.verbose,
         )
         return Finished(row, body)
 

@@ -42,7 +42,7 @@ from surecall.wire import find_protocol
 from .cases import Case
 from .choosing import choose
 from .contenders import Contender, Price, endpoint_of
-from .original.variables import read_original_settings
+from .original.names import read_original_settings
 from .pacing import MAX_WAIT_S, Pace, PacedTransport
 from .records import Unit
 
@@ -127,7 +127,8 @@ class _Parser:
         prefix, _, name = token.partition(":")
         if prefix.lower() == OPENROUTER:
             url = read_original_settings().settings.get("base_url", _OPENROUTER_URL)
-            return self._list_models_at(url, name, label=f"{OPENROUTER}:")
+            found = self._list_models_at(url, name, label=f"{OPENROUTER}:")
+            return [replace(one, provider=OPENROUTER) for one in found]
         placed = self._config.with_values({"model": token})
         if placed.base_url and placed.base_url != self._config.base_url:
             return [self._make_at(placed.model or name, placed.base_url, label=token)]
@@ -355,6 +356,8 @@ def _config_for(contender: Contender) -> Config:
         return load_config(overrides={"model": contender.model})
     given: dict[str, Any] = {"model": contender.model, "base_url": contender.base_url}
     original = read_original_settings().settings if contender.provider == OPENROUTER else {}
+    if contender.base_url != original.get("base_url", _OPENROUTER_URL):
+        original = {}
     config = load_config(overrides={**original, **given})
     if contender.base_url == load_config().base_url:
         return config
@@ -363,4 +366,4 @@ def _config_for(contender: Contender) -> Config:
         for name, value in config.headers.items()
         if config.origins.get(f"headers.{name}") == "flag"
     }
-    return replace(config, headers=headers, api_prefix=original.get("api_prefix"))
+    return replace(config, headers=headers, api_prefix=None)

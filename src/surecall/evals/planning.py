@@ -18,7 +18,7 @@ from .executors import DEFAULT_CONCURRENCY
 from .jobs import Job, make_trials_job
 from .matrix import Axes, Matrix, build_matrix, shuffle_units
 from .models import find_contenders
-from .original.variables import read_original_settings
+from .original.names import KEY, PRESET, STABLE, read_original_settings
 from .records import Manifest, drop_defaults, hash_of, make_manifest
 from .store import FIRST_EVAL
 from .suites import load_suite, locate_suite
@@ -96,6 +96,7 @@ def plan_experiment(
     prices: Mapping[str, Price],
     command: str = "",
     engine: str = "local",
+    verbose: int | None = None,
 ) -> Experiment:
     """Build the matrix and everything around it; nothing is asked and nothing is written."""
     original = read_original_settings()
@@ -103,7 +104,11 @@ def plan_experiment(
         **original.axes, options=original.options or None, concurrency=original.concurrency
     )
     wanted = wanted.over(weaker)
-    expression = wanted.models or config.model
+    expression, notes = wanted.models or config.model, original.notes
+    if not expression and original.has_key:
+        expression = STABLE
+        wanted = replace(wanted, options={"preset": [PRESET], **(wanted.options or {})})
+        notes += (f"{KEY} is set and no model is named: the stable models take part.",)
     if not expression:
         raise ConfigError(
             Code.NOTHING_SELECTED,
@@ -144,6 +149,7 @@ def plan_experiment(
         options=options,
         cache=_find_cache(wanted.cache),
         max_wait_s=wanted.max_wait_s,
+        verbose=original.verbose if verbose is None else verbose,
     )
     return Experiment(
         matrix=matrix,
@@ -151,7 +157,7 @@ def plan_experiment(
         job=job,
         concurrency=wanted.concurrency or DEFAULT_CONCURRENCY,
         timeout_s=timeout_s,
-        notes=original.notes,
+        notes=notes,
     )
 
 

@@ -175,8 +175,22 @@ class Settled(Struct, frozen=True, kw_only=True):
     with_cases: dict[str, "Settled"] = {}
     """What `with_case` has returned before, by the options it was given."""
 
-    def with_case(self, options: Mapping[str, Any]) -> "Settled":
-        """Return this with the options of a scenario, which win over everything."""
+    def with_case(
+        self, options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
+    ) -> "Settled":
+        """Return this with the options of a scenario, which win over everything.
+
+        Args:
+            options: Those that the scenario needs.
+            defaults: Those that it has where the experiment sets none.
+        """
+        if defaults:
+            unset = {
+                name: value
+                for name, value in defaults.items()
+                if self.origins.get(name) != "experiment"
+            }
+            options = {**unset, **options}
         if options == self.case_options:
             return self
         key = encode_text(options)

@@ -1,6 +1,7 @@
 """One trial: set up, run, judged and written down; whatever goes wrong is its result."""
 
 import os
+import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,7 +19,9 @@ from surecall.base.records import (
     FixEmptyFinal,
     Message,
     ModelRequestRetried,
+    ReasoningDelta,
     StepNudged,
+    TextDelta,
     ToolNotExecuted,
     WireReply,
     WireRequest,
@@ -107,6 +110,8 @@ _MIN_SECONDS: Final = 0.001
 _MAX_SEED: Final = 2**31 - 1
 _MAX_ERROR_CHARS: Final = 400
 _MAX_TEXT_CHARS: Final = 1_000
+_TOLD: Final = ("name", "code", "finish_reason", "error_codes")
+_SIZES: Final = ("_count", "_bytes", "_ms")
 
 
 async def run_trial(
@@ -118,6 +123,7 @@ async def run_trial(
     *,
     timeout_s: float | None = None,
     protocol: WireProtocol | None = None,
+    verbose: int = 0,
 ) -> tuple[TrialRow, TrialBody]:
     """Run one trial and return what came of it; nothing is raised but cancellation.
 
@@ -129,14 +135,32 @@ async def run_trial(
         settled: What is in force.
         timeout_s: Seconds for the run; one that takes longer is censored at that time.
         protocol: The wire format, when it is not the one that is in force.
+        verbose: Whether a line for each event goes to standard error: 1, or 2 with sizes.
     """
-    trial = _Trial(unit, case, contender, settled, timeout_s, protocol)
+    trial = _Trial(unit, case, contender, settled, timeout_s, protocol, verbose)
+    trial.tell("starts")
     try:
         await trial.run(open_transport)
     except Exception as error:
         trial.note_error(error)
     grades = trial.grade()
-    return trial.make_row(grades, trial.collect_facts(grades)), trial.make_body(grades)
+    row = trial.make_row(grades, trial.collect_facts(grades))
+    trial.tell(f"{'OK' if row.original_ok else 'FAIL'}, {row.elapsed_ms:.0f} ms")
+    return row, trial.make_body(grades)
+
+
+def describe_event(event: Event, *, with_sizes: bool) -> str:
+    """Return an event in a line; empty for one of which there may be very many.
+
+    Its name is that of the original experiment, such as `tool_call_end`.
+    """
+    if isinstance(event, TextDelta | ReasoningDelta):
+        return ""
+    fields = msgspec.to_builtins(event)
+    said = [f"turn {event.turn}", fields["type"]]
+    said += [str(fields[name]) for name in _TOLD if fields.get(name)]
+    sizes = (f"{name}={value}" for name, value in fields.items() if name.endswith(_SIZES))
+    return " ".join([*said, *(sizes if with_sizes else ())])
 
 
 class _Trial(Struct):
@@ -148,6 +172,7 @@ class _Trial(Struct):
     settled: Settled
     timeout_s: float | None
     protocol: WireProtocol | None
+    verbose: int = 0
     started_at: float = field(default_factory=time.time)
     prepared: Prepared | None = None
     is_settled: bool = False
@@ -167,8 +192,20 @@ class _Trial(Struct):
     def text(self) -> str:
         return "" if self.result is None else self.result.text
 
+    def tell(self, words: str) -> None:
+        """Write a line about the trial, if anybody wants to follow it."""
+        if self.verbose and words:
+            unit = self.unit
+            cell = f"{unit.cell.model} {unit.cell.strategy} {unit.cell.profile}"
+            print(
+                _clean(f"{cell} {unit.cell.scenario} #{unit.trial}: {words}", _MAX_ERROR_CHARS),
+                file=sys.stderr,
+            )
+
     def note_event(self, event: Event) -> None:
         """Note which ways back from a mistake were taken, by the options that allow them."""
+        if self.verbose:
+            self.tell(describe_event(event, with_sizes=self.verbose > 1))
         match event:
             case FixEmptyFinal():
                 self.stages.append("fix_empty_final")
@@ -198,7 +235,7 @@ class _Trial(Struct):
     async def run(self, open_transport: OpenTransport) -> None:
         unit, contender = self.unit, self.contender
         prepared = self.prepared = self.case.prepare(unit.seed)
-        settled = self.settled = self.settled.with_case(prepared.options)
+        settled = self.settled = self.settled.with_case(prepared.options, prepared.defaults)
         self.is_settled = True
         options = dict(settled.options)
         given = (self.timeout_s, options.get("deadline_s"))

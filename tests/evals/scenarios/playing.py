@@ -73,7 +73,7 @@ async def play(
         system=prepared.system,
         transport=ScriptedTransport(model if callable(model) else list(model)),
         preset=(),
-        **{**prepared.options, **options},
+        **{**prepared.defaults, **prepared.options, **options},
     )
     result, error = None, None
     form: dict[str, Any] = {} if prepared.output is None else {"output": prepared.output}

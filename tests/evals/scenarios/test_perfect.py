@@ -82,7 +82,8 @@ def test_a_scenario_says_what_it_is_about(scenario: Scenario) -> None:
 )
 def test_options_are_those_of_the_original(name: str, options: dict[str, Any]) -> None:
     """Limits, parallel calls and modes are set where the scenario needs them."""
-    assert options.items() <= find_scenario(name).prepare(0).options.items()
+    prepared = find_scenario(name).prepare(0)
+    assert options.items() <= {**prepared.defaults, **prepared.options}.items()
 
 
 async def test_what_is_kept_of_the_state_is_small_and_telling() -> None:

@@ -272,6 +272,7 @@ def run(
             prices=parse_prices(prices),
             command=command_text("eval", leave_out=_NOT_IN_COMMAND),
             engine=engine,
+            verbose=0 if output.json or output.quiet else None,
         )
         refuse_unmatched(parsed_gates, planned.matrix.cells)
         return planned

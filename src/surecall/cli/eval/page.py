@@ -16,8 +16,14 @@ from surecall.evals.matrix import Estimate
 from surecall.evals.metrics import group_tasks, summarize_tallies
 from surecall.evals.metrics.records import Group, Summary
 from surecall.evals.metrics.tally import Tallies
+from surecall.evals.original.table import (
+    RULE,
+    is_described,
+    recommend_by_model,
+    tabulate_run,
+)
 from surecall.evals.planning import Experiment
-from surecall.evals.records import Cell
+from surecall.evals.records import Cell, Manifest
 from surecall.evals.store import RunInfo
 from surecall.evals.wording import (
     describe_cost,
@@ -178,6 +184,8 @@ def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
         console.print(
             f"… {len(rows) - _MAX_ROWS} more: surecall eval report {info.id}", style="dim"
         )
+    if is_described(info.manifest):
+        _show_experiment(output, info.manifest, tallies)
     summary = summarize_tallies(tallies)
     for gain in list_helped_gains(tallies):
         console.print()
@@ -221,6 +229,19 @@ def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
         style="dim",
         soft_wrap=True,
     )
+
+
+def _show_experiment(output: Output, manifest: Manifest, tallies: Tallies) -> None:
+    """Show the table of the original experiment, and what it recommends."""
+    console = output.page()
+    for found in (tabulate_run(manifest, tallies), recommend_by_model(manifest, tallies)):
+        console.print()
+        console.print(make_table(dict.fromkeys(found.columns, ""), map(_lines, found.rows)))
+    console.print(RULE, style="dim", soft_wrap=True)
+
+
+def _lines(cells: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(map(line_of, cells))
 
 
 def _rates(rows: Sequence[tuple[Cell, Group]]) -> "Table":

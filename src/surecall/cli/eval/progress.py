@@ -56,14 +56,16 @@ class EvalDisplay:
         """Draw what is known now."""
 
 
-def make_display(output: Output, manifest: Manifest, store: str) -> EvalDisplay:
+def make_display(
+    output: Output, manifest: Manifest, store: str, *, is_plain: bool = False
+) -> EvalDisplay:
     """Return the display for this terminal, pipe or program."""
     if output.json:
         return JsonLines(output, manifest, store)
     if output.quiet:
         return EvalDisplay()
     simulated = frozenset(manifest.simulated)
-    if output.stderr.isatty():
+    if output.stderr.isatty() and not is_plain:
         return LiveMatrix(output, simulated)
     return LineByCell(output, simulated)
 

@@ -119,7 +119,12 @@ class EvalWork:
     ) -> RunInfo:
         """Run what is left of the experiment."""
         require_keys(experiment.matrix.contenders)
-        shown = display or make_display(self._output, experiment.manifest, str(store.path))
+        shown = display or make_display(
+            self._output,
+            experiment.manifest,
+            str(store.path),
+            is_plain=bool(experiment.job.params.get("verbose")),
+        )
         stop = Stop()
 
         def report(event: ProgressEvent) -> None:

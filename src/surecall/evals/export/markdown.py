@@ -10,17 +10,19 @@ from surecall.evals.gains import choose_base
 from surecall.evals.gates import VERDICTS, GateResult, check_stored
 from surecall.evals.metrics import group_tasks, summarize_tallies
 from surecall.evals.metrics.records import Group, Item, Simulated, StrategyComparison, Summary
+from surecall.evals.original.table import (
+    RULE,
+    is_described,
+    recommend_by_model,
+    tabulate_run,
+)
 from surecall.evals.records import Cell, Task
 from surecall.evals.run_files import write_export
 from surecall.evals.run_source import RunSource
 from surecall.evals.standings import main_strategy
 from surecall.evals.stats import Rate
 from surecall.evals.store import RunInfo, RunStore
-from surecall.evals.wording import (
-    describe_cost,
-    describe_points,
-    label_simulated,
-)
+from surecall.evals.wording import describe_cost, describe_points, label_simulated
 
 MAX_LINES: Final = 60
 """A comment that is longer is not read."""
@@ -47,7 +49,34 @@ def write_markdown(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
     text = render_markdown(summarize_tallies(source.tallies), source.info, tasks, gates)
     with write_export(path) as file:
         file.write(text.encode("utf-8"))
-    return (path,)
+    if not is_described(source.info.manifest):
+        return (path,)
+    table = out / "experiment.md"
+    with write_export(table) as file:
+        file.write("\n".join(_experiment(source)).encode("utf-8") + b"\n")
+    return (path, table)
+
+
+def _experiment(source: RunSource) -> Iterator[str]:
+    """Yield the table of the original experiment, and what it recommends."""
+    manifest, tallies = source.info.manifest, source.tallies
+    for title, table in (
+        ("Model/profile matrix", tabulate_run(manifest, tallies)),
+        ("Recommendations", recommend_by_model(manifest, tallies)),
+    ):
+        yield f"### {title}"
+        yield ""
+        yield f"| {' | '.join(table.columns)} |"
+        yield "|---" * len(table.columns) + "|"
+        for model, profile, *cells in table.rows:
+            shown = (code_span(model), code_span(profile), *map(_plain_cell, cells))
+            yield f"| {' | '.join(shown)} |"
+        yield ""
+    yield RULE
+
+
+def _plain_cell(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def render_markdown(

@@ -74,6 +74,14 @@ def _interval(k: int, n: int) -> list[float] | None:
     return [interval.low, interval.high]
 
 
+_IN_FORCE: Final = {
+    "fix_empty_final": "fix_empty_final",
+    "tool_use_mode": "tool_use_mode",
+    "tool_failure_policy": "tool_failure_policy",
+    "tool_calling_fallback_retry_count": "fallback_retry_count",
+    "tool_allowlist": "tool_allowlist",
+}
+"""Values that are those of a trial, whoever set them; with several strategies, of the first."""
 RUNS_FOLDER: Final = "runs"
 """Where the files of the single trials are."""
 
@@ -121,6 +129,8 @@ class _Results:
     def __init__(self, source: RunSource, spool: Spool) -> None:
         self.samples: dict[Task, list[Any]] = {task: [] for task in source.layout.tasks}
         self.reads_text: dict[Task, bool | None] = dict.fromkeys(source.layout.tasks)
+        self.in_force: dict[str, Any] = {}
+        """The options of the first trial with tools: those of a control are its own."""
         self._source = source
         self._spool = spool
         self._begun: set[Task] = set()
@@ -140,6 +150,8 @@ class _Results:
             self._spool.append(task, separator + encode_kept(result))
             if not row.original_ok and len(self.samples[task]) < _MAX_SAMPLES:
                 self.samples[task].append(result)
+            if not self.in_force and not row.control:
+                self.in_force = _options(body)
             if self.reads_text[task] is None:
                 self.reads_text[task] = reads_text(body)
         _remove_others(out / RUNS_FOLDER, names)
@@ -190,7 +202,11 @@ def _summary(source: RunSource, results: _Results) -> dict[str, Any]:
         for task, reads in results.reads_text.items()
         if task.fallback == "best_effort" and reads
     ]
-    head = render_settings(source.info, source.layout)
+    head = render_settings(source.info, source.layout) | {
+        name: results.in_force[option]
+        for name, option in _IN_FORCE.items()
+        if option in results.in_force
+    }
     head["best_effort_content_tag_tool_call_fallback_models"] = list(dict.fromkeys(by_effort))
     head["interval"] = {"method": "wilson", "confidence": CONFIDENCE}
     head["models"] = RawJson(_entries(source, results))
@@ -363,11 +379,7 @@ def render_settings(info: RunInfo, layout: Layout) -> dict[str, Any]:
         "client_timeout": _option(manifest, "timeout_s", "deadline_s"),
         "client_open_timeout": _option(manifest, "connect_timeout_s"),
         "client_read_timeout": _option(manifest, "idle_timeout_s"),
-        "fix_empty_final": _option(manifest, "fix_empty_final"),
-        "tool_use_mode": _option(manifest, "tool_use_mode"),
-        "tool_failure_policy": _option(manifest, "tool_failure_policy"),
-        "tool_calling_fallback_retry_count": _option(manifest, "fallback_retry_count"),
-        "tool_allowlist": _option(manifest, "tool_allowlist"),
+        **{name: _option(manifest, option) for name, option in _IN_FORCE.items()},
         "request_overrides": _option(manifest, "request_overrides"),
         "sampling_profile_filter": _filter(axes, "profiles"),
         "sampling_profiles": layout.profiles,

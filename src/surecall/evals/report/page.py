@@ -33,6 +33,11 @@ _MAX_TEXT_CHARS: Final = 200
 """Longer texts are whole in the bodies only."""
 _NONE: Final = -1
 
+_PLAIN_OF_TRIAL: Final = (
+    *("index", "trial", "turns", "requests", "cost_usd", "fabrications", "escalations"),
+)
+_TEXTS_OF_TRIAL: Final = ("case", "outcome", "code", "category", "error", "text")
+_LISTS_OF_CALL: Final = ("rules", "error_codes", "error_kinds")
 _TRIAL_FLAGS: Final = (
     "simulated",
     "control",
@@ -86,46 +91,30 @@ class Columns:
 
     def _trial_values(self, row: TrialRow) -> dict[str, Any]:
         return {
-            "index": row.index,
+            **{name: getattr(row, name) for name in _PLAIN_OF_TRIAL},
+            **{name: self._text(getattr(row, name)) for name in _TEXTS_OF_TRIAL},
+            **{name: self._list(getattr(row, name)) for name in ("rules", "saved_by")},
             "cell": self._cells.setdefault(row.cell, len(self._cells)),
-            "case": self._text(row.case),
-            "trial": row.trial,
             "seed": str(row.seed),  # may be larger than a number of JavaScript
             "flags": _bits(row, _TRIAL_FLAGS),
-            "outcome": self._text(row.outcome),
             "failure": self._failure(classify(row)),
-            "code": self._text(row.code),
-            "category": self._text(row.category),
-            "error": self._text(row.error),
             "status": row.error_status,
             "original_reasons": self._reasons(row.original_reasons),
             "strict_reasons": self._reasons(row.strict_reasons),
             "parts": self._parts(row.parts),
             "elapsed_ms": round(row.elapsed_ms, 1),
-            "turns": row.turns,
-            "requests": row.requests,
             "input_tokens": row.usage.input_tokens,
             "output_tokens": row.usage.output_tokens,
-            "cost_usd": row.cost_usd,
-            "rules": self._list(row.rules),
-            "saved_by": self._list(row.saved_by),
-            "fabrications": row.fabrications,
-            "escalations": row.escalations,
-            "text": self._text(row.text),
         }
 
     def _call_values(self, place: int, call: CallFact) -> dict[str, Any]:
         return {
             "place": place,
             "turn": call.turn,
-            "name": self._text(call.name),
-            "format": self._text(call.format),
-            "state": self._text(call.state),
+            **{name: self._text(getattr(call, name)) for name in ("name", "format", "state")},
+            **{name: self._list(getattr(call, name)) for name in _LISTS_OF_CALL},
             "flags": _bits(call, _CALL_FLAGS),
             "exact": _NONE if call.exact is None else int(call.exact),
-            "rules": self._list(call.rules),
-            "error_codes": self._list(call.error_codes),
-            "error_kinds": self._list(call.error_kinds),
             "arguments_bytes": call.arguments_bytes,
         }
 

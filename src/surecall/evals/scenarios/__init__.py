@@ -201,5 +201,5 @@ def _surface(scenario: Scenario) -> dict[str, Any]:
         "system": prepared.system,
         "messages": drop_defaults(prepared.messages),
         "tools": drop_defaults(prepared.tools.specs()),
-        "options": prepared.options,
+        "options": {**prepared.defaults, **prepared.options},
     }

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from surecall.base.records import Message, ModelRequest, clip
 from surecall.evals.as_made import MadeCall, find_text_calls
 from surecall.evals.cases import (
+    ENFORCED,
     Attempt,
     Declarations,
     Grades,
@@ -39,14 +40,9 @@ from .evidence import Evidence
 from .scene import FOO, Scene, new_scene
 from .wording import NOT_EARLIER, ONE_BY_ONE, TEXTS, ReasonCode, join_lines
 
-ENFORCED: Final[dict[str, Any]] = {"tool_use_mode": "enforced"}
-"""For scenarios that cannot be done without tools."""
-PARALLEL: Final[dict[str, Any]] = {
-    **ENFORCED,
-    "request_overrides": {"parallel_tool_calls": True},
-}
+PARALLEL: Final[dict[str, Any]] = {"request_overrides": {"parallel_tool_calls": True}}
 """For scenarios with several calls in one reply."""
-TOLERATED: Final[dict[str, Any]] = {**ENFORCED, "tool_failure_policy": "tolerated"}
+TOLERATED: Final[dict[str, Any]] = {"tool_failure_policy": "tolerated"}
 """For scenarios in which a call may fail for good."""
 
 _MAX_KEPT_CHARS: Final = 200
@@ -79,7 +75,10 @@ class Scenario:
     control: bool = False
     """Whether it is a control without tools."""
     system: ClassVar[str]
-    options: ClassVar[dict[str, Any]] = ENFORCED
+    options: ClassVar[dict[str, Any]] = {}
+    """What it needs itself."""
+    defaults: ClassVar[dict[str, Any]] = ENFORCED
+    """What it has unless the experiment says otherwise."""
     must_call: ClassVar[bool] = True
     """Whether the work needs a tool."""
     must_read: ClassVar[bool] = True
@@ -111,6 +110,7 @@ class Scenario:
             system=self.system,
             messages=self.messages(scene),
             options=dict(self.options),
+            defaults=dict(self.defaults),
             state=scene,
             declarations=self.declare(scene),
         )

@@ -16,7 +16,7 @@ from surecall.evals.records import Reason
 from surecall.schema import SchemaChecker
 from surecall.tools import RunProgress, Tool, ToolFailed, ToolRegistry
 
-from .base import ENFORCED, PARALLEL, Scenario
+from .base import PARALLEL, Scenario
 from .checks import FOO_PARTS
 from .conversation import (
     Conversation,
@@ -76,7 +76,7 @@ class SingleCall(Scenario):
     """Save one word with the only tool there is."""
 
     name: ClassVar[str] = "single_call"
-    options: ClassVar[dict[str, Any]] = {**ENFORCED, "max_turns": 6}
+    options: ClassVar[dict[str, Any]] = {"max_turns": 6}
     must_read: ClassVar[bool] = False
 
     def set_scene(self, random: Random) -> Scene:
@@ -254,7 +254,6 @@ class MultiStepPlan(Scenario):
     """Follow notes from key to key, then write down the word that the last one holds."""
 
     name: ClassVar[str] = "multi_step_plan"
-    options: ClassVar[dict[str, Any]] = ENFORCED
     must_read: ClassVar[bool] = False
 
     def set_scene(self, random: Random) -> Scene:

@@ -10,7 +10,7 @@ from surecall.evals.as_made import MadeCall
 from surecall.evals.cases import Declarations, Ideal
 from surecall.evals.records import Reason
 
-from .base import ENFORCED, PARALLEL, TOLERATED, Scenario
+from .base import PARALLEL, TOLERATED, Scenario
 from .checks import FOO_PARTS, check_one_by_one, check_recovery
 from .conversation import (
     Conversation,
@@ -156,7 +156,7 @@ class LongArgumentsGuard(Scenario):
     """A value over the limit, then a short one."""
 
     name: ClassVar[str] = "long_arguments_guard"
-    options: ClassVar[dict[str, Any]] = {**ENFORCED, "max_tool_args_bytes": _MAX_CALL_BYTES}
+    options: ClassVar[dict[str, Any]] = {"max_tool_args_bytes": _MAX_CALL_BYTES}
     has_other_values: ClassVar[bool] = True
 
     def next_step(self, seen: Conversation) -> Ideal:

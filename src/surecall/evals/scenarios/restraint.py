@@ -16,9 +16,7 @@ from .conversation import Conversation, say
 from .evidence import Evidence
 from .paths import paths_of
 from .scene import FOO, Scene, new_scene
-from .wording import (
-    ReasonCode,
-)
+from .wording import ReasonCode
 
 _JSON: Final = re.compile(r"[{\[]\s{0,8}[\"'{\[]")
 

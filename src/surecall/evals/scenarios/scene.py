@@ -29,22 +29,8 @@ FOO: Final = "/draft/foo"
 STATE_TOOLS: Final = ("state_get", "state_patch")
 
 _WORDS: Final = (
-    "amber",
-    "basil",
-    "cedar",
-    "delta",
-    "ember",
-    "fjord",
-    "grove",
-    "hazel",
-    "ivory",
-    "jetty",
-    "kayak",
-    "lemon",
-    "maple",
-    "north",
-    "olive",
-    "pearl",
+    *("amber", "basil", "cedar", "delta", "ember", "fjord", "grove", "hazel", "ivory", "jetty"),
+    *("kayak", "lemon", "maple", "north", "olive", "pearl"),
 )
 
 

@@ -59,18 +59,7 @@ _SYSTEM: Final = (
 
 
 _IMAGE_KINDS: Final = (
-    "image",
-    "*/*",
-    "png",
-    "jpg",
-    "jpeg",
-    "webp",
-    "gif",
-    "svg",
-    "bmp",
-    "heic",
-    "avif",
-    "tif",
+    *("image", "*/*", "png", "jpg", "jpeg", "webp", "gif", "svg", "bmp", "heic", "avif", "tif"),
 )
 _MIN_IMAGE_BYTES: Final = 1_024
 _DATA: Final = read_data("directives.toml")

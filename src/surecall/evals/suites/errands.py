@@ -19,6 +19,7 @@ from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.base.records import Effect, Message, ModelRequest, ToolResult, ToolSpec, clip
 from surecall.evals.as_made import MadeCall, plain_name
 from surecall.evals.cases import (
+    ENFORCED,
     Attempt,
     Case,
     Declarations,
@@ -43,7 +44,6 @@ from surecall.text import canonical_hash
 from surecall.tools import Tool, ToolContext, ToolFailed, ToolRegistry
 
 _OPTIONS: Final[dict[str, Any]] = {
-    "tool_use_mode": "enforced",
     "tool_failure_policy": "tolerated",
     "max_turns": 10,
 }
@@ -124,6 +124,7 @@ class Errand(Struct, frozen=True, kw_only=True):
             system=self._instruct(),
             messages=(Message("user", self.request.format(**facts)),),
             options=dict(_OPTIONS),
+            defaults=ENFORCED,
             state=facts,
             declarations=self.declarations,
         )

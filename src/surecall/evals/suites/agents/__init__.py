@@ -9,7 +9,16 @@ from msgspec import Struct
 
 from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.base.records import Message, ModelRequest, ToolCall, clip
-from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, judge, run_failed
+from surecall.evals.cases import (
+    ENFORCED,
+    Attempt,
+    Grades,
+    Ideal,
+    IdealCall,
+    Prepared,
+    judge,
+    run_failed,
+)
 from surecall.evals.final_text import states_all
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.scenarios.conversation import Conversation
@@ -31,8 +40,8 @@ __all__ = ["AGENT_REASONS", "AgentCase", "AgentReason", "AgentsSuite"]
 PIPELINE: Final = "pipeline"
 """The scenario in which all stages follow each other."""
 
-_STAGE_OPTIONS: Final[dict[str, Any]] = {"tool_use_mode": "enforced", "max_turns": 6}
-_PIPELINE_OPTIONS: Final[dict[str, Any]] = {"tool_use_mode": "enforced", "max_turns": 16}
+_STAGE_OPTIONS: Final[dict[str, Any]] = {"max_turns": 6}
+_PIPELINE_OPTIONS: Final[dict[str, Any]] = {"max_turns": 16}
 _BY_TOOL: Final = {stage.tool.name: stage for stage in STAGES}
 _CONFIDENCE: Final = 0.9
 _MAX_NAMED_VALUES: Final = 6
@@ -82,6 +91,7 @@ class AgentCase(Struct, frozen=True, kw_only=True):
             system=system,
             messages=(Message("user", self.question.question),),
             options=options,
+            defaults=ENFORCED,
             state=desk,
         )
 

@@ -1,25 +1,20 @@
 """The variables of the original experiment, read as options of today."""
 
-import re
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from support.eval_fakes import ORIGINAL_PROFILES
 from surecall.base.errors import ConfigError
 from surecall.evals.contenders import Contender
 from surecall.evals.matrix import Axes
-from surecall.evals.original import variables as module
-from surecall.evals.original.variables import (
-    ORIGINAL_PROFILES,
+from surecall.evals.original.names import (
     OriginalSettings,
     read_original_settings,
 )
 from surecall.evals.strategies import settle
 from surecall.models.config import load_config
-
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "environment.md"
 
 
 def read(**variables: str) -> OriginalSettings:
@@ -31,8 +26,9 @@ def read(**variables: str) -> OriginalSettings:
 
 def test_without_variables_nothing_is_said() -> None:
     """Defaults are those of surecall, not of the original; blanks and others are left alone."""
-    assert read_original_settings({"VERBOSE": "2", "OPENROUTER_TRIALS": " "}) == OriginalSettings()
-    assert read(API_KEY="sk-something") == OriginalSettings()
+    assert read_original_settings({"OPENROUTER_TRIALS": " "}) == OriginalSettings()
+    assert read_original_settings({"VERBOSE": "2"}) == OriginalSettings(verbose=2)
+    assert read(API_KEY="sk-something") == OriginalSettings(has_key=True)
 
 
 @pytest.mark.parametrize(
@@ -125,12 +121,12 @@ def test_settings() -> None:
         HTTP_REFERER="https://example.com",
         X_TITLE="Trials",
         CLIENT_TIMEOUT="90",
-        CLIENT_OPEN_TIMEOUT="2.5",
-        CLIENT_READ_TIMEOUT="0",
+        OPEN_TIMEOUT="2.5",
+        READ_TIMEOUT="0",
         JOBS="4",
     )
     config = load_config(environ={}, overrides=found.settings, search=False)
-    assert (config.base_url, config.api_prefix) == ("https://gateway.example/api", "/v1")
+    assert (config.base_url, config.api_prefix) == ("https://gateway.example/api/v1", None)
     assert config.headers == {"http-referer": "https://example.com", "x-title": "Trials"}
     assert (config.deadlines.total_s, config.deadlines.connect_s) == (90, 2.5)
     assert config.deadlines.idle_s is None
@@ -138,8 +134,15 @@ def test_settings() -> None:
     deadlines = load_config(environ={}, overrides=documented, search=False).deadlines
     assert (deadlines.connect_s, deadlines.idle_s) == (3, 8)
     assert found.concurrency == 4
-    assert "api_prefix" not in read(BASE_URL="https://gateway.example/v1").settings
-    assert read(BASE_URL="https://x.example", API_PREFIX="/v2").settings["api_prefix"] == "/v2"
+    for address, prefix, wanted in (
+        ("https://gateway.example/v1", None, "https://gateway.example/v1"),
+        ("https://x.example/", "/v2", "https://x.example/v2"),
+        ("https://x.example/api", "", "https://x.example/api"),
+        (None, "/v1", "https://openrouter.ai/api/v1"),
+    ):
+        given = {"BASE_URL": address, "API_PREFIX": prefix}
+        found = read(**{name: value for name, value in given.items() if value is not None})
+        assert found.settings["base_url"] == wanted
 
 
 def test_what_changes_nothing_is_told() -> None:
@@ -182,13 +185,3 @@ def test_the_variables_of_the_process_are_the_default(monkeypatch: pytest.Monkey
     """Without a mapping the environment is read."""
     monkeypatch.setenv("OPENROUTER_TRIALS", "3")
     assert read_original_settings().axes["trials"] == 3
-
-
-def test_every_variable_has_a_row() -> None:
-    """The page names what is read, and nothing else."""
-    source = Path(str(module.__file__)).read_text("utf-8")
-    known = set(re.findall(r'"([A-Z][A-Z_]+)"', source)) - {"OPENROUTER_", "ORIGINAL_PROFILES"}
-    known |= {"API_KEY"}
-    rows = re.findall(r"^\| (.+?) \|", PAGE.read_text("utf-8"), re.MULTILINE)
-    listed = {name for row in rows for name in re.findall(r"`OPENROUTER_(\w+)`", row)}
-    assert listed == known
