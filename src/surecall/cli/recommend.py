@@ -1,7 +1,7 @@
 """`surecall eval recommend`: which model a run speaks for, in one sentence, and why."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -22,10 +22,12 @@ from surecall.evals.standings import Standing
 from surecall.evals.store import RunInfo
 
 from .flags import max_errors_flag, pass_output, store_flag
-from .gains import gain_data, show_gain
 from .output import Output, select_fields
 from .suggestions import complete_runs, complete_strategies
 from .terminal import line_of, make_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 @click.command("recommend")
@@ -139,15 +141,34 @@ def _render(info: RunInfo, found: Recommendation, gains: Sequence[Gain]) -> dict
         "gains": gain_data(gains),
         "models": [
             {
-                "name": one.name,
-                "simulated": one.simulated,
-                "rate": msgspec.to_builtins(one.rate),
-                "rate_answered": msgspec.to_builtins(one.rate_answered),
-                "places": one.places,
-                "false_calls": msgspec.to_builtins(one.group.false_calls),
-                "errors": one.group.errors,
+                **select_fields(one, "name", "simulated", "rate", "rate_answered", "places"),
                 **select_fields(one, "p95_ms", "cost_per_100", "is_eligible"),
+                **select_fields(one.group, "false_calls", "errors"),
             }
             for one in found.standings.everyone
         ],
     }
+
+
+_MAX_CHARS = 1000
+
+
+def show_gain(console: "Console", gain: Gain, *, with_remarks: bool = True) -> None:
+    """Show what a strategy adds, and where it is better or worse and what it costs if asked."""
+    console.print(line_of(gain.sentence, _MAX_CHARS), style="bold", soft_wrap=True)
+    for text in gain.remarks if with_remarks else ():
+        console.print(line_of(text, _MAX_CHARS), soft_wrap=True)
+
+
+def gain_data(gains: Iterable[Gain]) -> list[dict[str, Any]]:
+    """Return what strategies add, as data."""
+    return [
+        {
+            **select_fields(gain, "base", "strategy", "sentence", "advance", "setback", "cost"),
+            "difference": gain.contest.difference,
+            "interval": msgspec.to_builtins(gain.contest.interval),
+            "p": gain.contest.p,
+            "trials": gain.contest.counts.n,
+        }
+        for gain in gains
+    ]

@@ -251,8 +251,7 @@ def run(
     Finished trials are stored; after an interruption the same command resumes the run.
     `surecall eval vendors` compares endpoints that serve the same model.
     """
-    _refuse_conflicts((is_new, resume, retry_errors), engine, ray_address)
-    resume = retry_errors or resume
+    resume = _choose_run(is_new, resume, retry_errors, engine, ray_address)
     parsed_gates = [parse_gate(text, undecided=undecided) for text in gates]
     if max_errors is not None:
         parsed_gates.append(limit_errors(max_errors))
@@ -318,11 +317,15 @@ def run(
             return work.cut_short(store)
 
 
-def _refuse_conflicts(runs: tuple[object, ...], engine: str, ray_address: str | None) -> None:
-    if sum(map(bool, runs)) > 1:
+def _choose_run(
+    is_new: bool, resume: str | None, retry_errors: str | None, engine: str, address: str | None
+) -> str | None:
+    """Return the run to resume, and refuse flags that contradict each other."""
+    if sum(map(bool, (is_new, resume, retry_errors))) > 1:
         raise click.UsageError("Use one of --new, --resume and --retry-errors.")
-    if ray_address is not None and engine != "ray":
+    if address is not None and engine != "ray":
         raise click.UsageError("--ray-address is for --engine ray.")
+    return retry_errors or resume
 
 
 def _read_formats(formats: str | None, folder: str | None) -> tuple[str, ...]:

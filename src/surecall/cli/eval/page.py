@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from surecall.cli.gains import gain_data, show_gain
 from surecall.cli.output import ExitCode, Output, select_fields
 from surecall.cli.progress import count_of
+from surecall.cli.recommend import gain_data, show_gain
 from surecall.cli.terminal import line_of, make_table, styled
 from surecall.evals.clusters import METHOD
 from surecall.evals.gains import list_helped_gains
@@ -16,14 +16,9 @@ from surecall.evals.matrix import Estimate
 from surecall.evals.metrics import group_tasks, summarize_tallies
 from surecall.evals.metrics.records import Group, Summary
 from surecall.evals.metrics.tally import Tallies
-from surecall.evals.original.table import (
-    RULE,
-    is_described,
-    recommend_by_model,
-    tabulate_run,
-)
+from surecall.evals.original.table import RULE, list_tables
 from surecall.evals.planning import Experiment
-from surecall.evals.records import Cell, Manifest
+from surecall.evals.records import Cell
 from surecall.evals.store import RunInfo
 from surecall.evals.wording import (
     describe_cost,
@@ -184,8 +179,12 @@ def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
         console.print(
             f"… {len(rows) - _MAX_ROWS} more: surecall eval report {info.id}", style="dim"
         )
-    if is_described(info.manifest):
-        _show_experiment(output, info.manifest, tallies)
+    for title, found in list_tables(info.manifest, tallies).items():
+        console.print(f"\n{title}", style="bold")
+        console.print(
+            make_table(dict.fromkeys(found.columns, ""), (map(line_of, row) for row in found.rows))
+        )
+        console.print(RULE, style="dim", soft_wrap=True)
     summary = summarize_tallies(tallies)
     for gain in list_helped_gains(tallies):
         console.print()
@@ -229,19 +228,6 @@ def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
         style="dim",
         soft_wrap=True,
     )
-
-
-def _show_experiment(output: Output, manifest: Manifest, tallies: Tallies) -> None:
-    """Show the table of the original experiment, and what it recommends."""
-    console = output.page()
-    for found in (tabulate_run(manifest, tallies), recommend_by_model(manifest, tallies)):
-        console.print()
-        console.print(make_table(dict.fromkeys(found.columns, ""), map(_lines, found.rows)))
-    console.print(RULE, style="dim", soft_wrap=True)
-
-
-def _lines(cells: Sequence[str]) -> tuple[Any, ...]:
-    return tuple(map(line_of, cells))
 
 
 def _rates(rows: Sequence[tuple[Cell, Group]]) -> "Table":

@@ -10,12 +10,7 @@ from surecall.evals.gains import choose_base
 from surecall.evals.gates import VERDICTS, GateResult, check_stored
 from surecall.evals.metrics import group_tasks, summarize_tallies
 from surecall.evals.metrics.records import Group, Item, Simulated, StrategyComparison, Summary
-from surecall.evals.original.table import (
-    RULE,
-    is_described,
-    recommend_by_model,
-    tabulate_run,
-)
+from surecall.evals.original.table import RULE, Table, list_tables
 from surecall.evals.records import Cell, Task
 from surecall.evals.run_files import write_export
 from surecall.evals.run_source import RunSource
@@ -49,21 +44,18 @@ def write_markdown(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
     text = render_markdown(summarize_tallies(source.tallies), source.info, tasks, gates)
     with write_export(path) as file:
         file.write(text.encode("utf-8"))
-    if not is_described(source.info.manifest):
+    tables = list_tables(source.info.manifest, source.tallies)
+    if not tables:
         return (path,)
-    table = out / "experiment.md"
-    with write_export(table) as file:
-        file.write("\n".join(_experiment(source)).encode("utf-8") + b"\n")
-    return (path, table)
+    experiment = out / "experiment.md"
+    with write_export(experiment) as file:
+        file.write("\n".join(_experiment(tables)).encode("utf-8") + b"\n")
+    return (path, experiment)
 
 
-def _experiment(source: RunSource) -> Iterator[str]:
+def _experiment(tables: Mapping[str, Table]) -> Iterator[str]:
     """Yield the table of the original experiment, and what it recommends."""
-    manifest, tallies = source.info.manifest, source.tallies
-    for title, table in (
-        ("Model/profile matrix", tabulate_run(manifest, tallies)),
-        ("Recommendations", recommend_by_model(manifest, tallies)),
-    ):
+    for title, table in tables.items():
         yield f"### {title}"
         yield ""
         yield f"| {' | '.join(table.columns)} |"

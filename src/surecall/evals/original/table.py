@@ -49,10 +49,15 @@ class _Row(NamedTuple):
         return f"{word} (tool scenarios)" if is_brittle else word
 
 
-def is_described(manifest: Manifest) -> bool:
-    """Tell whether a run was described by the variables of the experiment."""
+def list_tables(manifest: Manifest, tallies: Tallies) -> dict[str, Table]:
+    """Return the tables of a run that the variables of the experiment describe, by title."""
     options = as_fields(manifest.options.get("options"))
-    return PRESET in cast("Sequence[str]", options.get("preset", ()))
+    if PRESET not in cast("Sequence[str]", options.get("preset", ())):
+        return {}
+    return {
+        "Model/profile matrix": tabulate_run(manifest, tallies),
+        "Recommendations": recommend_by_model(manifest, tallies),
+    }
 
 
 def tabulate_run(manifest: Manifest, tallies: Tallies) -> Table:
