@@ -72,9 +72,7 @@ def experiment_page() -> str:
 
 def old_names(names: tuple[OldName, ...]) -> list[str]:
     """Set old names in a table."""
-    rows = [
-        f"| {code_list(one.old)} | {one.new} | {one.difference} | {one.why} |" for one in names
-    ]
+    rows = [f"| {code_list(one.old)} | {one.new} | {one.difference} | {one.why} |" for one in names]
     return ["| old name | today | difference | why |", "|---|---|---|---|", *rows]
 
 
