@@ -24,7 +24,7 @@ from support.request_records import run_postgres
 from surecall.base.errors import Code, ProviderStatusError, StoreError
 from surecall.base.records import Usage
 from surecall.gateway.budgets import Budgets, SteadyClock, share_of
-from surecall.gateway.jobs.usage import count_tokens
+from surecall.gateway.jobs.client import count_tokens
 from surecall.gateway.keys import DAY_S, MINUTE_S, Caller
 from surecall.gateway.records import Ledger, MemoryLedger, SqliteLedger, Window, open_ledger
 from surecall.gateway.settings import KeySettings

@@ -22,10 +22,10 @@ from support.dashboard_traffic import (
     open_store,
     usual_day,
 )
+from surecall.base.rates import percentiles, share
 from surecall.evals.suites.custom import load_custom
 from surecall.faults import FaultServer, FaultyProvider
-from surecall.gateway.dashboard.rates import percentiles, share
-from surecall.gateway.dashboard.shell import list_assets, render_page
+from surecall.gateway.dashboard.app import list_assets, render_page
 
 from .harness import Plain, Served, ask, chat, make_settings, serve_gateway
 

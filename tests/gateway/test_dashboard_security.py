@@ -7,7 +7,7 @@ from pathlib import Path
 
 from support.dashboard_traffic import BODY, fill, make_request, open_store
 from surecall.gateway.budgets import Budgets
-from surecall.gateway.dashboard import sessions
+from surecall.gateway.dashboard import visits
 from surecall.gateway.endpoints import DASHBOARD
 from surecall.gateway.keys import Keyring
 from surecall.gateway.settings import KeySettings, VirtualKey
@@ -142,12 +142,12 @@ def test_a_session_ends_with_its_time_and_with_its_key() -> None:
     ring = Keyring([VirtualKey(settings=KeySettings(id="a"), digest=b"1" * 32)], Budgets())
     found = ring.find_named("a")
     assert found is not None
-    cookie = sessions.begin_session(*found, now=1000.0)
-    assert sessions.find_session(cookie, ring, now=1000.0 + sessions.SESSION_S - 1) is found[0]
-    assert sessions.find_session(cookie, ring, now=1000.0 + sessions.SESSION_S) is None
+    cookie = visits.begin_session(*found, now=1000.0)
+    assert visits.find_session(cookie, ring, now=1000.0 + visits.SESSION_S - 1) is found[0]
+    assert visits.find_session(cookie, ring, now=1000.0 + visits.SESSION_S) is None
     renewed = Keyring([VirtualKey(settings=KeySettings(id="a"), digest=b"2" * 32)], Budgets())
-    assert sessions.find_session(cookie, renewed, now=1000.0) is None
-    assert sessions.find_session(cookie, Keyring([], Budgets()), now=1000.0) is None
+    assert visits.find_session(cookie, renewed, now=1000.0) is None
+    assert visits.find_session(cookie, Keyring([], Budgets()), now=1000.0) is None
 
 
 async def test_signing_out_takes_the_cookie_away(tmp_path: Path) -> None:

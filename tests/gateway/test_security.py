@@ -11,7 +11,7 @@ import pytest
 
 from surecall.base.errors import ConfigError
 from surecall.gateway.budgets import Budgets
-from surecall.gateway.dashboard.shell import list_assets
+from surecall.gateway.dashboard.app import list_assets
 from surecall.gateway.endpoints import ENDPOINTS
 from surecall.gateway.keys import Keyring
 from surecall.gateway.settings import RELAYED_PATHS, load_settings

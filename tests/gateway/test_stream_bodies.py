@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from surecall.base.redaction import Secret
-from surecall.gateway.dashboard.cases import find_calls
+from surecall.gateway.dashboard.lists import find_calls
 from surecall.gateway.jobs.client import StreamCopy
 from surecall.gateway.records import MAX_BODY_BYTES
 

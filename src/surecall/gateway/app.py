@@ -19,8 +19,7 @@ from surecall.gateway.telemetry import CONTENT_TYPE
 from surecall.text import encode
 from surecall.wire import WireProtocol
 
-from .answers import render_error, respond, retry_headers, status_of_refusal
-from .budgets import Budgets
+from .budgets import Budgets, overloaded
 from .core import Core, NoRecords, State
 from .endpoints import (
     EVENTS_ONLY,
@@ -33,16 +32,14 @@ from .endpoints import (
     protocol_of,
     wants_events,
 )
-from .gates import overloaded
-from .heads import Head
+from .heads import Head, render_error, respond, retry_headers, status_of_refusal
 from .jobs import Job, RelayJob, list_models
 from .keys import Caller, forbidden, unauthorized
 from .log import explain, log_refused
 from .records import Ledger, Retention, SqliteLedger
 from .settings import GatewaySettings, Role, UpstreamEntry
-from .supervision import Supervised
+from .supervision import Supervised, WorkerMetrics
 from .upstreams import Upstream
-from .worker_metrics import WorkerMetrics
 
 if TYPE_CHECKING:
     from .dashboard import Dashboard

@@ -12,8 +12,7 @@ from surecall.exchange.streams import PULSE_S
 from surecall.gateway.telemetry import RESULTS, Metrics, RequestMetrics, SeriesSnapshot
 from surecall.reading import ReadingLimits
 
-from .budgets import Budgets
-from .gates import Gate, RetryBudget, overloaded
+from .budgets import Budgets, Gate, RetryBudget, overloaded
 from .heads import Hosts
 from .keys import Keyring
 from .log import log_request

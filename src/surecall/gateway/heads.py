@@ -1,4 +1,4 @@
-"""The head of a client's request: whether it may come in, who sends it, and what is passed on.
+"""Heads of requests and of answers: who may come in, what is passed on, and how errors look.
 
 One walk over the headers finds everything. Only headers that are listed here go to an upstream,
 and only those that are listed here come back.
@@ -10,13 +10,15 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from surecall.base.errors import Code, ProviderStatusError, RequestError
+from surecall.base.errors import Code, ProviderStatusError, RequestError, SurecallError
 from surecall.base.redaction import Secret, excerpt
 from surecall.exchange.agents import REFUSED_CALLS_HEADER, read_refused_calls
 from surecall.exchange.policy import STEPS, RefusedCalls, StepName
+from surecall.serving import Exchange, HttpConnection, RawHeaders
 from surecall.serving.admission import LOOPBACK_NAMES, Refusal, check_admission, list_hosts
-
-RawHeaders = Iterable[tuple[bytes, bytes]]
+from surecall.serving.connection import STATUS_LINES
+from surecall.text import encode
+from surecall.wire import WireProtocol
 
 _JSON: Final = b"application/json"
 _AUTH: Final = frozenset({b"authorization", b"x-api-key", b"x-goog-api-key", b"api-key"})
@@ -310,3 +312,112 @@ def too_large(limit: int) -> ProviderStatusError:
         hint="Send less, or raise limits.max_request_bytes.",
         status=413,
     )
+
+
+AnswerHeaders = list[tuple[bytes, bytes]]
+_NO_RETRY: Final = (b"x-should-retry", b"false")
+
+
+async def respond(
+    send: Any,
+    status: int,
+    body: bytes,
+    *,
+    content_type: str = "application/json",
+    extra: AnswerHeaders | None = None,
+    cache: bytes = b"no-store",
+) -> None:
+    """Send a whole answer."""
+    headers = [
+        (b"content-type", content_type.encode()),
+        (b"content-length", str(len(body)).encode()),
+        (b"cache-control", cache),
+        (b"x-content-type-options", b"nosniff"),
+        *(extra or ()),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def status_of_refusal(refusal: Refusal) -> ProviderStatusError:
+    """Return the error that a refused request is answered with."""
+    return ProviderStatusError(refusal.code, refusal.message, status=refusal.status)
+
+
+def render_error(protocol: WireProtocol, error: SurecallError) -> tuple[int, bytes]:
+    """Return the status and the body of an error in the format of a client."""
+    wire = protocol.render_error(error)
+    status = wire.status
+    if isinstance(error, ProviderStatusError) and error.status in {403, 413, 415, 429, 503}:
+        status = error.status
+    return status, encode(wire.body)
+
+
+def retry_headers(error: SurecallError) -> AnswerHeaders:
+    """Say when a client may repeat what the gateway refused, or that repeating does not help."""
+    waits_s = error.retry_after_s if isinstance(error, ProviderStatusError) else None
+    if waits_s is None:
+        return [_NO_RETRY]
+    after = (b"retry-after", str(max(1, round(waits_s))).encode())
+    return [after, _NO_RETRY] if error.code == Code.QUOTA_EXCEEDED else [after]
+
+
+def end_retries(headers: AnswerHeaders) -> AnswerHeaders:
+    """Say that a client need not try again: the gateway has."""
+    kept = [item for item in headers if item[0] != b"x-should-retry"]
+    return [*kept, _NO_RETRY]
+
+
+_REPLY = (
+    b"%bcontent-type: application/json\r\ncontent-length: %d\r\nx-surecall-outcome: %b\r\n"
+    b"x-surecall-request-id: %b\r\nx-surecall-receipts: %d\r\n"
+    b"x-surecall-upstream: %b\r\nx-surecall-attempts: %b\r\n\r\n%b"
+)
+_MAX_SEEN_HEADERS = 64
+
+
+class GatewayConnection(HttpConnection):
+    """One connection of a client."""
+
+    _seen: tuple[RawHeaders, Hosts, Head] | None = None
+    """The last headers, whose they are compared with, and what they say."""
+
+    def read_head(self, headers: RawHeaders, hosts: Hosts) -> Head:
+        """Return what the headers of a request say; clients send the same ones again and again."""
+        seen = self._seen
+        if seen is not None and seen[1] is hosts and seen[0] == headers:
+            return seen[2]
+        head = Head(headers, *hosts.at(self.address))
+        self._seen = (headers, hosts, head) if len(headers) <= _MAX_SEEN_HEADERS else None
+        return head
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether there are more connections than requests are taken from."""
+        return len(self.keeper.connections) > self.limits.max_connections
+
+    def take_body(self, exchange: Exchange) -> bytes | None:
+        """Take the body of a request if all of it is there."""
+        if not exchange.is_whole or self.is_lost:
+            return None
+        body, exchange.body = exchange.body, b""
+        return bytes(body)
+
+    def write_reply(
+        self,
+        exchange: Exchange,
+        status: int,
+        outcome: str,
+        receipts: int,
+        *,
+        of: str,
+        trail: tuple[bytes, bytes],
+        body: bytes,
+    ) -> None:
+        """Write a whole reply with no headers but the usual ones.
+
+        `of` is the id of the request; `trail` is the upstream that answered, and all attempts.
+        """
+        named = (outcome.encode(), of.encode(), receipts, *trail)
+        usual = (STATUS_LINES[status], len(body), *named, body)
+        self.write_answer(exchange, _REPLY % usual)

@@ -16,8 +16,7 @@ from surecall.base.redaction import excerpt
 from surecall.models.profiles import matches_glob
 from surecall.text import decode_noting
 
-from .budgets import Budgets
-from .gates import overloaded
+from .budgets import Budgets, overloaded
 from .records import Resource, Window
 from .settings import KeySettings, Role, VirtualKey
 

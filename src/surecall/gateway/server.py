@@ -1,4 +1,4 @@
-"""The server under the gateway, in one process or several, and its orderly end."""
+"""The server under the gateway: one process or several, and its orderly end."""
 
 import asyncio
 import gc
@@ -13,11 +13,11 @@ from surecall.base.errors import invalid_config
 from surecall.base.redaction import open_log
 from surecall.serving import HttpServer
 
-from .connection import GatewayConnection
+from .heads import GatewayConnection
 from .log import explain
 
 if TYPE_CHECKING:
-    from .app import Gateway
+    from surecall.gateway.app import Gateway
 
 _log = open_log("surecall.gateway")
 _CUT_BEFORE_S: Final = 1.0
@@ -148,7 +148,7 @@ def run_workers(
     A worker that dies is replaced; one that dies at once, again and again, ends everything.
     """
     # Before the fork, so that all workers know the sessions that one of them has begun.
-    import_module("surecall.gateway.dashboard.sessions")
+    import_module("surecall.gateway.dashboard.visits")
     return _Supervisor(count, make_gateway, sock, on_ready).run()
 
 

@@ -1,12 +1,18 @@
-"""Background tasks that are started again when they die."""
+"""Background tasks that are started again when they die, and the metrics of several workers."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import time
+from collections.abc import Callable, Coroutine, Iterable
+from pathlib import Path
 from typing import Any, Final
 
-from surecall.base.redaction import open_log
+import msgspec
+from msgspec import msgpack
 
-from .log import explain
+from surecall.base.files import make_private
+from surecall.base.redaction import open_log
+from surecall.gateway.log import explain
+from surecall.gateway.telemetry import Metrics, SeriesSnapshot
 
 _AGAIN_S: Final = 1.0
 
@@ -75,3 +81,57 @@ class Supervised:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+
+
+_EVERY_S: Final = 1.0
+_MAX_AGE_S: Final = 10.0
+"""What is older was left by a worker that is no more."""
+
+_Snapshot = tuple[SeriesSnapshot, ...]
+_encode: Final = msgpack.Encoder().encode
+_decode: Final = msgpack.Decoder(_Snapshot).decode
+
+
+class WorkerMetrics:
+    """Shares the metrics of one worker with the others.
+
+    Args:
+        folder: Where workers meet.
+        worker: The number of this one.
+        metrics: Its own metrics.
+    """
+
+    def __init__(self, folder: Path, worker: int, metrics: Metrics) -> None:
+        self._folder = folder
+        self._path = folder / f"metrics.w{worker}"
+        self._metrics = metrics
+
+    async def run(self) -> None:
+        """Leave the numbers of this worker, again and again."""
+        while True:
+            try:
+                self.write()
+            except OSError as error:
+                _log.warning("Metrics cannot be shared through %s: %s", self._path, explain(error))
+            await asyncio.sleep(_EVERY_S)
+
+    def write(self) -> None:
+        """Leave the numbers of this worker; a reader sees all of them or none."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        fresh = self._path.with_suffix(f"{self._path.suffix}.new")
+        make_private(fresh)
+        fresh.write_bytes(_encode(self._metrics.snapshot()))
+        fresh.replace(self._path)
+
+    def read_others(self) -> Iterable[_Snapshot]:
+        """Return the numbers of the other workers, as of a moment ago."""
+        found: list[_Snapshot] = []
+        for path in self._folder.glob("metrics.w*"):
+            if path == self._path or path.suffix == ".new":
+                continue
+            try:
+                if time.time() - path.stat().st_mtime <= _MAX_AGE_S:
+                    found.append(_decode(path.read_bytes()))
+            except (OSError, msgspec.DecodeError):
+                continue
+        return found

@@ -28,7 +28,7 @@ from surecall.models.config import load_config
 from surecall.models.profiles import embedded_name, find_weights, is_weights_path, matches_glob
 from surecall.wire import WireProtocol, find_protocol
 
-from .gates import Gate
+from .budgets import Gate
 from .settings import GatewaySettings, LimitSettings, TargetSettings, UpstreamEntry
 
 if TYPE_CHECKING:

@@ -1,44 +1,104 @@
 """What `/ui` serves, and to whom: pages for everybody, figures for readers, acts for admins."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from functools import cache
+from string import Template
+from typing import Any, Final
 
 from surecall.base.errors import Code, ProviderStatusError, SurecallError
 from surecall.base.json_values import text_or_none
+from surecall.base.pages import SHARED_SCRIPTS, SHEET, hash_text, join_scripts, read_asset
 from surecall.base.redaction import open_log
-from surecall.gateway.answers import respond
 from surecall.gateway.core import Core, State
-from surecall.gateway.endpoints import Endpoint
-from surecall.gateway.heads import ClientLeft, Head
-from surecall.gateway.keys import forbidden, unauthorized
-from surecall.gateway.programs import GatewayAddress, render_snippets
-
-from .approvals import ApprovalDesk, list_approvals, show_approval
-from .cases import make_case
-from .decisions import MAX_DECISION_BYTES, approve_one, commit_one, deny_one, name_of
-from .lists import list_requests, show_request
-from .models import list_models, probe_again
-from .overview import Overviews
-from .replays import replay
-from .sessions import (
+from surecall.gateway.dashboard.approvals import (
+    MAX_DECISION_BYTES,
+    ApprovalDesk,
+    approve_one,
+    commit_one,
+    deny_one,
+    list_approvals,
+    name_of,
+    show_approval,
+)
+from surecall.gateway.dashboard.lists import list_requests, make_case, replay, show_request
+from surecall.gateway.dashboard.models import list_models, probe_again
+from surecall.gateway.dashboard.overview import Overviews
+from surecall.gateway.dashboard.visits import (
     CSRF_HEADER,
+    Answer,
+    Visit,
     begin_session,
     csrf_token,
     find_session,
     is_csrf_token,
-    read_cookie,
-)
-from .shell import FOREVER, PAGE_HEADERS, list_assets, render_page
-from .visits import (
-    Answer,
-    Visit,
     name_of_cookie,
     not_found,
+    read_cookie,
     read_fields,
     render_error,
     render_json,
     set_cookie,
 )
+from surecall.gateway.endpoints import Endpoint
+from surecall.gateway.heads import ClientLeft, Head, respond
+from surecall.gateway.keys import forbidden, unauthorized
+from surecall.gateway.programs import GatewayAddress, render_snippets
+
+SCRIPTS: Final = (
+    "server.js",
+    "frame.js",
+    "charts.js",
+    "overview.js",
+    "requests.js",
+    "request.js",
+    "approvals.js",
+    "approval.js",
+    "proposal.js",
+    "models.js",
+    "main.js",
+)
+"""The dashboard's own pieces of script, in the order in which they are joined."""
+
+_POLICY: Final = (
+    b"default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    b"img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    b"require-trusted-types-for 'script'; trusted-types 'none'"
+)
+PAGE_HEADERS: Final = (
+    (b"content-security-policy", _POLICY),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+)
+FOREVER: Final = b"public, max-age=31536000, immutable"
+"""How long an asset may be kept: its name changes with its content."""
+
+
+@cache
+def list_assets() -> Mapping[str, tuple[str, bytes]]:
+    """Return the type and the bytes of each asset, by its name."""
+    sheet = read_asset(SHEET)
+    script = join_scripts(
+        (
+            *(read_asset(name) for name in SHARED_SCRIPTS),
+            *(read_asset(name, __package__ or "") for name in SCRIPTS),
+        )
+    )
+    return {
+        f"surecall.{hash_text(sheet)}.css": ("text/css; charset=utf-8", sheet.encode()),
+        f"dashboard.{hash_text(script)}.js": ("text/javascript; charset=utf-8", script.encode()),
+    }
+
+
+@cache
+def render_page() -> bytes:
+    """Return the page."""
+    sheet, script = list_assets()
+    text = read_asset("dashboard.html", __package__ or "")
+    return Template(text).substitute(sheet=sheet, script=script).encode()
+
 
 _log = open_log("surecall.gateway")
 

@@ -1,4 +1,4 @@
-"""Requests for the pages: a list by filters, and one with everything that is kept of it."""
+"""Requests for the pages: a list by filters, one with everything, sent again, or as a case."""
 
 import time
 from collections.abc import Mapping
@@ -6,13 +6,241 @@ from typing import Any, Final
 
 from msgspec.structs import asdict
 
-from surecall.base.errors import Code, ProviderStatusError
-from surecall.base.redaction import redact
+from surecall.base.errors import Code, ProviderStatusError, SurecallError
+from surecall.base.json_values import as_fields, as_list, text_or_none
+from surecall.base.records import Message
+from surecall.base.redaction import MASK, redact
+from surecall.exchange.request import ClientRequest
+from surecall.gateway.core import Core, State
+from surecall.gateway.heads import Head
+from surecall.gateway.jobs import Job
+from surecall.gateway.keys import Caller
 from surecall.gateway.records import RecordFilter, RequestRecord, count_all
 from surecall.gateway.settings import StoreSettings
+from surecall.text import decode
+from surecall.wire import find_protocol
 
-from .cases import find_calls, why_no_case
-from .replays import why_no_replay
+_ROLES: Final = frozenset({"system", "developer", "user", "assistant"})
+_MAX_CALLS: Final = 100
+NOT_KEPT: Final = (
+    "The body of this request was not kept. Set keep_bodies = true under [store] to keep bodies."
+)
+CUT: Final = "The body of this request was too large to be kept in full."
+
+
+def why_not_whole(record: RequestRecord) -> str:
+    """Return why the request itself cannot be used again; empty when it can."""
+    if record.request_body is None:
+        return NOT_KEPT
+    try:
+        decode(record.request_body)
+    except SurecallError:
+        if len(record.request_body) < record.request_bytes:
+            return CUT
+        return "The body of this request is not JSON."
+    return ""
+
+
+def why_no_case(record: RequestRecord) -> str:
+    """Return why a request cannot become a case; empty when it can."""
+    reason = why_not_whole(record)
+    if reason:
+        return reason
+    try:
+        messages = _parse(record).ask().messages
+    except SurecallError as error:
+        return f"The request cannot be read: {error.message}"
+    if any(item.role not in _ROLES or item.tool_calls for item in messages):
+        return "The conversation has calls in it already; a case holds text only."
+    if not any(item.role == "user" for item in messages):
+        return "The conversation has no message of a user."
+    if any(not item.text for item in messages):
+        return "The conversation has messages without text; a case holds text only."
+    return ""
+
+
+def make_case(record: RequestRecord, calls: str | None = None) -> dict[str, Any]:
+    """Return a file of cases with this one request.
+
+    Args:
+        record: The request.
+        calls: The calls that are right, as JSON; by default those that were delivered.
+
+    Raises:
+        ProviderStatusError: It cannot become a case; the message says why.
+    """
+    reason = why_no_case(record)
+    if reason:
+        raise ProviderStatusError(Code.CONFLICT, reason, status=409)
+    request = _parse(record)
+    expected = find_calls(record) if calls is None else _read_calls(calls)
+    if expected is None:
+        raise ProviderStatusError(
+            Code.CONFLICT,
+            "The reply was not kept, so the calls that are right are not known.",
+            hint="Name them with `calls`.",
+            status=409,
+        )
+    case: dict[str, Any] = {
+        "id": f"request-{record.id}",
+        "messages": [_describe(item) for item in request.ask().messages],
+        "calls": expected,
+    }
+    return {
+        "name": f"request-{record.id}",
+        "tools": [
+            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+            for tool in request.tools.specs
+        ],
+        "cases": [case],
+    }
+
+
+def find_calls(record: RequestRecord) -> list[dict[str, Any]] | None:
+    """Return the right calls that the client got; `None` when there are none that were kept."""
+    if record.reply_body is None or record.outcome in {"failed", "refused", "unrepaired"}:
+        return None
+    wire = find_protocol(record.client_protocol or "chat_completions")
+    try:
+        if record.stream:
+            folder = wire.open_stream()
+            folder.feed(record.reply_body)
+            raw = folder.close()
+        else:
+            raw = wire.parse_body(record.reply_body)
+        reply = wire.parse_message(raw)
+        return [
+            {"tool": str(call.name), "arguments": _arguments(call.arguments)}
+            for call in reply.calls[:_MAX_CALLS]
+        ]
+    except SurecallError:
+        return None
+
+
+def _arguments(written: Any) -> dict[str, Any]:
+    return as_fields(decode(written) if isinstance(written, str) else written)
+
+
+def _parse(record: RequestRecord) -> ClientRequest:
+    return ClientRequest.parse(
+        record.client_protocol,
+        record.request_body or b"",
+        model=record.model_asked,
+        stream=record.stream,
+    )
+
+
+def _describe(message: Message) -> dict[str, str]:
+    return {"role": message.role, "content": message.text}
+
+
+def _read_calls(text: str) -> list[dict[str, Any]]:
+    """Return the calls that somebody wrote.
+
+    Raises:
+        ProviderStatusError: They are not a list of calls.
+    """
+    try:
+        found = decode(text)
+    except SurecallError as error:
+        raise _not_calls() from error
+    calls = [as_fields(item) for item in as_list(found)]
+    if not isinstance(found, list) or any(text_or_none(call.get("tool")) is None for call in calls):
+        raise _not_calls()
+    return calls
+
+
+def _not_calls() -> ProviderStatusError:
+    return ProviderStatusError(
+        Code.INVALID_REQUEST,
+        "The expected calls must be a JSON list.",
+        hint='For example [{"tool": "weather", "arguments": {"city": "Oslo"}}], or [] for none.',
+        status=400,
+    )
+
+
+_HOST: Final = "replay"
+
+
+class _Link:
+    """Stands for the connection of a client that reads everything and never leaves."""
+
+    is_slow = False
+    is_gone = False
+    is_crowded = False
+    current = None
+    on_lost: Any = None
+    on_writable: Any = None
+
+    @property
+    def transport(self) -> "_Link":
+        """What can be closed."""
+        return self
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def read_on(self) -> None:
+        """Nothing comes."""
+
+    def take_body(self, _cycle: object) -> None:
+        """No body came this way; `receive` has it."""
+
+    def can_write(self, _cycle: object) -> bool:
+        """Nothing can be written around `send`."""
+        return False
+
+    def write_piece(self, data: bytes) -> None:
+        """Take a piece of a stream; the record says what became of it."""
+
+
+def why_no_replay(record: RequestRecord) -> str:
+    """Return why a request cannot be sent again; empty when it can."""
+    if record.outcome == "relayed":
+        return "The request was passed on untouched; only those that were read can be sent again."
+    return why_not_whole(record)
+
+
+async def replay(
+    core: Core, state: State, caller: Caller | None, record: RequestRecord
+) -> dict[str, Any]:
+    """Send a kept request once more and return what became of it.
+
+    It counts for the key of whoever asks, and goes out with the upstream's own key.
+
+    Raises:
+        ProviderStatusError: It cannot be sent; the message says why.
+    """
+    reason = why_no_replay(record)
+    if reason:
+        raise ProviderStatusError(Code.CONFLICT, reason, status=409)
+    body = record.request_body or b""
+    scope: dict[str, Any] = {
+        "surecall.link": _Link(),
+        "headers": [],
+        "query_string": b"",
+    }
+    head = Head(
+        [(b"host", _HOST.encode()), (b"content-type", b"application/json")],
+        frozenset({_HOST.encode()}),
+        frozenset({_HOST}),
+    )
+    sent: dict[str, Any] = {"status": 0}
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            sent["status"] = message["status"]
+
+    protocol = find_protocol(record.client_protocol)
+    job = Job(core, state, protocol, head, caller, (scope, receive, send))
+    if protocol.traits.model_in_path:
+        job.named = (record.model_asked, record.stream)
+    await job.run()
+    return {"id": job.id, "status": sent["status"], "was_masked": MASK.encode() in body}
+
 
 PAGE_ROWS: Final = 50
 _HOUR_S: Final = 3600.0

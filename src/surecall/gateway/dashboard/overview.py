@@ -10,7 +10,9 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from surecall.base.errors import Code
+from surecall.base.rates import Share, percentiles, share
 from surecall.gateway.core import Core, State
+from surecall.gateway.dashboard.lists import describe_row
 from surecall.gateway.records import (
     NOT_CLEAN,
     Counts,
@@ -24,9 +26,6 @@ from surecall.gateway.records import (
     list_times,
 )
 from surecall.gateway.records.store import Selection
-
-from .lists import describe_row
-from .rates import Share, percentiles, share
 
 READ: Final = ("clean", "repaired", "reasked", "unrepaired", "refused")
 """Outcomes of replies that were looked at, in the order in which they are shown."""

@@ -1,8 +1,8 @@
 """One request at a time: for a model, or for another path of an upstream.
 
-`base` is what all share, from the body to the last byte; `asking` reaches an upstream; `answering`
-delivers and records; `streaming` passes streams on; `model` ties these together. `relaying` does
-what is not read.
+`client` is what all share, from the body to the last byte; `asking` reaches an upstream, delivers
+and records; `streaming` passes streams on; `model` ties these together. `relaying` passes on what
+is not read.
 """
 
 from .client import ClientJob

@@ -1,21 +1,25 @@
-"""Reaching an upstream for a job: with the right key, and at most one retry."""
+"""Asking an upstream with the right key, and whole answers with the record of what was done."""
 
 import asyncio
 import time
 from collections.abc import Awaitable
 from random import random
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from surecall.base.errors import Code, ProviderError, SurecallError
-from surecall.exchange.policy import Sent
-from surecall.gateway.records import AttemptNote
-from surecall.gateway.upstreams import Target, Upstream
+from surecall.base.records import Usage
+from surecall.base.redaction import mask_error
+from surecall.exchange.policy import Delivered, Ending, Sent, Step
+from surecall.exchange.request import ClientRequest
+from surecall.gateway.heads import end_retries, render_error, retry_headers, returned_plain
+from surecall.gateway.jobs.client import ClientJob
+from surecall.gateway.records import AttemptNote, ParseError, ProbeNote, RequestRecord, StepNote
+from surecall.gateway.upstreams import Known, Target, Upstream
 from surecall.models.transport.retry import RetryPolicy, parse_retry_after, plan_wait
 from surecall.wire import WireProtocol
-
-from .client import ClientJob
 
 if TYPE_CHECKING:
     from surecall.models.client import Answer, RequestHead
@@ -201,3 +205,218 @@ def read_error(protocol: WireProtocol, sent: Sent) -> ProviderError:
     if error.retry_after_s is None:
         error.retry_after_s = parse_retry_after(sent.headers, time.time())
     return error
+
+
+_MAX_CLIENT_WAIT_S: Final = 60.0
+"""What official clients wait at most; with more, some do not wait at all."""
+_JSON_TYPE: Final = (b"content-type", b"application/json")
+
+
+class AnsweringJob(AskingJob):
+    """A job that answers as a client of its format expects it."""
+
+    _first_byte_s: float | None = None
+    _request: ClientRequest | None = None
+    _target: Target | None = None
+    _known: Known | None = None
+
+    async def _deliver(self, delivered: Delivered) -> None:
+        """Answer with a whole reply, once its record is durable."""
+        status, body, receipts = delivered.status, delivered.body, len(delivered.receipts)
+        if status >= 400 and delivered.outcome in ("failed", "relayed"):
+            body = mask_error(body)  # an upstream may repeat the gateway's key, which no client has
+        await self._keep(self._record(status, delivered, body))
+        link, cycle = self._link, self._cycle
+        is_usual = (
+            self._target is not None
+            and not delivered.headers
+            and delivered.error is None
+            and not delivered.defects
+        )
+        if is_usual and link.can_write(cycle) and not self._core.is_draining:
+            assert self._target is not None
+            link.write_reply(
+                cycle,
+                status,
+                delivered.outcome,
+                receipts,
+                of=self.id,
+                trail=(self._target.upstream.name.encode(), self._trail()),
+                body=body,
+            )
+            return
+        headers = [
+            _JSON_TYPE,
+            (b"content-length", str(len(body)).encode()),
+            *self._own_headers(delivered.outcome, receipts),
+        ]
+        if delivered.defects:
+            codes = ",".join(dict.fromkeys(defect.code for defect in delivered.defects))
+            headers.append((b"x-surecall-defects", codes.encode()))
+        if delivered.headers:
+            headers += returned_plain(delivered.headers)
+        if delivered.error is not None and status >= 400 and not self._may_be_repeated(delivered):
+            headers = end_retries(headers)
+        await self._respond(status, headers, body)
+
+    def _may_be_repeated(self, delivered: Delivered) -> bool:
+        """Tell whether a client may repeat what was asked only once: a rate that soon allows it.
+
+        Anything else the gateway has repeated, or an upstream that fails would be asked too often.
+        """
+        if not delivered.should_retry or delivered.status != 429 or self._requests > 1:
+            return False
+        error = delivered.error
+        wait_s = error.retry_after_s if isinstance(error, ProviderError) else None
+        wait_s = wait_s or parse_retry_after(delivered.headers, self.time)
+        return wait_s is None or wait_s <= _MAX_CLIENT_WAIT_S
+
+    def _own_headers(self, outcome: str, receipts: int) -> list[tuple[bytes, bytes]]:
+        return [
+            (b"x-surecall-outcome", outcome.encode()),
+            (b"x-surecall-request-id", self.id.encode()),
+            (b"x-surecall-receipts", str(receipts).encode()),
+            *self._trail_headers(),
+        ]
+
+    def _trail_headers(self) -> list[tuple[bytes, bytes]]:
+        """Say which upstream was asked last, and every attempt before."""
+        if self._target is None or not self._attempts:
+            return []
+        return [
+            (b"x-surecall-upstream", self._target.upstream.name.encode()),
+            (b"x-surecall-attempts", self._trail()),
+        ]
+
+    async def _respond(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        if self._link.can_write(self._cycle) and not self._core.is_draining:
+            self._link.write_whole(self._cycle, status, headers, body)
+            return
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def _fail(self, error: SurecallError) -> None:
+        """Answer with an error, in the format of the client."""
+        status, body = render_error(self._protocol, error)
+        headers = [
+            _JSON_TYPE,
+            (b"content-length", str(len(body)).encode()),
+            *self._own_headers("failed", 0),
+        ]
+        own = retry_headers(error)
+        if isinstance(error, ProviderError):
+            named = {name for name, _ in own}
+            headers += [item for item in returned_plain(error.headers) if item[0] not in named]
+        headers += own
+        if self._core.is_draining:
+            headers.append((b"connection", b"close"))
+        failed = Delivered(status=status, body=body, outcome="failed", error=error)
+        await self._keep(self._record(status, failed, body))
+        await self._respond(status, headers, body)
+
+    def _describe_left(self) -> RequestRecord:
+        status = 200 if self._has_started else 499
+        left = Delivered(status=status, body=b"", outcome="failed", usage=self._usage_so_far())
+        return replace(self._record(status, left), error_code=str(Code.CLIENT_CLOSED))
+
+    def _usage_so_far(self) -> Usage | None:
+        """Return the tokens that were reported before the reply came to its end."""
+        return None
+
+    def _record(
+        self, status: int, result: Delivered | Ending, reply: bytes | None = None
+    ) -> RequestRecord:
+        """Return the record of the request, and charge its key.
+
+        Args:
+            status: What the client got.
+            result: How it came about.
+            reply: The body, unless it was streamed.
+        """
+        total_s = perf_counter() - self._began_s
+        upstream_s, first_byte_s = self._upstream_s, self._first_byte_s
+        request, target, usage = self._request, self._target, result.usage
+        size = len(reply) if reply is not None else self._sent_bytes
+        self._charge(usage)
+        record = RequestRecord(  # in the order of its fields, which is quickest
+            id=self.id,
+            time=self.time,
+            client_protocol=self._protocol.name,
+            upstream="" if target is None else target.upstream.name,
+            upstream_protocol="" if target is None else target.upstream.entry.protocol,
+            model_asked="" if request is None else request.model,
+            model_answered=result.model_answered or "",
+            strategy="" if self._known is None else self._known.route.strategy,
+            outcome=result.outcome,
+            stream=request is not None and request.stream,
+            status=status,
+            calls=result.calls,
+            upstream_requests=self._requests,
+            prompt_tokens=0 if usage is None else usage.input_tokens,
+            completion_tokens=0 if usage is None else usage.output_tokens,
+            request_bytes=len(self._body),
+            reply_bytes=size,
+            upstream_ms=_to_ms(upstream_s),
+            added_ms=_to_ms(max(0.0, total_s - upstream_s - self._waited_s)),
+            first_byte_ms=None if first_byte_s is None else _to_ms(first_byte_s),
+        )
+        if self._has_findings(result):
+            return self._add_findings(record, result, reply)
+        return record
+
+    def _has_findings(self, result: Delivered | Ending) -> bool:
+        """Tell whether there is more to say about a request than what every one has."""
+        if result.receipts or result.defects or result.steps or result.parse_error or result.error:
+            return True
+        known = self._known
+        return (
+            self._caller is not None
+            or self._copy is not None
+            or self._has_trail()
+            or self._has_left
+            or (known is not None and known.probe_ok is not None)
+        )
+
+    def _has_trail(self) -> bool:
+        """Tell whether there was more than one attempt that was answered."""
+        attempts = self._attempts
+        return len(attempts) > 1 or (bool(attempts) and attempts[0].outcome != "answered")
+
+    def _add_findings(
+        self, record: RequestRecord, result: Delivered | Ending, reply: bytes | None
+    ) -> RequestRecord:
+        """Return the record with what only some have."""
+        known, copy, error = self._known, self._copy, result.error
+        parse_error = result.parse_error
+        if parse_error is not None:
+            parse_error = ParseError(parse_error.mode, parse_error.error, parse_error.snippet)
+        probe = None
+        if known is not None and known.probe_ok is not None:
+            probe = ProbeNote(known.probe_ok, known.probe_error or None)
+        if reply is None and copy is not None:
+            reply = copy.read()
+        return replace(
+            record,
+            key_id="" if self._caller is None else self._caller.id,
+            error_code="" if error is None else str(error.code),
+            client_closed=self._has_left,
+            retries=self._retries,
+            probe=probe,
+            steps=tuple(map(_note_step, result.steps)),
+            receipts=result.receipts,
+            defects=result.defects,
+            parse_error=parse_error,
+            attempts=tuple(self._attempts) if self._has_trail() else (),
+            request_body=None if copy is None else self._body,
+            reply_body=None if copy is None else reply,
+        )
+
+
+def _note_step(step: Step) -> StepNote:
+    outcome = "rescued" if step.outcome == "ok" else step.outcome
+    return StepNote(step.name, outcome, step.requests)
+
+
+def _to_ms(seconds: float) -> float:
+    """Return milliseconds with three decimals; `round` would take as long as all the rest."""
+    return int(seconds * 1e6 + 0.5) / 1000

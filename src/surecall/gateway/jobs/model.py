@@ -20,8 +20,8 @@ from surecall.gateway.upstreams import Target, may_fall_back
 from surecall.text import encode
 
 from .asking import Asking, read_error
+from .client import find_stream_usage, find_usage
 from .streaming import StreamingJob
-from .usage import find_stream_usage, find_usage
 
 _TAIL_BYTES: Final = 16 * 1024
 _ENDS: Final = (b"[DONE]", b"message_stop", b"response.completed", b"finishReason")

@@ -17,18 +17,23 @@ from surecall.base.errors import (
 from surecall.base.json_values import as_fields, as_list, text_or_none
 from surecall.base.limits import MAX_INLINE_CHARACTERS
 from surecall.base.redaction import StreamMask, excerpt, mask_error, mask_known
-from surecall.gateway.answers import render_error, respond, retry_headers
 from surecall.gateway.core import State
 from surecall.gateway.endpoints import guess_protocol, may_relay
-from surecall.gateway.heads import Head, hide_key, returned_headers
+from surecall.gateway.heads import (
+    Head,
+    hide_key,
+    render_error,
+    respond,
+    retry_headers,
+    returned_headers,
+)
 from surecall.gateway.keys import Caller, forbidden
 from surecall.gateway.records import RequestRecord
 from surecall.gateway.upstreams import Target, Upstream
 from surecall.text import decode, encode
 from surecall.wire import WireProtocol
 
-from .client import ClientJob
-from .usage import find_usage
+from .client import ClientJob, find_usage
 
 _LIST_S: Final = 10.0
 _MAX_MODELS: Final = 10_000

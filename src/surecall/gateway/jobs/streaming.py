@@ -26,12 +26,10 @@ from surecall.exchange.streams import (
     rescue_call,
     write_several,
 )
-from surecall.gateway.answers import render_error
-from surecall.gateway.heads import returned_headers
+from surecall.gateway.heads import render_error, returned_headers
 from surecall.gateway.upstreams import may_fall_back
 
-from .answering import AnsweringJob
-from .asking import Asking, read_error
+from .asking import AnsweringJob, Asking, read_error
 
 if TYPE_CHECKING:
     from surecall.models.client import Answer

@@ -4,11 +4,19 @@ Nothing leaves the process by itself: metrics are asked for, and spans go where 
 them.
 """
 
-from .metrics import CONTENT_TYPE, OTHER, Counter, Gauge, Histogram, Metrics, SeriesSnapshot
+from surecall.base.metrics import (
+    CONTENT_TYPE,
+    OTHER,
+    Counter,
+    Gauge,
+    Histogram,
+    Metrics,
+    SeriesSnapshot,
+)
+
 from .otel import RequestSpans, RunSpans
 from .record import AttemptNote, ParseError, ProbeNote, RequestRecord, StepNote
-from .requests import OUTCOMES, RESULTS, RequestMetrics
-from .runs import RunMetrics, observe
+from .requests import OUTCOMES, RESULTS, RequestMetrics, RunMetrics, observe
 
 __all__ = [
     "CONTENT_TYPE",
