@@ -34,7 +34,7 @@ ROOMS: Final[dict[str, tuple[int, int]]] = {
     "workspace": (1_300, 1_450),
     "serving": (900, 900),
     "clients": (700, 700),
-    "gateway": (6_000, 8_560),
+    "gateway": (6_000, 8_850),
     "faults": (2_800, 3_200),
     "evals": (18_000, 16_200),
     "cli": (7_000, 7_420),

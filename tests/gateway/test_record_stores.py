@@ -259,7 +259,7 @@ VALUES = st.recursive(
 )
 
 
-@given(st.lists(NUMBERS, min_size=12, max_size=12))
+@given(st.lists(NUMBERS, min_size=13, max_size=13))
 def test_the_numbers_of_a_record_are_bounded(given_numbers: list[Any]) -> None:
     """Whatever an upstream reports, every field is a number that every database takes."""
     names = (*_COUNTS, *_TIMES)

@@ -25,8 +25,10 @@ from surecall.gateway.records import (
     RecordPage,
     RecordStore,
     RequestRecord,
+    count_by_model,
     open_for_reading,
 )
+from surecall.gateway.report import describe, show_share, summarize
 from surecall.gateway.telemetry import OUTCOMES
 from surecall.loop.stored import encode_kept
 from surecall.text import encode
@@ -211,6 +213,38 @@ def show_request(output: Output, request: str, place: str) -> None:
             console.print(f"\n{name.replace('_', ' ')}:", style="bold")
             text = body.decode("utf-8", "backslashreplace")
             console.print(printable(mask_known(text[:_SHOWN_BODY_CHARS])))
+
+
+@requests.command("report", short_help="Say how many tool calls were broken, and what helped.")
+@_filter_flags
+@_store_flag
+@pass_output
+def report_requests(output: Output, *, place: str, **wanted: Any) -> None:
+    """Say how many replies to requests with tools were broken, and what was or would be done."""
+    counts = _ask(place, lambda store: count_by_model(store, _filter(wanted)))
+    sides = {"upstream": summarize(counts, by=("model", "upstream"))}
+    sides["prompt"] = summarize(counts, by=("model", "prompt"))
+    said = describe(sides["upstream"])
+    if output.json:
+        tables = {
+            name: [{**msgspec.structs.asdict(row), "broken": row.broken} for row in rows]
+            for name, rows in sides.items()
+        }
+        output.data({"type": "report", "said": said, **msgspec.to_builtins(tables)})
+        return
+    console = output.page()
+    for line in said:
+        console.print(line_of(line, 400), soft_wrap=True)
+    for name, rows in sides.items() if any(sides.values()) else ():
+        heads = ("replies", "broken", "95 %", "repaired", "asked again", "not right")
+        table = make_table({"model": "", name: "", **dict.fromkeys(heads, "right whole"), "": ""})
+        for row in rows:
+            share = show_share(row.broken).partition(", ")
+            figures = (row.replies, share[0], share[2], row.repaired, row.reasked, row.unusable)
+            names = (line_of(item or "-", 60) for item in row.names)
+            table.add_row(*names, *map(str, figures), "observed" if row.is_observed else "")
+        console.print()
+        console.print(table)
 
 
 @requests.command("export")

@@ -48,6 +48,11 @@ if TYPE_CHECKING:
     type=click.Choice(["text", "json"]),
     help="Write a line for every request to standard error, in this format.",
 )
+@click.option(
+    "--observe",
+    is_flag=True,
+    help="Pass every byte untouched, and only record what would have been done.",
+)
 @click.option("--check", is_flag=True, help="Show what would run, or every error, and end.")
 @pass_output
 def serve(
@@ -60,6 +65,7 @@ def serve(
     config_file: str | None,
     workers: int | None,
     log: "LogFormat | None",
+    observe: bool,
     check: bool,
 ) -> ExitCode:
     """Make the tool calls of any client reliable, by changing its base URL.
@@ -81,7 +87,13 @@ def serve(
 
     def read() -> "GatewaySettings":
         return load_settings(
-            path, upstream=upstream, server=given, store=store, approvals=approvals, log=log
+            path,
+            upstream=upstream,
+            server=given,
+            store=store,
+            approvals=approvals,
+            log=log,
+            observe=observe,
         )
 
     settings = read()
@@ -133,6 +145,7 @@ def _show_settings(output: Output, settings: "GatewaySettings") -> None:
         "aliases": dict(settings.aliases),
         "keys": {key.settings.id: key.settings.role for key in settings.keys},
         "store": f"${store.url_env}" if store.url_env else store.path or "the default file",
+        "observes": settings.policy.observe,
         "approvals": f"${approvals.url_env}" if approvals.url_env else approvals.store or "none",
     }
     if output.json:
@@ -149,6 +162,8 @@ def _show_settings(output: Output, settings: "GatewaySettings") -> None:
         output.text(f"alias {name}: {target}")
     for name, role in shown["keys"].items():
         output.text(f"virtual key {name}: {role}")
+    if shown["observes"]:
+        output.text("observes: every byte passes untouched")
     output.text(f"records: {shown['store']}\napprovals: {shown['approvals']}\nno errors")
 
 

@@ -45,12 +45,17 @@ class State:
         self.strategies = Strategies(settings, facts=facts)
         self.keyring = Keyring(settings.keys, budgets)
         self.hosts = Hosts((settings.server.host,), settings.server.allow_hosts)
+        self._observes = {name for name, item in settings.models.items() if _observes(item.policy)}
         self._policy = _make_policy(settings.policy)
         self._policies = {
             name: _make_policy(item.policy)
             for name, item in settings.models.items()
             if item.policy is not None
         }
+
+    def observes(self, target: Target) -> bool:
+        """Tell whether replies of a model are passed on untouched, and only looked at."""
+        return self.settings.policy.observe or target.model in self._observes
 
     def policy_for(self, target: Target) -> Policy:
         """Return what may be done for requests to a model."""
@@ -59,9 +64,14 @@ class State:
         return self._policy
 
 
+def _observes(settings: PolicySettings | None) -> bool:
+    return settings is not None and settings.observe
+
+
 def _make_policy(settings: PolicySettings) -> Policy:
     fields = {name: getattr(settings, name) for name in settings.__struct_fields__}
     limits = ReadingLimits(max_arguments_bytes=fields.pop("max_arguments_bytes"))
+    del fields["observe"]
     return Policy(**fields, limits=limits)  # the others have the same names
 
 

@@ -4,6 +4,7 @@ One walk over the headers finds everything. Only headers that are listed here go
 and only those that are listed here come back.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
@@ -11,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from surecall.base.errors import Code, ProviderStatusError, RequestError, SurecallError
-from surecall.base.redaction import Secret, excerpt
+from surecall.base.redaction import Secret, excerpt, redact_name
 from surecall.exchange.agents import REFUSED_CALLS_HEADER, read_refused_calls
 from surecall.exchange.policy import STEPS, RefusedCalls, StepName
 from surecall.serving import Exchange, HttpConnection, RawHeaders
@@ -23,6 +24,7 @@ from surecall.wire import WireProtocol
 _JSON: Final = b"application/json"
 _AUTH: Final = frozenset({b"authorization", b"x-api-key", b"x-goog-api-key", b"api-key"})
 _BEARER: Final = b"bearer "
+_NOT_IN_PROMPTS: Final = re.compile(r"[^A-Za-z0-9._:/-]+")
 _SUSPECT: Final = frozenset(
     {
         *(b"origin", b"sec-fetch-site", b"upgrade"),
@@ -65,7 +67,9 @@ _RETURNED: Final = frozenset(
 _RETURNED_STARTS: Final = (b"x-ratelimit-", b"anthropic-ratelimit-")
 
 # What a header that matters is.
-_HOST, _TYPE, _KEY, _PASS, _FORMAT, _LENGTH, _WISH, _ENCODING, _STRANGE, _REFUSED = range(10)
+_HOST, _TYPE, _KEY, _PASS, _FORMAT, _LENGTH, _WISH, _ENCODING, _PROMPT, _REFUSED, _STRANGE = range(
+    11
+)
 _WISHES: Final = {_WISH: b"", _REFUSED: b"refused-calls="}
 """What precedes the words of a header in those of `x-surecall`."""
 _KINDS: Final[Mapping[bytes, int]] = {
@@ -75,6 +79,7 @@ _KINDS: Final[Mapping[bytes, int]] = {
     b"content-encoding": _ENCODING,
     b"x-surecall": _WISH,
     REFUSED_CALLS_HEADER.encode(): _REFUSED,
+    b"x-surecall-prompt": _PROMPT,
     **dict.fromkeys(_AUTH, _KEY),
     **dict.fromkeys(_PASSED, _PASS),
     **dict.fromkeys(_PASSED_OF_FORMAT, _FORMAT),
@@ -104,6 +109,7 @@ class Wishes(Struct, frozen=True):
     """What the header `x-surecall` asks for."""
 
     off: bool = False
+    observe: bool = False
     receipts: bool = False
     without: frozenset[StepName] = frozenset()
     refused_calls: RefusedCalls | None = None
@@ -122,6 +128,7 @@ class Head:
         "is_json",
         "length",
         "passed",
+        "prompt",
         "refusal",
         "token",
         "wish",
@@ -141,6 +148,8 @@ class Head:
         self.length = -1
         self.encoding = b""
         self.wish = b""
+        self.prompt = ""
+        """What the client calls its prompt."""
         self.is_json = False
         self.written: dict[tuple[Any, ...], Any] = {}
         """What was written of it for upstreams before, since the next request may have the same."""
@@ -163,18 +172,24 @@ class Head:
                 self.length = int(value) if value.isdigit() and len(value) < 16 else -1
             elif kind == _FORMAT:
                 self.formal.append((name.decode("ascii"), value.decode("latin-1")))
-            elif kind in _WISHES:
-                value = _WISHES[kind] + value
-                self.wish = value if not self.wish else b"%b,%b" % (self.wish, value)
-            elif kind == _ENCODING:
-                self.encoding = value
-            else:
+            elif kind == _STRANGE:
                 is_strange = True
+            else:
+                self._take_rare(kind, value)
         self.refusal: Refusal | None = None
         if is_strange or not has_host:
             # Bodies are looked at by whoever takes them.
             plain = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
             self.refusal = check_admission("GET", plain, plain_hosts)
+
+    def _take_rare(self, kind: int, value: bytes) -> None:
+        if kind in _WISHES:
+            value = _WISHES[kind] + value
+            self.wish = value if not self.wish else b"%b,%b" % (self.wish, value)
+        elif kind == _PROMPT:
+            self.prompt = redact_name(_NOT_IN_PROMPTS.sub("_", value.decode("latin-1"))[:64])
+        else:
+            self.encoding = value
 
     def _take_key(self, name: bytes, value: bytes) -> None:
         self.auth.append((name.decode("ascii"), value.decode("latin-1")))
@@ -199,7 +214,7 @@ class Head:
 
 @lru_cache(maxsize=64)
 def _read_wishes(text: bytes) -> Wishes:
-    off = receipts = False
+    off = observe = receipts = False
     refused_calls = None
     without: set[StepName] = set()
     steps: dict[str, StepName] = {f"no-{step}": step for step in STEPS}
@@ -207,6 +222,8 @@ def _read_wishes(text: bytes) -> Wishes:
         word = raw.strip().lower()
         if word == "off":
             off = True
+        elif word == "observe":
+            observe = True
         elif word == "receipts":
             receipts = True
         elif word in steps:
@@ -217,9 +234,9 @@ def _read_wishes(text: bytes) -> Wishes:
             raise RequestError(
                 Code.INVALID_REQUEST,
                 f"The header x-surecall has the word {excerpt(word, 40)!r}.",
-                hint=f"It may have: off, receipts, {', '.join(steps)}.",
+                hint=f"It may have: off, observe, receipts, {', '.join(steps)}.",
             )
-    return Wishes(off, receipts, frozenset(without), refused_calls)
+    return Wishes(off, observe, receipts, frozenset(without), refused_calls)
 
 
 class Hosts:

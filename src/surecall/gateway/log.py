@@ -45,6 +45,8 @@ def log_request(record: RequestRecord) -> None:
     model = redact(record.model_asked or record.model_answered) or "no model"
     took_ms = record.upstream_ms + record.added_ms
     notes = [record.outcome]
+    if record.observed not in ("", "clean"):
+        notes.append(f"would be {record.observed}")
     if record.calls:
         notes.append(f"{record.calls} call{'s' * (record.calls > 1)}")
     if record.key_id:
@@ -89,14 +91,15 @@ def log_refused(method: str, path: str, status: int, error: SurecallError) -> No
 
 
 def _describe(record: RequestRecord, model: str) -> dict[str, Any]:
-    names = ("id", "status", "outcome", "upstream", "calls", "retries", "stream", "client_closed")
-    more = ("prompt_tokens", "completion_tokens", "upstream_ms", "added_ms", "first_byte_ms")
+    names = ("id", "status", "outcome", "observed", "prompt", "upstream", "calls", "retries")
+    names += ("stream", "client_closed", "prompt_tokens", "completion_tokens")
+    names += ("upstream_ms", "added_ms", "first_byte_ms")
     return {
         "event": "request",
         "model": model,
         "key": record.key_id,
         "error": record.error_code,
-        **{name: getattr(record, name) for name in (*names, *more)},
+        **{name: getattr(record, name) for name in names},
         "attempts": list(record.attempts),
     }
 

@@ -26,9 +26,8 @@ from surecall.gateway.records import (
     list_times,
 )
 from surecall.gateway.records.store import Selection
+from surecall.gateway.report import MIN_REPLIES, READ, describe, summarize
 
-READ: Final = ("clean", "repaired", "reasked", "unrepaired", "refused")
-"""Outcomes of replies that were looked at, in the order in which they are shown."""
 OUTCOMES: Final = (*READ, "failed", "relayed")
 UNPARSED: Final = ("unrepaired", "refused")
 """Outcomes of replies whose calls nothing made right."""
@@ -121,6 +120,7 @@ class Overviews:
             "slots": [_describe_slot(slots, number) for number in range(size)],
             "pairs": _describe_pairs(models, times),
             "turns": _describe_turns(models),
+            "observed": _describe_tools(models),
             "parse": _describe_parsing(models),
             "changed": await find_change(store, models, since, chosen.slot_s),
             "down": await find_down(store),
@@ -204,24 +204,39 @@ def _describe_pair(
 
 
 def _describe_turns(models: Iterable[ModelCount]) -> list[dict[str, Any]]:
-    """Say how often a turn came to a usable reply, by model and by how tools were presented."""
-    groups: dict[tuple[str, str], Counter[str]] = {}
+    """Say how often a turn came to a usable reply, by model, prompt and strategy."""
+    groups: dict[tuple[str, str, str], tuple[Counter[str], Counts]] = {}
     for item in models:
         if item.outcome != "relayed" and item.strategy:
-            found = groups.setdefault((item.model, item.strategy), Counter())
+            key = (item.model, item.prompt, item.strategy)
+            found, counts = groups.setdefault(key, (Counter(), Counts()))
             found[item.outcome] += item.counts.requests
+            counts.add(asdict(item.counts).values())
     turns = [
         {
             "model": model,
+            "prompt": prompt,
             "strategy": strategy,
             "success": _plain(
                 share(found["clean"] + found["repaired"] + found["reasked"], found.total())
             ),
             "without_help": _plain(share(found["clean"], found.total())),
+            "unparsed": _plain(share(counts.parse_errors, found.total())),
+            "asked_again": counts.upstream_requests - found.total(),
         }
-        for (model, strategy), found in groups.items()
+        for (model, prompt, strategy), (found, counts) in groups.items()
     ]
     return sorted(turns, key=lambda turn: -turn["success"]["n"])
+
+
+def _describe_tools(models: Iterable[ModelCount]) -> dict[str, Any]:
+    """Say what observing has shown, by model and upstream."""
+    rows = [row for row in summarize(models, by=("model", "upstream")) if row.is_observed]
+    shown = [
+        {**asdict(row), "broken": _plain(row.broken), "success": _plain(row.success)}
+        for row in rows
+    ]
+    return {"rows": shown, "said": describe(rows) if rows else []}
 
 
 def _describe_parsing(models: Iterable[ModelCount]) -> dict[str, Any]:
@@ -240,8 +255,6 @@ def _plain(found: Share) -> dict[str, Any]:
 
 
 _BEFORE_S: Final = 86_400.0
-_MIN_REPLIES: Final = 30
-_READ: Final = frozenset({"clean", "repaired", "reasked", "unrepaired", "refused"})
 _MAX_FINDINGS: Final = 100
 _DOWN_S: Final = 300.0
 _DOWN_FAILURES: Final = 3
@@ -264,7 +277,7 @@ async def find_change(
     worse: list[tuple[float, Pair, Share]] = []
     for pair, found in now.items():
         usual = before.get(pair)
-        if usual is None or min(usual.n, found.n) < _MIN_REPLIES or found.low <= usual.high:
+        if usual is None or min(usual.n, found.n) < MIN_REPLIES or found.low <= usual.high:
             continue
         worse.append((found.value - usual.value, pair, usual))
     if not worse:
@@ -285,7 +298,7 @@ def _rate_pairs(models: Iterable[ModelCount]) -> dict[Pair, Share]:
     """Return the share of replies that were not clean, by model and upstream."""
     counts: dict[Pair, Counter[bool]] = {}
     for item in models:
-        if item.outcome in _READ:
+        if item.outcome in READ:
             found = counts.setdefault((item.model, item.upstream), Counter())
             found[item.outcome != "clean"] += item.counts.requests
     return {pair: share(found[True], found.total()) for pair, found in counts.items()}
@@ -297,7 +310,7 @@ async def _find_time(
     """Return the first and the last moment at which more was wrong than usual."""
     slots: dict[int, Counter[bool]] = {}
     for item in await count_by_time(store, wanted, since, slot_s):
-        if item.outcome in _READ:
+        if item.outcome in READ:
             found = slots.setdefault(item.slot, Counter())
             found[item.outcome != "clean"] += item.requests
     first, last = _find_stretch(slots, (usual.value + now.value) / 2)

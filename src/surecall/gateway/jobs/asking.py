@@ -219,6 +219,9 @@ class AnsweringJob(AskingJob):
     _request: ClientRequest | None = None
     _target: Target | None = None
     _known: Known | None = None
+    _prompt = ""
+    _observed = ""
+    """What would have become of a reply that is passed on untouched."""
 
     async def _deliver(self, delivered: Delivered) -> None:
         """Answer with a whole reply, once its record is durable."""
@@ -347,9 +350,12 @@ class AnsweringJob(AskingJob):
             model_asked="" if request is None else request.model,
             model_answered=result.model_answered or "",
             strategy="" if self._known is None else self._known.route.strategy,
+            prompt=self._prompt,
+            observed=self._observed,
             outcome=result.outcome,
             stream=request is not None and request.stream,
             status=status,
+            tools=0 if request is None else len(request.tools.specs),
             calls=result.calls,
             upstream_requests=self._requests,
             prompt_tokens=0 if usage is None else usage.input_tokens,

@@ -1,21 +1,24 @@
 """One request for a model: where it goes, what may be done for it, and what comes back."""
 
 import time
+from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from surecall.base.background import read_aside
-from surecall.base.errors import Code, ProviderError, ProviderStatusError
-from surecall.base.limits import MAX_INLINE_CHARACTERS
+from surecall.base.errors import Code, ProviderError, ProviderReplyError, ProviderStatusError
+from surecall.base.limits import MAX_INLINE_CHARACTERS, MIB
 from surecall.base.records import Usage
-from surecall.base.redaction import mask_error
+from surecall.base.redaction import mask_error, open_log
 from surecall.exchange.agents import is_agent
 from surecall.exchange.mediation import mediate, relay
-from surecall.exchange.policy import Delivered, Policy, Route, Sent
+from surecall.exchange.policy import Delivered, Policy, Report, Route, Sent
 from surecall.exchange.request import ClientRequest
+from surecall.exchange.streams import StreamRelay, is_several
 from surecall.gateway.heads import Wishes, returned_headers
+from surecall.gateway.prompts import name_prompt
 from surecall.gateway.upstreams import Target, may_fall_back
 from surecall.text import encode
 
@@ -23,6 +26,11 @@ from .asking import Asking, read_error
 from .client import find_stream_usage, find_usage
 from .streaming import StreamingJob
 
+if TYPE_CHECKING:
+    from surecall.models.client import Answer
+
+_log = open_log("surecall.gateway")
+_MAX_OBSERVED_BYTES: Final = 8 * MIB
 _TAIL_BYTES: Final = 16 * 1024
 _ENDS: Final = (b"[DONE]", b"message_stop", b"response.completed", b"finishReason")
 """What the last event of a stream has in it, in any format."""
@@ -50,6 +58,9 @@ class Job(StreamingJob):
             )
         wishes = head.wishes()
         request = self._request = await self._parse()
+        self._prompt = head.prompt or await read_aside(
+            partial(name_prompt, self._body), is_long=request.is_long
+        )
         if self._caller is not None:
             if self._caller.settings.models:
                 check = partial(self._caller.check_models, (request.model,), request.body)
@@ -106,23 +117,26 @@ class Job(StreamingJob):
         request, target = self._request, asking.target
         assert request is not None
         strategies = self._state.strategies
+        observes = wishes.observe or self._state.observes(target)
+        may_probe = request.offers_tools and not observes
         known = strategies.recall(target)
-        if known is None or (request.offers_tools and not known.knows_tools):
-            known = await strategies.find(target, with_tools=request.offers_tools)
+        if known is None or (may_probe and not known.knows_tools):
+            known = await strategies.find(target, with_tools=may_probe)
         self._known = known
         route = known.route
         is_same = route.protocol.name == self._protocol.name
-        if wishes.off and is_same:
-            return await self._relay_untouched(asking)
+        if is_same and (wishes.off or observes):
+            policy = self._state.policy_for(target) if observes else None
+            return await self._relay_untouched(asking, route, policy)
         if self._state.settings.models:
             request = self._override(request, target)
         if not is_same:
             request = request.as_functions()
         policy = self._state.policy_for(target)
-        if wishes.off and not request.stream:
+        if (wishes.off or observes) and not request.stream:
             await self._deliver(await relay(request, route, asking.send))
             return True
-        if wishes.off:
+        if wishes.off or observes:
             policy = _DONE_NOTHING
             if route.strategy != "native":
                 route = replace(route, strategy="native")
@@ -180,8 +194,8 @@ class Job(StreamingJob):
     def _usage_so_far(self) -> Usage | None:
         return find_stream_usage(self._tail) if self._tail else super()._usage_so_far()
 
-    async def _relay_untouched(self, asking: Asking) -> bool:
-        """Pass request and reply on as they are."""
+    async def _relay_untouched(self, asking: Asking, route: Route, policy: Policy | None) -> bool:
+        """Pass request and reply on as they are; with a policy, note what it would have done."""
         request = self._request
         assert request is not None
         body = request.body_for(asking.target.model)
@@ -194,39 +208,43 @@ class Job(StreamingJob):
             raise
         self._answer = answer
         headers = returned_headers(answer.raw_headers)
-        is_stream = any(
-            name == b"content-type" and value.startswith(b"text/event-stream")
-            for name, value in headers
-        )
-        if not is_stream:
-            reply = await self.read_whole(answer)
-            refusal = None
-            if answer.status >= 400:
-                sent = Sent(answer.status, answer.header_map, reply)
-                refusal = read_error(asking.target.upstream.protocol, sent)
-                reply = mask_error(reply)
-            self.note_attempt(asking.target, began_s, refusal)
-            self._upstream_s += time.perf_counter() - began_s
-            relayed = Delivered(
-                status=answer.status, body=reply, outcome="relayed", usage=find_usage(reply)
-            )
-            await self._keep(self._record(answer.status, relayed, reply))
-            length = (b"content-length", str(len(reply)).encode())
-            own = self._own_headers("relayed", 0)
-            await self._respond(answer.status, [*headers, *own, length], reply)
+        kind = next((value for name, value in headers if name == b"content-type"), b"")
+        self._upstream_s += time.perf_counter() - began_s
+        if kind.startswith(b"text/event-stream"):
+            self.note_attempt(asking.target, began_s, None)
+            await self._start_relaying(answer.status, headers)
+            return await self._relay_stream(answer, route, policy)
+        reply, failure = bytearray(), None
+        try:
+            await self._pipe_on(answer, reply.extend)
+        except ProviderError as error:
+            failure = error
+        body, refusal = bytes(reply), failure
+        sent = Sent(answer.status, answer.header_map, body)
+        if refusal is None and answer.status >= 400:
+            refusal = read_error(asking.target.upstream.protocol, sent)
+            body = mask_error(body)
+        self.note_attempt(asking.target, began_s, refusal)
+        found = await self._observe(sent, route, None if failure else policy, is_stream=False)
+        await self._keep_relayed(answer.status, found, failure, find_usage(body), body)
+        if failure is not None:
+            await self._start_relaying(answer.status, headers)
+            self._break_off(body)
             return True
-        self.note_attempt(asking.target, began_s, None)
-        own = self._own_headers("relayed", 0)
-        self._has_started = True
-        self._first_byte_s = time.perf_counter() - self._began_s
-        await self._send(
-            {"type": "http.response.start", "status": answer.status, "headers": [*headers, *own]}
-        )
-        held = b""
+        length = (b"content-length", str(len(body)).encode())
+        headers += [*self._own_headers("relayed", 0), length]
+        await self._respond(answer.status, headers, body)
+        return True
+
+    async def _relay_stream(self, answer: "Answer", route: Route, policy: Policy | None) -> bool:
+        held, seen = b"", bytearray()
+        failure: ProviderError | None = None
 
         def feed(chunk: bytes) -> None:
             nonlocal held
             self._note_received(chunk)
+            if policy is not None and len(seen) <= _MAX_OBSERVED_BYTES:
+                seen.extend(chunk)
             if held:
                 self._write(held)
                 held = b""
@@ -236,23 +254,95 @@ class Job(StreamingJob):
                 self._write(chunk)
             self._tail = (self._tail + chunk)[-_TAIL_BYTES:]
 
-        failure: ProviderError | None = None
         try:
-            await answer.pipe(feed)
+            await self._pipe_on(answer, feed)
         except ProviderError as error:
             failure = error
-        self._answer = None
-        self._upstream_s += time.perf_counter() - began_s
-        usage = find_stream_usage(self._tail)
+        sent = Sent(answer.status, answer.header_map, bytes(seen))
+        found = await self._observe(sent, route, None if failure else policy, is_stream=True)
         self._count(held)
-        relayed = Delivered(
-            status=answer.status, body=b"", outcome="relayed", usage=usage, error=failure
-        )
-        await self._keep(self._record(answer.status, relayed))
-        if failure is not None:  # the client sees what came: a body that ends too early
-            if held:
-                self._link.write_piece(held)
-            self._link.transport.close()
+        await self._keep_relayed(answer.status, found, failure, find_stream_usage(self._tail), None)
+        if failure is not None:
+            self._break_off(held)
             return True
         await self._send({"type": "http.response.body", "body": held, "more_body": False})
         return True
+
+    async def _pipe_on(self, answer: "Answer", feed: Callable[[bytes], object]) -> None:
+        began_s = time.perf_counter()
+        try:
+            await answer.pipe(feed)
+        finally:
+            self._answer = None
+            self._upstream_s += time.perf_counter() - began_s
+
+    def _break_off(self, data: bytes) -> None:
+        """Show the client what came: a body that ends too early."""
+        if data:
+            self._link.write_piece(data)
+        self._link.transport.close()
+
+    async def _keep_relayed(
+        self,
+        status: int,
+        found: Report,
+        failure: ProviderError | None,
+        usage: Usage | None,
+        reply: bytes | None,
+    ) -> None:
+        relayed = Delivered(
+            status=status,
+            body=b"",
+            outcome="relayed",
+            receipts=found.receipts,
+            defects=found.defects,
+            parse_error=found.parse_error,
+            model_answered=found.model_answered,
+            usage=usage,
+            calls=found.calls,
+            error=failure,
+        )
+        await self._keep(self._record(status, relayed, reply))
+
+    async def _start_relaying(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        self._has_started = True
+        self._first_byte_s = time.perf_counter() - self._began_s
+        headers = [*headers, *self._own_headers("relayed", 0)]
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+
+    async def _observe(
+        self, sent: Sent, route: Route, policy: Policy | None, *, is_stream: bool
+    ) -> Report:
+        """Find out what a policy would have done about a reply that is passed on."""
+        request, found = self._request, Report(outcome="relayed")
+        assert request is not None
+        is_read = request.offers_tools and sent.status < 400
+        is_read = is_read and len(sent.body) <= _MAX_OBSERVED_BYTES
+        if policy is None or not is_read or (is_stream and is_several(request)):
+            return found
+        alone = replace(policy, max_requests=1, repair_history=False, show_receipts=False)
+        native = replace(route, strategy="native")
+
+        def read_stream() -> Report:
+            relay = StreamRelay(request, native, alone, headers=sent.headers)
+            relay.feed(sent.body)
+            return relay.finish()
+
+        async def repeat(_body: bytes) -> Sent:
+            return sent
+
+        try:
+            if is_stream:
+                is_long = len(sent.body) > MAX_INLINE_CHARACTERS
+                found = await read_aside(read_stream, is_long=is_long)
+            else:
+                found = await mediate(request, native, alone, repeat)
+        except Exception:  # it is the client's reply all the same
+            _log.exception("The reply of request %s could not be observed.", self.id)
+            return found
+        may_ask = policy.max_requests > 1 and policy.allows("reask")
+        error, self._observed = found.error, found.outcome
+        is_lost = isinstance(error, ProviderReplyError) and error.retryable
+        if may_ask and (is_lost or found.outcome in ("refused", "unrepaired")):
+            self._observed = "reasked"
+        return found

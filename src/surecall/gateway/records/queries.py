@@ -10,15 +10,15 @@ from msgspec import Struct
 
 from .store import Figures, RecordFilter, RecordStore, Selection
 
-MAX_GROUPS: Final = 200
-"""How many models at upstreams are told apart; names of models come from clients."""
+MAX_GROUPS: Final = 2000
+"""How many groups are told apart; names of models and prompts come from clients."""
 MAX_TIMED: Final = 20_000
 """How many of the latest requests times are taken from."""
 
 _COUNTS: Final = (
     "count(*)",
     "sum(CASE WHEN r.findings IS NOT NULL AND r.outcome <> 'failed' THEN 1 ELSE 0 END)",
-    "sum({has_receipts})",
+    "sum(CASE WHEN r.observed = '' THEN {has_receipts} ELSE 0 END)",
     "sum({has_parse_error})",
     "sum(r.retries)",
     "sum(r.upstream_requests)",
@@ -56,12 +56,16 @@ class TimeCount(Struct, frozen=True):
 
 
 class ModelCount(Struct, frozen=True):
-    """Requests for a model at an upstream, asked in one way, with one outcome."""
+    """Requests for a model at an upstream with one prompt, asked in one way, with one outcome."""
 
     model: str
     upstream: str
     strategy: str
+    prompt: str
     outcome: str
+    observed: str
+    """What would have become of replies that were passed on untouched."""
+    with_tools: bool
     counts: Counts
 
 
@@ -90,15 +94,16 @@ async def count_by_time(
 
 
 async def count_by_model(store: RecordStore, wanted: RecordFilter) -> list[ModelCount]:
-    """Count requests by model, upstream, strategy and outcome, the most frequent first."""
-    names = ("r.model_asked", "r.upstream", "r.strategy", "r.outcome")
+    """Count requests by model, upstream, strategy, prompt and outcome, the most frequent first."""
+    names = ("r.model_asked", "r.upstream", "r.strategy", "r.prompt", "r.outcome", "r.observed")
+    names += ("CASE WHEN r.tools > 0 THEN 1 ELSE 0 END",)
     asked = Selection(
-        columns=(*names, *_COUNTS), group_by=4, order_by="5 DESC, 1, 2, 3, 4", limit=MAX_GROUPS
+        columns=(*names, *_COUNTS), group_by=7, order_by="8 DESC, 1, 2, 3, 4, 5", limit=MAX_GROUPS
     )
-    found = _merge(await store.select(asked, wanted), 4)
+    found = _merge(await store.select(asked, wanted), 7)
     return [
-        ModelCount(model, upstream, strategy, outcome, counts)
-        for (model, upstream, strategy, outcome), counts in found
+        ModelCount(model, upstream, strategy, prompt, outcome, observed, bool(tools), counts)
+        for (model, upstream, strategy, prompt, outcome, observed, tools), counts in found
     ]
 
 

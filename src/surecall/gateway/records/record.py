@@ -56,7 +56,7 @@ _OWN_TYPES: Final = {
     "id": ("TEXT PRIMARY KEY", "text"),
     **dict.fromkeys(("time", "upstream_ms", "added_ms"), ("REAL NOT NULL", "double precision")),
     "first_byte_ms": ("REAL", "double precision"),
-    **dict.fromkeys(("stream", "client_closed", "status", "calls", "retries"), _WHOLE),
+    **dict.fromkeys(("stream", "client_closed", "status", "tools", "calls", "retries"), _WHOLE),
     **dict.fromkeys(("upstream_requests", "prompt_tokens", "completion_tokens"), _WHOLE),
     **dict.fromkeys(("request_bytes", "reply_bytes"), _WHOLE),
 }

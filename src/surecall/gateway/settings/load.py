@@ -136,6 +136,7 @@ def load_settings(
     store: str | None = None,
     approvals: str | None = None,
     log: LogFormat | None = None,
+    observe: bool = False,
     environ: Mapping[str, str] | None = None,
 ) -> GatewaySettings:
     """Read the file, if there is one, and what the command line says, which wins.
@@ -148,6 +149,7 @@ def load_settings(
         store: Where requests are recorded, as in `store.path`.
         approvals: Where approvals are, as in `approvals.store`.
         log: The format of the log, with a line for every request.
+        observe: Whether every byte is passed on untouched, as `policy.observe` says.
         environ: Variables that hold keys; those of the process by default.
 
     Raises:
@@ -155,7 +157,10 @@ def load_settings(
     """
     loader = _Loader(path, environ)
     given = {name: value for name, value in (server or {}).items() if value is not None}
-    return loader.load(upstream, given, store, approvals, log)
+    settings = loader.load(upstream, given, store, approvals, log)
+    if observe:
+        return replace(settings, policy=replace(settings.policy, observe=True))
+    return settings
 
 
 def add_key(path: Path | None, name: str, entry: str) -> None:

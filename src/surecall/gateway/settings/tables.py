@@ -100,6 +100,8 @@ class RetrySettings(Table, frozen=True, kw_only=True):
 class PolicySettings(Table, frozen=True, kw_only=True):
     """What may be done to make calls usable; see `Policy`."""
 
+    observe: bool = False
+    """Pass every byte untouched, and only record what would have been done."""
     steps: tuple[StepName, ...] = STEPS
     max_requests: Count = 3
     max_tokens: Count | None = None

@@ -73,6 +73,10 @@ class RequestRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     model_answered: str = ""
     strategy: str = ""
     """`native` or `taught`."""
+    prompt: str = ""
+    """The name that the client gave its prompt, or a short hash of system text and tools."""
+    observed: str = ""
+    """What would have become of a reply that was passed on untouched and only looked at."""
     outcome: Outcome = "clean"
     error_code: str = ""
     stream: bool = False
@@ -80,6 +84,8 @@ class RequestRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the client left before its last byte."""
     status: int = 0
     """The HTTP status that the client got."""
+    tools: int = 0
+    """How many tools the model could call."""
     calls: int = 0
     """How many calls were delivered."""
     retries: int = 0
@@ -107,7 +113,7 @@ class RequestRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
         asked, given = self.prompt_tokens, self.completion_tokens
         try:
             counts = asked | given | self.calls | self.status | self.retries
-            counts |= self.upstream_requests | self.request_bytes | self.reply_bytes
+            counts |= self.upstream_requests | self.request_bytes | self.reply_bytes | self.tools
             if (
                 0 <= counts <= MAX_COUNT
                 and type(asked) is type(given) is int
@@ -128,7 +134,7 @@ class RequestRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 _COUNTS: Final = (
-    *("status", "calls", "retries", "upstream_requests"),
+    *("status", "tools", "calls", "retries", "upstream_requests"),
     *("prompt_tokens", "completion_tokens", "request_bytes", "reply_bytes"),
 )
 _TIMES: Final = ("time", "upstream_ms", "added_ms", "first_byte_ms")

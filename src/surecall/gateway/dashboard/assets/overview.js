@@ -31,6 +31,7 @@ function drawOverview(data, range) {
     finding.lines.map((line) => h("p", { class: "sub" }, line)),
     drawTroubles(data),
     drawBand(data, range),
+    drawObserved(data),
     timeChart(data),
     drawPairs(data),
     h("div", { class: "cols block" }, drawTurns(data), drawParsing(data)),
@@ -169,14 +170,36 @@ function drawTurns(data) {
   const left = data.turns.length - shown.length;
   const rows = shown.map((turn) => ({ cells: [
     name(turn.model || "no model"),
-    code(turn.strategy),
+    [turn.prompt ? name(turn.prompt) : h("span", { class: "few" }, "none"), turn.strategy === "taught" ? h("small", {}, " taught") : null],
     turn.success.n < MIN_REPLIES ? h("span", { class: "few" }, `${whole(turn.success.of)} of ${whole(turn.success.n)}`) : h("div", { class: "rate" }, h("span", {}, shareText(turn.success, { withCount: true })), intervalBar(turn.success)),
     h("span", { class: "k3" }, rateOf(turn.without_help)),
+    rateOf(turn.unparsed),
+    whole(turn.asked_again),
   ] }));
   return h("section", {},
     h("div", { class: "head" }, h("h2", {}, "Turn success by model and prompt")),
-    table("Share of turns with a usable reply, by model and by how tools were presented", "turns", [["Model", "who"], ["Prompt", "where"], ["Usable reply", "ratecell"], ["without help", "num"]], rows),
-    h("p", { class: "caption" }, "A turn succeeds when the client gets a reply it can use. Tools are presented as the upstream defines them (", code("native"), ") or taught in the prompt (", code("taught"), ").", left ? ` ${countOf(left, "model")} with fewer turns ${left === 1 ? "is" : "are"} left out.` : ""),
+    table("Share of turns with a usable reply, by model and prompt", "turns", [["Model", "who"], ["Prompt", "where"], ["Usable reply", "ratecell"], ["without help", "num"], ["Do not parse", "num"], ["Asked again", "num"]], rows),
+    h("p", { class: "caption" }, "A turn succeeds when the client gets a reply it can use. A prompt is named by the header ", code("x-surecall-prompt"), ", or by a hash of its system text and tools.", left ? ` ${countOf(left, "row")} with fewer turns ${left === 1 ? "is" : "are"} left out.` : ""),
+  );
+}
+
+// What a gateway that only looks would have done, and what to switch on.
+function drawObserved(data) {
+  const { rows, said } = data.observed;
+  if (!rows.length) return null;
+  const top = niceTop(Math.max(LIMIT * 2, ...rows.filter(({ broken }) => broken.n >= MIN_REPLIES).map(({ broken }) => broken.high)));
+  const cells = rows.slice(0, MAX_PAIRS).map((row) => ({ cells: [
+    name(row.names[0] || "no model"),
+    name(row.names[1] || "none"),
+    whole(row.replies),
+    row.replies < MIN_REPLIES ? h("span", { class: "few" }, `${whole(row.broken.of)} of ${whole(row.replies)}`) : h("div", { class: "rate" }, h("span", {}, shareText(row.broken)), intervalBar(row.broken, top)),
+    whole(row.repaired), whole(row.reasked), whole(row.unusable),
+  ] }));
+  return h("section", { class: "block" },
+    h("div", { class: "head" }, h("h2", {}, "Observed: passed on untouched")),
+    said.map((line, at) => h("p", { class: at ? "sub" : "lead" }, line)),
+    table("What would have been done for replies that were only observed", "observed", [["Model", "who"], ["Upstream", "where"], ["Replies with tools", "num"], ["Broken", "ratecell"], ["Right after repair", "num"], ["To be asked again", "num"], ["Refused", "num"]], cells),
+    h("p", { class: "caption" }, `With 95${THIN}% intervals. Every byte of these replies went to the client as the upstream sent it.`),
   );
 }
 
