@@ -14,8 +14,9 @@ from mcp import Client, StdioServerParameters
 
 import surecall
 from surecall.cli import cli
-from surecall.cli.mcp import make_server
+from surecall.cli.mcp import FUNCTIONS
 from surecall.cli.output import ExitCode
+from surecall.tools.mcp.server import make_server
 
 SOURCES = str(Path(surecall.__file__).parents[1])
 TOOL = {
@@ -71,7 +72,7 @@ async def test_text_that_is_nothing_but_json_is_read_as_text() -> None:
     call = {"name": "add", "arguments": {"a": 1}}
     function = {"name": "add", "arguments": '{"a": 1}'}
     message = {"role": "assistant", "tool_calls": [{"type": "function", "function": function}]}
-    async with Client(make_server()) as client:
+    async with Client(make_server("", FUNCTIONS)) as client:
         for reply in (json.dumps(call), json.dumps([call]), json.dumps(message), message):
             reading = await ask(client, "read_reply", reply=reply, tools=[TOOL])
             assert reading["calls"][0]["arguments"] == {"a": 1}
@@ -79,7 +80,7 @@ async def test_text_that_is_nothing_but_json_is_read_as_text() -> None:
 
 async def test_what_cannot_be_done_is_an_answer_with_a_code() -> None:
     """An agent reads the code and what to do; nothing is raised inside the server."""
-    async with Client(make_server()) as client:
+    async with Client(make_server("", FUNCTIONS)) as client:
         assert (await ask(client, "repair_json", text="{'a': 1,}"))["value"] == {"a": 1}
         assert (await ask(client, "repair_json", text='{"a": "x'))["state"] == "cut"
         closed = await ask(client, "repair_json", text='{"a": "x', close_cut=True)

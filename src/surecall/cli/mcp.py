@@ -1,23 +1,18 @@
 """`surecall mcp`: a server for coding agents, and the tools of other servers."""
 
 import asyncio
-import os
-import socket
 from collections.abc import Callable
-from inspect import Parameter, cleandoc, signature
 from pathlib import Path
-from typing import Annotated, Any, Final, get_args
+from typing import Any, Final
 
 import click
 import msgspec
 
-from surecall.base.errors import Code, ConfigError, SurecallError
 from surecall.base.limits import MAX_BODY_BYTES
-from surecall.base.version import VERSION
 from surecall.reading import read_reply as read_any_reply
 from surecall.schema import SchemaChecker, lint_tool
 from surecall.text import repair_json as repair_text
-from surecall.tools.mcp.connection import load_sdk
+from surecall.tools.mcp.server import make_server, serve_http
 
 from .flags import output_flags, pass_output
 from .output import Output
@@ -48,9 +43,9 @@ def mcp(context: click.Context, port: int | None) -> None:
         return
 
     if port is None:
-        serve_stdio()
+        make_server(_INSTRUCTIONS, FUNCTIONS).run()
     else:
-        serve_http(port)
+        serve_http(make_server(_INSTRUCTIONS, FUNCTIONS), port)
 
 
 @mcp.command("tools", short_help="List the tools of another server.")
@@ -153,7 +148,6 @@ def _show(output: Output, found: dict[str, Any]) -> None:
         output.note(f"left out: {name}: {reason}")
 
 
-_HOST: Final = "127.0.0.1"
 _INSTRUCTIONS: Final = (
     "Look at what a model sent instead of guessing: read_reply shows the calls in a reply and "
     "every change that was needed, repair_json the value in broken JSON, check_schema what "
@@ -222,73 +216,3 @@ FUNCTIONS: Final[tuple[Callable[..., dict[str, Any]], ...]] = (
     explain,
 )
 """What the server offers."""
-
-
-def make_server() -> Any:
-    """Return the server, an `MCPServer` of the official SDK."""
-    load_sdk()
-    from mcp.server.mcpserver import MCPServer
-    from mcp_types import ToolAnnotations
-
-    server = MCPServer("surecall", version=VERSION, instructions=_INSTRUCTIONS, log_level="WARNING")
-    hints = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
-    for function in FUNCTIONS:
-        words = cleandoc(function.__doc__ or "")
-        server.add_tool(_with_refusals(function), description=words, annotations=hints)
-    return server
-
-
-def _with_refusals(function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-    """Return the function with errors of surecall as answers, which an agent can act on."""
-    from functools import wraps
-
-    @wraps(function)
-    def answer(**arguments: Any) -> dict[str, Any]:
-        try:
-            return function(**arguments)
-        except SurecallError as error:
-            return {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
-
-    plain = signature(function)
-    kept = [_keep_text(parameter) for parameter in plain.parameters.values()]
-    vars(answer)["__signature__"] = plain.replace(parameters=kept)
-    return answer
-
-
-def _keep_text(parameter: Parameter) -> Parameter:
-    """Return a parameter whose text stays text; the SDK parses JSON where more than text is taken.
-
-    What a model wrote is often nothing but JSON, and is to be read as it was written.
-    """
-    from pydantic import PlainValidator, TypeAdapter
-
-    given: Any = parameter.annotation
-    if str not in get_args(given):
-        return parameter
-    check = PlainValidator(TypeAdapter(given).validate_python, json_schema_input_type=given)
-    return parameter.replace(annotation=Annotated[str, check])
-
-
-def serve_stdio() -> None:
-    """Serve over standard input and output until the input ends."""
-    make_server().run()
-
-
-def serve_http(port: int) -> None:
-    """Serve over HTTP on this machine only, at `/mcp`.
-
-    Raises:
-        ConfigError: The port cannot be used.
-    """
-    server = make_server()
-    try:
-        # The SDK would log why it cannot listen, and exit.
-        with socket.create_server((_HOST, port)):
-            pass
-    except OSError as error:
-        raise ConfigError(
-            Code.INVALID_OPTION,
-            f"cannot listen on {_HOST}:{port}: {os.strerror(error.errno or 0)}.",
-            hint="Choose another port.",
-        ) from error
-    server.run("streamable-http", host=_HOST, port=port)
