@@ -2,8 +2,11 @@
 
 import errno
 import os
+import re
 import shlex
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 import click
@@ -220,3 +223,25 @@ def split_names(text: str | None) -> tuple[str, ...] | None:
     """Return the names of a list with commas, each once; None when there are none."""
     names = [name.strip() for name in (text or "").split(",") if name.strip()]
     return tuple(dict.fromkeys(names)) or None
+
+
+_AGE: Final = re.compile(r"([0-9]{1,9})([smhdw])")
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+def parse_moment(_context: Any, parameter: click.Parameter, text: str | None) -> float | None:
+    """Return the moment that a date, a time or an age such as 2h names."""
+    if text is None:
+        return None
+    age = _AGE.fullmatch(text)
+    if age is not None:
+        return time.time() - int(age[1]) * _UNITS[age[2]]
+    try:
+        moment = datetime.fromisoformat(text)
+        moment = moment.replace(tzinfo=moment.tzinfo or UTC)
+        return moment.timestamp()
+    except (ValueError, OverflowError) as error:
+        raise invalid_option(
+            f"--{parameter.name} {text!r} is neither a time nor an age.",
+            "For example 2026-11-15, 2026-11-15T12:30, 45m, 2h or 7d.",
+        ) from error

@@ -3,9 +3,7 @@
 import asyncio
 import csv
 import io
-import re
 import sys
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -36,8 +34,8 @@ from surecall.text import encode
 from .flags import (
     Decorated,
     count_flag,
-    invalid_option,
     output_flags,
+    parse_moment,
     pass_output,
     pass_to_commands,
 )
@@ -50,8 +48,6 @@ LATEST: Final = "@latest"
 
 T = TypeVar("T")
 
-_AGE: Final = re.compile(r"([0-9]{1,9})([smhdw])")
-_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _SHOWN_BODY_CHARS: Final = 4000
 _BODIES: Final = ("request_body", "reply_body")
 _LESS_IMPORTANT: Final = (
@@ -76,24 +72,6 @@ _store_flag: Final = click.option(
 )
 
 
-def _parse_moment(_context: Any, parameter: click.Parameter, text: str | None) -> float | None:
-    """Return the moment that a date, a time or an age such as 2h names."""
-    if text is None:
-        return None
-    age = _AGE.fullmatch(text)
-    if age is not None:
-        return time.time() - int(age[1]) * _UNITS[age[2]]
-    try:
-        moment = datetime.fromisoformat(text)
-        moment = moment.replace(tzinfo=moment.tzinfo or UTC)
-        return moment.timestamp()
-    except (ValueError, OverflowError) as error:
-        raise invalid_option(
-            f"--{parameter.name} {text!r} is neither a time nor an age.",
-            "For example 2026-11-15, 2026-11-15T12:30, 45m, 2h or 7d.",
-        ) from error
-
-
 def _filter_flags(command: Decorated) -> Decorated:
     """Add the flags that say which requests are wanted."""
     flags = (
@@ -103,11 +81,11 @@ def _filter_flags(command: Decorated) -> Decorated:
         click.option("--upstream", metavar="NAME", help="Only to this upstream."),
         click.option("--model", metavar="NAME", help="Only with this model asked or answering."),
         click.option(
-            "--until", callback=_parse_moment, metavar="TIME", help="Before this time (UTC) or age."
+            "--until", callback=parse_moment, metavar="TIME", help="Before this time (UTC) or age."
         ),
         click.option(
             "--since",
-            callback=_parse_moment,
+            callback=parse_moment,
             metavar="TIME",
             help="From this time (UTC) or age on.",
         ),

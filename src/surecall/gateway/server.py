@@ -13,7 +13,7 @@ from surecall.base.errors import invalid_config
 from surecall.base.redaction import open_log
 from surecall.serving import HttpServer
 
-from .heads import GatewayConnection
+from .core import GatewayConnection
 from .log import explain
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from surecall.text import decode
 from surecall.wire import WireProtocol
 
 if TYPE_CHECKING:
-    from surecall.gateway.heads import GatewayConnection
+    from surecall.gateway.core import GatewayConnection
     from surecall.models.client import Answer
     from surecall.serving import Exchange
 
