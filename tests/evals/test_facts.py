@@ -131,7 +131,7 @@ WRITTEN = (
 @pytest.mark.parametrize("case", WRITTEN, ids=lambda case: case.id)
 async def test_a_call_is_counted_for_what_it_was(case: Written) -> None:
     """Validity before and after, changes, origin and kinds of errors are told apart."""
-    facts = await facts_of(case.reply, "Done.", text_formats=True)
+    facts = await facts_of(case.reply, "Done.", text_formats="all")
     (call,) = facts.calls
     assert (call.valid_before, call.valid_after) == (case.before, case.after)
     assert call.changed == case.changed
@@ -220,7 +220,7 @@ async def test_results_and_expectations_belong_to_their_calls() -> None:
 )
 async def test_a_call_that_nobody_read_is_no_abstention(reply: str, outcome: str) -> None:
     """The three outcomes are called, abstained, and tried in vain."""
-    facts = await facts_of(reply, text_formats=False)
+    facts = await facts_of(reply, text_formats="off")
     assert (facts.calls, facts.outcome) == ((), outcome)
 
 
@@ -311,9 +311,9 @@ async def test_a_call_that_did_not_run_is_no_fabrication() -> None:
 async def test_a_reading_tool_may_run_on_a_lossy_reading_of_text() -> None:
     """Where text is read on purpose, a tool without effects is not a risk; one with effects is."""
     lossy = (Receipt("quote_bare_words", "text", "x", "x", lossless=False),)
-    trace = await trace_of(called('{"place": "x"}', "look"), "Done.", text_formats=True)
+    trace = await trace_of(called('{"place": "x"}', "look"), "Done.", text_formats="all")
     assert collect_facts(with_call(trace, receipts=lossy)).fabrications == 0
-    trace = await trace_of(called('{"place": "x"}', "look"), "Done.", text_formats=False)
+    trace = await trace_of(called('{"place": "x"}', "look"), "Done.", text_formats="off")
     assert collect_facts(with_call(trace, receipts=lossy)).fabrications == 1
 
 

@@ -216,7 +216,7 @@ async def test_a_simulated_model_is_the_same_for_the_same_seed(
                 transport=transport,
                 protocol=protocol,
                 preset=(),
-                text_formats=True,
+                text_formats="all",
             )
         except surecall.SurecallError as error:
             return error.code, []

@@ -268,7 +268,7 @@ async def test_a_generation_inside_an_error_is_rescued_in_any_format() -> None:
             protocol="messages",
             preset=(),
             tools=[look],
-            text_formats=True,
+            text_formats="all",
         )
     assert result.text == "All done."
     assert result.trace.turns[0].calls[0].arguments == {"what": "a"}

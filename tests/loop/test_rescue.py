@@ -32,7 +32,7 @@ async def test_whole_calls_in_an_error_are_the_reply(error: ScriptedReply, strea
     """They run, with a receipt and a defect, and no request is counted as failed."""
     events: list[Event] = []
     result = await run_script(
-        [error, FINAL], text_formats=True, stream=stream, on_event=events.append
+        [error, FINAL], text_formats="all", stream=stream, on_event=events.append
     )
     assert (result.text, saved) == (FINAL, ["x"])
     turn = result.trace.turns[0]
@@ -69,11 +69,11 @@ async def test_whole_calls_in_an_error_are_the_reply(error: ScriptedReply, strea
 async def test_anything_else_stays_the_error_it_is(error: ScriptedReply) -> None:
     """Nothing runs, and the provider's error ends the run."""
     with pytest.raises(ProviderStatusError):
-        await run_script([error, FINAL], text_formats=True)
+        await run_script([error, FINAL], text_formats="all")
     assert saved == []
 
 
-@pytest.mark.parametrize("value", [False, "off"])
+@pytest.mark.parametrize("value", ["off"])
 async def test_nothing_is_rescued_when_text_formats_are_off(value: Any) -> None:
     """An error is an error unless text is read for calls."""
     with pytest.raises(ProviderStatusError):
@@ -84,7 +84,7 @@ async def test_nothing_is_rescued_when_text_formats_are_off(value: Any) -> None:
 async def test_nothing_is_rescued_from_a_request_without_tools() -> None:
     """No tool was offered, so none can have been called."""
     with pytest.raises(ProviderStatusError):
-        await run_script([LLAMA], text_formats=True, tool_use_mode="disabled")
+        await run_script([LLAMA], text_formats="all", tool_use_mode="disabled")
 
 
 async def test_text_that_a_stream_sent_before_it_failed_is_not_the_reply() -> None:
@@ -92,16 +92,16 @@ async def test_text_that_a_stream_sent_before_it_failed_is_not_the_reply() -> No
     delta = {"content": f"Failed to parse input at pos 0: {SAVE}"}
     chunks = [{"choices": [{"index": 0, "delta": delta}]}, {"error": {"message": "crashed"}}]
     with pytest.raises(ProviderStatusError):
-        await run_script([ScriptedReply(chunks=chunks)], text_formats=True, stream=True)
+        await run_script([ScriptedReply(chunks=chunks)], text_formats="all", stream=True)
     assert saved == []
 
 
 async def test_a_rescued_run_replays_and_resumes_with_the_same_receipts() -> None:
     """What was rescued is recorded as the reply it is."""
     journal = MemoryJournal()
-    result = await run_script([LLAMA, FINAL], text_formats=True, journal=journal)
+    result = await run_script([LLAMA, FINAL], text_formats="all", journal=journal)
     assert replay_trace(result.trace).same
-    again = await run_script([], text_formats=True, journal=journal)
+    again = await run_script([], text_formats="all", journal=journal)
     assert again.receipts == result.receipts
     assert saved == ["x"]
 
@@ -110,7 +110,7 @@ async def test_a_rescue_comes_before_a_retry_without_tools() -> None:
     """The call is there; asking again would lose it."""
     transport = ScriptedTransport([LLAMA, FINAL])
     result: surecall.RunResult = await run_script(
-        [], transport=transport, text_formats=True, fallback_retry_count=1
+        [], transport=transport, text_formats="all", fallback_retry_count=1
     )
     assert (result.text, saved) == (FINAL, ["x"])
     assert all("tools" in request.body for request in transport.requests)

@@ -45,7 +45,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "gemini_openrouter_compat": SIGNATURE,
     "taught_tool_calls": {"tool_prompting": "taught", "max_parse_retries": 1},
     "constrained_tool_calls": {"tool_prompting": "constrained", "max_parse_retries": 1},
-    "text_tool_calls": {"text_formats": True},
+    "text_tool_calls": {"text_formats": "all"},
     "no_text_loops": {
         "request_defaults": {"dry_multiplier": 0.8, "dry_sequence_breakers": [":"]},
         "overrides_after_cut": {"temperature": 0.8},

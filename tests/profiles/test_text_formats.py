@@ -16,4 +16,4 @@ def test_models_known_to_write_tags_have_their_text_read(entry: object) -> None:
 
 def test_a_preset_switches_it_on_for_any_model() -> None:
     """For a model the catalog does not know."""
-    assert find_preset("text_tool_calls").fields == {"text_formats": True}
+    assert find_preset("text_tool_calls").fields == {"text_formats": "all"}

@@ -6,7 +6,6 @@ from typing import Any, Final, Literal, NamedTuple, TypedDict, cast, get_args
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import force_setattr
 
 from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.base.limits import (
@@ -30,12 +29,6 @@ LikelyCalls = Literal["by_effect", "run", "approve", "never"]
 TextFormats = Literal["auto", "off", "all"]
 
 DEFAULT_EMPTY_FINAL_TEXT: Final = EMPTY_ANSWER
-TEXT_FORMATS_WORDS: Final[dict[bool | None, TextFormats]] = {
-    None: "auto",
-    False: "off",
-    True: "all",
-}
-"""What the option `text_formats` was called before, and what it is called now."""
 
 
 class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -100,15 +93,16 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     for a model that is not shown tools; `constrained` also holds the whole reply to a schema.
     `auto` is `taught` for a model that is known not to support tools, `native` for any other."""
     max_parse_retries: int = 1
-    """How often in a row surecall asks again for a call that cannot be read. After that, the answer
-    ends with a note that no tool ran. Unless a number is given, native calls have three retries."""
+    """How often in a row surecall asks again for a call that cannot be read, in text or native.
+    After that, the answer ends with a note that no tool ran. Unless a number is given, native calls
+    have three retries. Arguments that can be read and do not fit their tool do not count here: the
+    model reads what is wrong with them until `max_turns` or `max_identical_calls` ends the run."""
     max_escalations: int = 0
     """When the arguments for one tool are refused twice in a row: how many steps up the requests
     may go, through a forced choice, a schema for the reply and a taught form."""
-    text_formats: TextFormats | bool | None = "auto"
+    text_formats: TextFormats = "auto"
     """Whether calls and thoughts that the model wrote as text are read: `auto` does so for every
-    model in the turns in which tools are offered, `all` in every turn, `off` never. `true` means
-    `all`, `false` means `off`, and null means `auto`."""
+    model in the turns in which tools are offered, `all` in every turn, `off` never."""
     likely_calls: LikelyCalls = "by_effect"
     """How to treat a call that is only likely: `by_effect` runs it on a tool that only reads,
     and tells the model otherwise that it was not executed; `run` runs it, `approve` has the
@@ -170,8 +164,6 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     the model wrote."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.text_formats, str):
-            force_setattr(self, "text_formats", TEXT_FORMATS_WORDS[self.text_formats])
         for name in _POSITIVE:
             value = getattr(self, name)
             # Written so that NaN, which compares to nothing, is refused too.
@@ -213,7 +205,7 @@ class OptionArguments(TypedDict, total=False):
     tool_prompting: ToolPrompting
     max_parse_retries: int
     max_escalations: int
-    text_formats: TextFormats | bool | None
+    text_formats: TextFormats
     likely_calls: LikelyCalls
     approval_lifetime_s: float
     required_tools: Sequence[str]

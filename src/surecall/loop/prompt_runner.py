@@ -6,7 +6,6 @@ Requests that must not be sent are refused before they cost anything.
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
@@ -16,17 +15,16 @@ from msgspec.structs import replace
 from surecall.base.background import is_long, read_aside
 from surecall.base.errors import Code, ProviderError, RequestError
 from surecall.base.json_values import as_fields, as_list
-from surecall.base.limits import MAX_INLINE_CHARACTERS
 from surecall.base.records import Message, ModelRequest, Receipt, Reply, ToolSpec, WireRequest
 from surecall.base.redaction import cut_secret_causes, mask_known, open_log
 from surecall.calls.thinking import REASONING_CLOSERS
 from surecall.models.profiles import RESERVED_REQUEST_KEYS, Capabilities
-from surecall.models.transport import Transport, ask_transport, fold_stream
+from surecall.models.transport import Transport, exchange
 from surecall.models.transport.retry import find_refused_field
 from surecall.reading import rescue_receipts
 from surecall.reading.transforms import TransformChain
 from surecall.wire import ChatCompletions, RawReply, StreamDelta, WireProtocol
-from surecall.wire.replies import DeltaMask, mask_reply
+from surecall.wire.replies import mask_reply
 from surecall.wire.substitutes import name_limit
 
 from .history import parse_history
@@ -242,7 +240,13 @@ class PromptRunner:
             wire = self.build(request)
             started = perf_counter()
             try:
-                raw, headers, attempts = await self._send(request, wire, on_delta)
+                came = await exchange(
+                    self.transport,
+                    self.protocol,
+                    wire,
+                    on_delta=on_delta,
+                    skip_bad_events=self.skip_bad_events,
+                )
                 break
             except ProviderError as error:
                 cut_secret_causes(error)
@@ -254,27 +258,14 @@ class PromptRunner:
         elapsed_ms = (perf_counter() - started) * 1000
         if found and self._on_refused is not None:
             await self._on_refused(tuple(found), found[next(iter(found))])
-        result = await self.read_raw_aside(raw)
+        result = await self.read_raw_aside(came.raw)
         return replace(
             result,
             elapsed_ms=elapsed_ms,
-            request_id=_request_id(headers) or result.raw.id,
-            attempts=attempts + sum(error.attempts for error in found.values()),
+            request_id=_request_id(came.headers) or result.raw.id,
+            attempts=came.attempts + sum(error.attempts for error in found.values()),
             left_out=tuple(sorted(self._left_out(request))),
         )
-
-    async def _send(
-        self,
-        request: ModelRequest,
-        wire: WireRequest,
-        on_delta: Callable[[StreamDelta], None] | None,
-    ) -> tuple[RawReply, dict[str, str], int]:
-        if request.stream:
-            return await ask_transport(self.transport, partial(self._stream, wire, on_delta))
-        answer = await ask_transport(self.transport, partial(self.transport.send, wire))
-        parse = partial(self.protocol.parse_body, answer.body, answer.headers)
-        raw = await read_aside(parse, is_long=len(answer.body) > MAX_INLINE_CHARACTERS)
-        return raw, answer.headers, answer.attempts
 
     def _left_out(self, request: ModelRequest) -> set[str]:
         """Name the fields that would be added to a request and are refused."""
@@ -348,21 +339,6 @@ class PromptRunner:
                 for name in _TOOL_FIELDS:
                     body.pop(name, None)
         return replace(wire, body=body)
-
-    async def _stream(
-        self, wire: WireRequest, on_delta: Callable[[StreamDelta], None] | None
-    ) -> tuple[RawReply, dict[str, str], int]:
-        shown = None if on_delta is None else DeltaMask(on_delta)
-        async with self.transport.stream(wire) as stream:
-            folder = self.protocol.open_stream(stream.headers, skip_bad_events=self.skip_bad_events)
-            is_cut = True
-            try:
-                raw = await fold_stream(stream, folder, None if shown is None else shown.feed)
-                is_cut = False
-            finally:
-                if shown is not None:
-                    shown.close(is_cut=is_cut)
-            return raw, stream.headers, stream.attempts
 
 
 def _given_fields(request: ModelRequest) -> set[str]:

@@ -331,7 +331,7 @@ def test_a_trial_holds_its_conversation(tmp_path: Path) -> None:
             config={
                 "options": {
                     "tool_use_mode": "enforced",
-                    "text_formats": True,
+                    "text_formats": "all",
                     "request_defaults": {"temperature": 0.3},
                 }
             },

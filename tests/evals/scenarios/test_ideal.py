@@ -166,7 +166,7 @@ def simulated(scenario: Scenario, **fields: Any) -> Any:
 @pytest.mark.parametrize("model", ["steady", "hasty", "loose-arguments", "small-local"])
 async def test_simulated_models_can_play(scenario: Scenario, model: str) -> None:
     """Whatever mistakes are made on top, a verdict comes out, and a clean model passes."""
-    played = await play(scenario, simulated(scenario, model=model, seed=3), text_formats=True)
+    played = await play(scenario, simulated(scenario, model=model, seed=3), text_formats="all")
     if model == "steady":
         assert (played.original_codes, played.strict_codes) == ([], [])
     assert played.grades.strict.ok == (played.strict_codes == [])

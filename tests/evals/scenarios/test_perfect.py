@@ -12,7 +12,7 @@ each_scenario = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda item: 
 
 RAW = {
     "disabled_rules": ("*",),
-    "text_formats": False,
+    "text_formats": "off",
     "fix_empty_final": False,
     "tool_prompting": "native",
 }

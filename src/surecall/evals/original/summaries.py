@@ -274,8 +274,7 @@ def reads_text(body: TrialBody | None) -> bool | None:
     if not options:
         return None
     transforms = options.get("response_transforms") or ()
-    # In runs of before, `true` is what `all` is now, and null read no text in an experiment.
-    return options.get("text_formats") in (True, "auto", "all") or _TAGS in transforms
+    return options.get("text_formats") in ("auto", "all") or _TAGS in transforms
 
 
 def render_trial(

@@ -19,7 +19,7 @@ Writer = Callable[[WrittenCalls], str]
 _THOUGHT: Final = "The user wants this done. I will use a tool."
 _ENFORCED_TEXT: Final = {
     **ENFORCED,
-    "options": {"tool_use_mode": "enforced", "text_formats": True},
+    "options": {"tool_use_mode": "enforced", "text_formats": "all"},
 }
 _UNSPLIT: Final = "reasoning models behind servers that do not split it off"
 

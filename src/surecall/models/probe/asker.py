@@ -1,17 +1,14 @@
 """Asking a provider with harmless tools: every request is counted, and none is sent twice."""
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from surecall.base.background import read_aside
 from surecall.base.errors import Code, ProviderError
-from surecall.base.limits import MAX_INLINE_CHARACTERS
 from surecall.base.records import Message, ModelRequest, Reply, ToolCall, ToolSpec, Usage
 from surecall.base.redaction import cut_secret_causes
-from surecall.models.transport import Transport, ask_transport, fold_stream
+from surecall.models.transport import Transport, exchange
 from surecall.reading import read_reply
 from surecall.reading.truncation import cut_cause
 from surecall.text import canonical_hash
@@ -275,32 +272,15 @@ class Asker:
         request = replace(request, params={**self._params, **request.params})
         wire = self.protocol.render_request(request)
         try:
-            if request.stream:
-                raw, attempts, came_whole = await ask_transport(
-                    self.transport, partial(self._stream, wire)
-                )
-            else:
-                answer = await ask_transport(self.transport, partial(self.transport.send, wire))
-                attempts, came_whole = answer.attempts, True
-                raw = await read_aside(
-                    partial(self.protocol.parse_body, answer.body, answer.headers),
-                    is_long=len(answer.body) > MAX_INLINE_CHARACTERS,
-                )
+            came = await exchange(self.transport, self.protocol, wire)
         except ProviderError as error:
             cut_secret_causes(error)
             self.cost += Cost(max(error.attempts, 1))
             raise
-        raw = mask_reply(raw)
-        usage = raw.usage
-        self.cost += Cost(
-            attempts, usage.input_tokens if usage else 0, usage.output_tokens if usage else 0
-        )
-        return Answered(self.protocol.parse_message(raw), raw, came_whole)
-
-    async def _stream(self, wire: Any) -> tuple[RawReply, int, bool]:
-        async with self.transport.stream(wire) as stream:
-            folder = self.protocol.open_stream(stream.headers)
-            return await fold_stream(stream, folder), stream.attempts, folder.came_whole
+        raw = mask_reply(came.raw)
+        usage = raw.usage or Usage()
+        self.cost += Cost(came.attempts, usage.input_tokens, usage.output_tokens)
+        return Answered(self.protocol.parse_message(raw), raw, came.came_whole)
 
     def _require_request(self) -> None:
         if self.cost.requests >= self._max_requests:

@@ -6,7 +6,6 @@ there is only the plain answer.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
@@ -16,7 +15,7 @@ from surecall.base.errors import Code, ProviderError
 from surecall.base.json_values import as_fields
 from surecall.base.records import Message, ModelRequest, ToolSpec, Usage, clip
 from surecall.base.redaction import cut_secret_causes
-from surecall.models.transport import Transport, ask_transport
+from surecall.models.transport import Transport, exchange
 from surecall.wire import WireProtocol
 from surecall.wire.chat_completions.logprobs import parse_first_token
 
@@ -71,7 +70,7 @@ class FitAsker:
                 ModelRequest(model=self._model, messages=messages, params=params)
             )
             try:
-                reply = await ask_transport(self._transport, partial(self._transport.send, wire))
+                came = await exchange(self._transport, self._protocol, wire)
             except ProviderError as error:
                 cut_secret_causes(error)
                 requests += max(error.attempts, 1)
@@ -79,13 +78,12 @@ class FitAsker:
                     raise
                 self._params = self._params[1:]
                 continue
-            raw = self._protocol.parse_body(reply.body, reply.headers)
-            said = self._protocol.parse_message(raw).content or ""
+            said = self._protocol.parse_message(came.raw).content or ""
             return FitAnswer(
                 says_yes=read_word(said),
-                score=score_token(parse_first_token(reply.body)) if "logprobs" in params else None,
-                usage=raw.usage,
-                requests=requests + reply.attempts,
+                score=score_token(parse_first_token(came.body)) if "logprobs" in params else None,
+                usage=came.raw.usage,
+                requests=requests + came.attempts,
             )
 
 

@@ -1,6 +1,8 @@
 """Questions to a provider: which calls, replies and judgements of fit it is capable of."""
 
+import tomllib
 from collections.abc import Awaitable, Callable
+from importlib import resources
 from typing import Any, Final, NamedTuple, cast, get_args
 
 from msgspec.structs import replace
@@ -629,91 +631,26 @@ _MIN_SEPARATION: Final = 0.85
 class _FitCase(NamedTuple):
     """A function, a request that it fits, and one that it does not."""
 
-    tool: ToolSpec
+    name: str
+    description: str
+    arguments: list[str]
     fitting: str
     other: str
 
+    @property
+    def tool(self) -> ToolSpec:
+        """The function as it is offered."""
+        properties = {word: {"type": "string"} for word in self.arguments}
+        parameters = {"type": "object", "properties": properties, "required": self.arguments}
+        return ToolSpec(
+            name=self.name, description=self.description, parameters=parameters, effect="read"
+        )
 
-def _case(name: str, description: str, arguments: str, fitting: str, other: str) -> _FitCase:
-    properties: dict[str, Any] = {word: {"type": "string"} for word in arguments.split()}
-    parameters = {"type": "object", "properties": properties, "required": list(properties)}
-    tool = ToolSpec(name=name, description=description, parameters=parameters, effect="read")
-    return _FitCase(tool, fitting, other)
 
-
-_CASES: Final = (
-    _case(
-        "get_weather",
-        "Get the current weather of a city.",
-        "city",
-        "Do I need an umbrella in Oslo right now?",
-        "Who painted the ceiling of the Sistine Chapel?",
-    ),
-    _case(
-        "convert_currency",
-        "Convert an amount of money from one currency to another.",
-        "amount source target",
-        "How many euros do I get for 250 Swiss francs?",
-        "What is the boiling point of ethanol?",
-    ),
-    _case(
-        "calculate_triangle_area",
-        "Calculate the area of a triangle from its base and height.",
-        "base height",
-        "A triangle is 8 cm wide at its base and 5 cm high. How large is it?",
-        "How many moons does Jupiter have?",
-    ),
-    _case(
-        "search_flights",
-        "Search for flights between two airports on a date.",
-        "origin destination date",
-        "Find me a plane from Lisbon to Madrid on 3 May.",
-        "Translate the word bread into Finnish.",
-    ),
-    _case(
-        "create_reminder",
-        "Create a reminder with a text and a time.",
-        "text time",
-        "Remind me at noon to water the plants.",
-        "Which team won the football world cup in 1998?",
-    ),
-    _case(
-        "get_stock_price",
-        "Get the latest price of a stock by its ticker symbol.",
-        "ticker",
-        "What is a share of AAPL worth at the moment?",
-        "Give me a recipe for pancakes without eggs.",
-    ),
-    _case(
-        "find_restaurants",
-        "Find restaurants of a cuisine near a place.",
-        "cuisine place",
-        "Where can I eat Thai food near the main station in Bern?",
-        "What is the derivative of x squared?",
-    ),
-    _case(
-        "get_population",
-        "Get the population of a country in a year.",
-        "country year",
-        "How many people lived in Kenya in 2010?",
-        "Play some quiet music in the kitchen.",
-    ),
-    _case(
-        "track_parcel",
-        "Track a parcel by its tracking number.",
-        "number",
-        "Where is my parcel with the number RX4471?",
-        "How do I remove a red wine stain?",
-    ),
-    _case(
-        "book_table",
-        "Book a table at a restaurant.",
-        "restaurant guests time",
-        "A table for four at Casa Luna tomorrow at eight, please.",
-        "What is the capital of Mongolia?",
-    ),
+_FUNCTIONS: Final = resources.files("surecall.models.probe").joinpath("functions.toml")
+_CASES: Final = tuple(
+    _FitCase(**row) for row in tomllib.loads(_FUNCTIONS.read_text("utf-8"))["functions"]
 )
-_REQUESTS: Final = 3 * len(_CASES)
 
 
 @question(
@@ -721,7 +658,7 @@ _REQUESTS: Final = 3 * len(_CASES)
     "fit_threshold",
     "false_call_rate",
     "fit_separation",
-    max_requests=_REQUESTS,
+    max_requests=3 * len(_CASES),
 )
 async def ask_fit(asker: Asker) -> Finding:
     """Offer each function for a request it does not fit, and ask about its fit in both cases."""

@@ -11,7 +11,16 @@ from .embedded import (
     close_engines,
     load_embedded,
 )
-from .http import ErrorParser, HttpStream, HttpTransport, ask_transport, check_headers, fold_stream
+from .http import (
+    ErrorParser,
+    Exchanged,
+    HttpStream,
+    HttpTransport,
+    ask_transport,
+    check_headers,
+    exchange,
+    fold_stream,
+)
 from .interface import Transport, WireStream
 from .retry import RetryPolicy, parse_retry_after
 from .scripted import ScriptedReply, ScriptedTransport, assistant, tool_call
@@ -34,6 +43,7 @@ __all__ = [
     "EmbeddedTransport",
     "Engine",
     "ErrorParser",
+    "Exchanged",
     "FetchStep",
     "HttpStream",
     "HttpTransport",
@@ -51,6 +61,7 @@ __all__ = [
     "assistant",
     "check_headers",
     "close_engines",
+    "exchange",
     "fetch_weights",
     "fold_stream",
     "join_url",

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import asynccontextmanager
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from msgspec.structs import asdict, replace
 
@@ -19,6 +19,7 @@ from surecall.base.errors import (
     ProviderTimeoutError,
     invalid_config,
 )
+from surecall.base.limits import MAX_INLINE_CHARACTERS
 from surecall.base.records import WireReply, WireRequest
 from surecall.base.redaction import Secret, excerpt, redact, secrets_in_headers
 from surecall.models.client.failures import bad_framing
@@ -28,6 +29,7 @@ from surecall.models.config import read_network
 from surecall.text import encode
 from surecall.wire import ChatCompletions, RawReply, StreamDelta, StreamFolder, WireProtocol
 from surecall.wire.errors import check_body, kept_headers
+from surecall.wire.replies import DeltaMask
 
 from .interface import Closing, Transport, WireStream
 from .retry import RetryPolicy, parse_retry_after, run_attempts
@@ -332,6 +334,56 @@ async def ask_transport(transport: Transport, ask: Callable[[], Awaitable[_T]]) 
     if outcome.error is not None:
         raise outcome.error
     return outcome.value
+
+
+class Exchanged(NamedTuple):
+    """What came back for one request, parsed as far as its wire format goes."""
+
+    raw: RawReply
+    headers: dict[str, str]
+    attempts: int
+    came_whole: bool = True
+    """Whether it came in one piece, though it may have been asked for as a stream."""
+    body: bytes = b""
+    """The bytes of one that did."""
+
+
+async def exchange(
+    transport: Transport,
+    protocol: WireProtocol,
+    wire: WireRequest,
+    *,
+    on_delta: Callable[[StreamDelta], None] | None = None,
+    skip_bad_events: bool = False,
+) -> Exchanged:
+    """Send one request, whole or streamed, and return the reply; `on_delta` gets its pieces."""
+    if wire.stream:
+        fold = partial(_exchange_stream, transport, protocol, wire, on_delta, skip_bad_events)
+        return await ask_transport(transport, fold)
+    answer = await ask_transport(transport, partial(transport.send, wire))
+    parse = partial(protocol.parse_body, answer.body, answer.headers)
+    raw = await read_aside(parse, is_long=len(answer.body) > MAX_INLINE_CHARACTERS)
+    return Exchanged(raw, answer.headers, answer.attempts, body=answer.body)
+
+
+async def _exchange_stream(
+    transport: Transport,
+    protocol: WireProtocol,
+    wire: WireRequest,
+    on_delta: Callable[[StreamDelta], None] | None,
+    skip_bad_events: bool,
+) -> Exchanged:
+    shown = None if on_delta is None else DeltaMask(on_delta)
+    async with transport.stream(wire) as stream:
+        folder = protocol.open_stream(stream.headers, skip_bad_events=skip_bad_events)
+        is_cut = True
+        try:
+            raw = await fold_stream(stream, folder, None if shown is None else shown.feed)
+            is_cut = False
+        finally:
+            if shown is not None:
+                shown.close(is_cut=is_cut)
+        return Exchanged(raw, stream.headers, stream.attempts, folder.came_whole)
 
 
 async def fold_stream(
