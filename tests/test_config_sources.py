@@ -11,7 +11,7 @@ import pytest
 from support.settings import CANARY, load, write
 from surecall.base.errors import ConfigError
 from surecall.base.redaction import Secret
-from surecall.models.config import SETTINGS, Deadlines, Retry, load_config
+from surecall.models.config import SETTINGS, load_config
 
 # ---------------------------------------------------------------- files and flags
 
@@ -21,8 +21,8 @@ def test_without_any_source_every_setting_is_a_default(tmp_path: Path) -> None:
     config = load(tmp_path)
     assert config.model is None
     assert config.stream is False
-    assert config.deadlines == Deadlines()
-    assert config.retry == Retry()
+    assert config.deadlines == {}
+    assert config.retry == {}
     assert config.path is None
     assert set(config.origins.values()) == {"default"}
 
@@ -62,8 +62,8 @@ def test_a_file_sets_every_kind_of_key(tmp_path: Path) -> None:
     assert config.preset == ("a", "b")
     assert config.stream is True
     assert config.journal_dir == tmp_path / "runs"
-    assert config.deadlines == Deadlines(connect_s=1.0, total_s=30.5)
-    assert config.retry == Retry(max_retries=0, max_wait_s=2.0)
+    assert config.deadlines == {"connect_s": 1.0, "total_s": 30.5}
+    assert config.retry == {"max_retries": 0, "max_wait_s": 2.0}
     assert config.options == {"max_turns": 4, "tool_choice": {"type": "function"}}
     assert config.capabilities == {"tools": False}
     assert config.headers == {"X-Title": "demo"}
@@ -103,7 +103,7 @@ def test_overrides_may_be_dotted_and_none_means_not_given(tmp_path: Path) -> Non
         tmp_path, overrides={"model": None, "deadlines.idle_s": 9, "trace_dir": Path("t")}
     )
     assert config.model == "file"
-    assert config.deadlines.idle_s == 9.0
+    assert config.deadlines["idle_s"] == 9.0
     assert config.trace_dir == tmp_path / "t"
 
 
@@ -172,8 +172,8 @@ VARIABLES = [
     Variable("list", "SURECALL_PRESET", '["a", "b"]', "preset", ("a", "b")),
     Variable("one name", "SURECALL_PRESET", "a", "preset", ("a",)),
     Variable("comma list", "SURECALL_PRESET", "a, b,", "preset", ("a", "b")),
-    Variable("seconds", "SURECALL_DEADLINES__TOTAL_S", "30", "deadlines", Deadlines(total_s=30.0)),
-    Variable("count", "SURECALL_RETRY__MAX_RETRIES", "3", "retry", Retry(max_retries=3)),
+    Variable("seconds", "SURECALL_DEADLINES__TOTAL_S", "30", "deadlines", {"total_s": 30.0}),
+    Variable("count", "SURECALL_RETRY__MAX_RETRIES", "3", "retry", {"max_retries": 3}),
     Variable("option", "SURECALL_OPTIONS__MAX_TURNS", "8", "options", {"max_turns": 8}),
     Variable("option text", "SURECALL_OPTIONS__A", "auto", "options", {"a": "auto"}),
     Variable("option list", "SURECALL_OPTIONS__A", "[1]", "options", {"a": [1]}),
@@ -257,9 +257,9 @@ def test_the_cache_folder_has_a_place(
 
 def test_a_wait_policy_of_the_user_is_left_alone(tmp_path: Path) -> None:
     """Threads of an embedded model wait as the user said, where the user said it."""
-    assert load(tmp_path).local.passive_wait is None
+    assert load(tmp_path).local == {}
     said = load(tmp_path, {"OMP_WAIT_POLICY": "active"})
-    assert said.local.passive_wait is False
+    assert said.local["passive_wait"] is False
     assert said.origins["local.passive_wait"] == "OMP_WAIT_POLICY"
 
 
@@ -278,7 +278,7 @@ def test_given_values_win_over_a_loaded_config(tmp_path: Path) -> None:
     assert (changed.model, changed.origins["model"]) == ("given", "flag")
     assert changed.options == {"x": 1, "y": 2}
     assert changed.preset == ("a",)
-    assert changed.deadlines == Deadlines(idle_s=2.0)
+    assert changed.deadlines == {"idle_s": 2.0}
     assert changed.origins["options.x"] == "surecall.toml: options.x"
     assert changed.api_key == Secret("other")
     assert (config.model, config.options, config.api_key) == ("file", {"x": 1}, Secret("k"))

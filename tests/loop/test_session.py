@@ -265,4 +265,4 @@ def test_headers_and_timeout_are_settings_of_the_session() -> None:
         model="m", base_url="http://127.0.0.1:9/v1", headers={"x-team": "blue"}, timeout=3
     )
     assert session._config.headers == {"x-team": "blue"}
-    assert session._config.deadlines.total_s == 3
+    assert session._config.deadlines["total_s"] == 3

@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Final, Literal, cast
 
 import click
 from msgspec import Struct
@@ -95,8 +95,8 @@ def check_options(config: Config) -> Iterator[Check]:
     for name in _LIMITS:
         value = getattr(resolved.options, name)
         yield Check("limits", name, "no limit" if value is None else str(value))
-    yield Check("limits", "deadlines", _pairs(Deadlines(**_drop_unset(config.deadlines))))
-    yield Check("limits", "retry", _pairs(RetryPolicy(**_drop_unset(config.retry))))
+    yield Check("limits", "deadlines", _pairs(Deadlines(**config.deadlines)))
+    yield Check("limits", "retry", _pairs(RetryPolicy(**config.retry)))
 
 
 def check_provider(config: Config) -> Iterator[Check]:
@@ -166,10 +166,6 @@ def check_system() -> Iterator[Check]:
     else:
         fix = "Set the clock; certificates cannot be checked with a wrong one."
         yield Check("system", "clock", now, "fail", fix)
-
-
-def _drop_unset(settings: Struct) -> dict[str, Any]:
-    return {name: value for name, value in asdict(settings).items() if value is not None}
 
 
 def _pairs(settings: Struct) -> str:

@@ -151,7 +151,7 @@ def parse_options(items: Iterable[str]) -> dict[str, Any]:
     Raises:
         ConfigError: An item has no `=`, or two of them contradict each other.
     """
-    from surecall.models.config.sources import parse_literal
+    from surecall.models.config.load import parse_literal
 
     options: dict[str, Any] = {}
     for item in items:

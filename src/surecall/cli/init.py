@@ -9,7 +9,7 @@ import click
 
 from surecall.base.files import explain_write_errors, write_whole
 from surecall.models.config import SETTINGS, Config, find_keys, load_config
-from surecall.models.config.sources import FILE_NAME
+from surecall.models.config.load import FILE_NAME
 from surecall.models.profiles import ProviderEntry, embedded_name
 from surecall.text import encode_text
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.base.records import ModelRequest
-from surecall.models.config.sources import read_toml
+from surecall.models.config.load import read_toml
 
 from .catalog import Fault, find_fault
 from .conversation import Action, Answered, CallTools, Say, errors_in_a_row, last_results

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from surecall.base.errors import ConfigError, JSONTextError, invalid_config
-from surecall.models.config.sources import read_toml
+from surecall.models.config.load import read_toml
 from surecall.text import decode
 
 T = TypeVar("T")

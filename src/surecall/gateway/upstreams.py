@@ -141,13 +141,8 @@ class Upstream:
 
         config = load_config(search=False)
         name = self.entry.embedded
-        local = {
-            field: value
-            for field in config.local.__struct_fields__
-            if (value := getattr(config.local, field)) is not None
-        }
         model: Any = name if is_weights_path(name) else find_weights(name)
-        return load_embedded(model, cache_dir=config.cache_dir, **local)
+        return load_embedded(model, cache_dir=config.cache_dir, **config.local)
 
     async def close(self) -> None:
         """Give up its connections."""

@@ -263,8 +263,8 @@ def make_embedded(config: Config) -> EmbeddedTransport:
     return EmbeddedTransport(
         name if is_weights_path(name) else find_weights(name),
         cache_dir=config.cache_dir,
-        deadlines=replace(EMBEDDED_DEADLINES, **_given(config.deadlines)),
-        **_given(config.local),
+        deadlines=replace(EMBEDDED_DEADLINES, **config.deadlines),
+        **config.local,
     )
 
 
@@ -293,8 +293,8 @@ def make_transport(
         api_key=config.api_key,
         api_prefix=config.api_prefix,
         headers=config.headers,
-        deadlines=Deadlines(**_given(config.deadlines)),
-        retry=RetryPolicy(**_given(config.retry)),
+        deadlines=Deadlines(**config.deadlines),
+        retry=RetryPolicy(**config.retry),
         protocol=protocol,
         network=config.network,
         key_note=config.describe_key(),
@@ -320,8 +320,3 @@ def _suggest_address(model: str) -> str:
         "MODEL@http://127.0.0.1:8000/v1, or pass --base-url, base_url=... or transport=..., or "
         "set SURECALL_BASE_URL."
     )
-
-
-def _given(settings: Any) -> dict[str, Any]:
-    fields = {name: getattr(settings, name) for name in settings.__struct_fields__}
-    return {name: value for name, value in fields.items() if value is not None}

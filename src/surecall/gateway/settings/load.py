@@ -18,7 +18,7 @@ from surecall.base.json_values import as_fields, as_list
 from surecall.base.redaction import Secret, looks_like_key
 from surecall.models.client.network import Network, is_loopback, join_url
 from surecall.models.config import find_keys, keys_at, parse_key, read_key, read_network
-from surecall.models.config.sources import read_toml
+from surecall.models.config.load import read_toml
 from surecall.models.profiles import (
     RESERVED_REQUEST_KEYS,
     Catalog,

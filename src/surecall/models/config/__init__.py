@@ -7,11 +7,10 @@ Unknown keys are errors wherever they are, and every value remembers where it ca
 
 from .load import (
     Config,
-    Deadlines,
-    Local,
-    Retry,
     Setting,
     all_variables,
+    find_keys,
+    keys_at,
     know_keys,
     load_config,
     parse_key,
@@ -19,14 +18,10 @@ from .load import (
     read_network,
 )
 from .settings import SETTINGS, SettingKey, variable_of
-from .sources import find_keys, keys_at
 
 __all__ = [
     "SETTINGS",
     "Config",
-    "Deadlines",
-    "Local",
-    "Retry",
     "Setting",
     "SettingKey",
     "all_variables",
