@@ -129,7 +129,7 @@ async def test_each_way_works_or_is_named(
                 patch.setenv("HTTPS_PROXY", url)
                 patch.setenv("NO_PROXY", "127.0.0.1" if way.is_listed else "")
                 patch.setenv("SURECALL_DEADLINES__CONNECT_S", "2")
-                patch.setattr("surecall.models.probe.listing._DEADLINES", QUICK)
+                patch.setattr("surecall.models.probe.questions._DEADLINES", QUICK)
                 if way.trusts:
                     patch.setenv(way.trusts, str(authority.file))
                 async with asyncio.timeout(30):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.upstream import chunked
 from surecall.base.errors import Code, ProviderError
 from surecall.models.client.framing import ReplyFrame
-from surecall.models.client.limits import ClientLimits
+from surecall.models.client.network import ClientLimits
 
 LIMITS = ClientLimits(max_header_bytes=4096, max_headers=20)
 INTERIM = b"HTTP/1.1 103 Early\r\nLink: </x>\r\n\r\n"

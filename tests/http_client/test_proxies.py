@@ -16,7 +16,7 @@ from support.secure_upstream import SecureUpstream
 from support.upstream import http_response, unused_port
 from surecall.base.errors import Code, ConfigError, SurecallError
 from surecall.models.client import Network, Origin
-from surecall.models.client.limits import Deadlines
+from surecall.models.client.network import Deadlines
 from surecall.models.config import load_config, read_network
 
 OK = http_response(b"{}")

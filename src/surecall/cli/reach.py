@@ -19,8 +19,7 @@ from surecall.loop.resolve import (
     merge_options,
 )
 from surecall.models.client import ClientLimits, open_once
-from surecall.models.client.limits import Deadlines
-from surecall.models.client.network import join_url
+from surecall.models.client.network import Deadlines, join_url
 from surecall.models.config import Config
 from surecall.models.profiles import Catalog
 from surecall.text import decode

@@ -20,7 +20,7 @@ from surecall.evals.metrics.tally import Tallies, Tally, merge_tallies, pair_tri
 from surecall.evals.records import Cell, TrialRow
 from surecall.evals.stats import Interval, Rate, min_trials_against, wilson
 from surecall.evals.store import RunInfo, RunStore
-from surecall.models.profiles.filters import matches_glob
+from surecall.models.profiles.catalog import matches_glob
 
 from .text import (
     MAX_ERRORS,

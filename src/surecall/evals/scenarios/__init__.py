@@ -9,7 +9,7 @@ from msgspec import Struct
 from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.evals.cases import Case
 from surecall.evals.records import drop_defaults
-from surecall.models.profiles.filters import matches_glob, select
+from surecall.models.profiles.catalog import matches_glob, select
 from surecall.text import canonical_hash
 
 from .base import Scenario

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .answers import Answer
     from .framing import RequestHead
-    from .limits import ClientLimits
-    from .network import Network
+    from .network import ClientLimits, Network
     from .pool import Origin, open_once
 
 __all__ = ["Answer", "ClientLimits", "Network", "Origin", "RequestHead", "open_once"]
 
 _HOMES = {
     "Answer": "answers",
-    "ClientLimits": "limits",
+    "ClientLimits": "network",
     "Network": "network",
     "Origin": "pool",
     "RequestHead": "framing",

@@ -14,7 +14,7 @@ from surecall.base.limits import MIB
 from .bodies import BodyDecoder, open_decoder, too_large
 from .failures import map_failure
 from .framing import ReplyFrame
-from .limits import ClientLimits
+from .network import ClientLimits
 
 _TURN_BYTES: Final = MIB
 """How much is decompressed before other work gets its turn."""

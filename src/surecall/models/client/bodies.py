@@ -9,7 +9,7 @@ from typing import Final
 from surecall.base.errors import Code, ProviderReplyError
 from surecall.base.redaction import excerpt
 
-from .limits import WireLimits
+from .network import WireLimits
 
 ACCEPT_ENCODING: Final = "gzip, identity"
 """What is asked for; `deflate` is read where it comes unasked."""

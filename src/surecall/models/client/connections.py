@@ -18,7 +18,7 @@ from surecall.base.errors import Code
 
 from .answers import Answer
 from .failures import deadline_passed, map_failure, no_address
-from .limits import ClientLimits, Deadlines
+from .network import ClientLimits, Deadlines
 
 _CAN_POLL: Final = hasattr(select, "poll")
 _JOINED_BYTES: Final = 64 * 1024

@@ -15,7 +15,7 @@ from surecall.base.redaction import excerpt
 
 from .bodies import ACCEPT_ENCODING
 from .failures import bad_framing, cut_body, map_failure
-from .limits import ClientLimits
+from .network import ClientLimits
 
 _NAME_MARKS: Final = "!#$%&'*+-.^_`|~"
 _FRAMING: Final = frozenset(

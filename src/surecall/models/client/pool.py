@@ -14,8 +14,7 @@ from .answers import Answer
 from .connections import Connection, connect_socket
 from .failures import blame_proxy, deadline_passed, insecure, map_failure, proxy_auth, proxy_refused
 from .framing import RequestHead, render_head
-from .limits import ClientLimits, Deadlines
-from .network import Network, Proxy, ascii_host, split_base_url, split_url
+from .network import ClientLimits, Deadlines, Network, Proxy, ascii_host, split_base_url, split_url
 
 _STALE_S: Final = 1.0
 """A used connection that ends this soon after a request was sent had been given up before it."""

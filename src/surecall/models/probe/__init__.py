@@ -3,18 +3,20 @@
 from .asker import Asker, Listing, Question
 from .facts import DEFAULT_MAX_AGE_S, FactKey, FactStore, ProbedFact
 from .findings import Cost, Finding, ProbeNote, ProbeReport, Verdict, date_text
-from .listing import fetch_listing
+from .questions import fetch_listing
 from .runner import (
     DEFAULT_MAX_REQUESTS,
     ESSENTIAL,
     ON_REQUEST,
     QUESTIONS,
     STRUCTURED,
+    Flights,
+    Patience,
+    ensure_probed,
     probe_model,
     select_questions,
     total_cost,
 )
-from .single_flight import Flights, Patience, ensure_probed
 
 __all__ = [
     "DEFAULT_MAX_AGE_S",

@@ -3,11 +3,14 @@
 from .catalog import (
     EMBEDDED_PREFIX,
     Catalog,
+    Selectable,
     embedded_name,
     find_weights,
     is_weights_path,
     known_weights,
+    matches_glob,
     parse_weights,
+    select,
 )
 from .entries import (
     LIST_FIELDS,
@@ -25,7 +28,6 @@ from .entries import (
     join_capabilities,
     split_capabilities,
 )
-from .filters import Selectable, matches_glob, select
 from .merge import Merged, deep_merge, merge_presets
 from .resolve import (
     DEFAULT_PRESET,

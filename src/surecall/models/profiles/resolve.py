@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from surecall.base.errors import Code, ConfigError, did_you_mean
 
-from .catalog import Catalog
+from .catalog import Catalog, matches_glob, select
 from .entries import (
     Capabilities,
     Findings,
@@ -16,7 +16,6 @@ from .entries import (
     require_capabilities,
     split_capabilities,
 )
-from .filters import matches_glob, select
 
 
 class ResolvedCapabilities(NamedTuple):

@@ -1,7 +1,6 @@
 """How a request reaches a model and how its answer comes back."""
 
-from surecall.models.client.limits import Deadlines, WireLimits
-from surecall.models.client.network import join_url, split_base_url
+from surecall.models.client.network import Deadlines, WireLimits, join_url, split_base_url
 
 from .embedded import (
     DEFAULT_CONTEXT_TOKENS,

@@ -24,8 +24,7 @@ from surecall.base.errors import Code, JSONTextError, ProviderError, SetupError
 from surecall.base.json_values import as_fields
 from surecall.base.records import ToolSpec, Weights, WireReply, WireRequest
 from surecall.base.redaction import Secret
-from surecall.models.client.limits import Deadlines
-from surecall.models.client.network import Network
+from surecall.models.client.network import Deadlines, Network
 from surecall.text import decode
 from surecall.wire.chat_completions import render_tool
 from surecall.wire.errors import parse_error

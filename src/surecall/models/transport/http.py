@@ -23,8 +23,14 @@ from surecall.base.limits import MAX_INLINE_CHARACTERS
 from surecall.base.records import WireReply, WireRequest
 from surecall.base.redaction import Secret, excerpt, redact, secrets_in_headers
 from surecall.models.client.failures import bad_framing
-from surecall.models.client.limits import ClientLimits, Deadlines, WireLimits
-from surecall.models.client.network import Network, join_url, split_url
+from surecall.models.client.network import (
+    ClientLimits,
+    Deadlines,
+    Network,
+    WireLimits,
+    join_url,
+    split_url,
+)
 from surecall.models.config import read_network
 from surecall.text import encode
 from surecall.wire import ChatCompletions, RawReply, StreamDelta, StreamFolder, WireProtocol

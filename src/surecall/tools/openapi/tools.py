@@ -31,8 +31,7 @@ from surecall.base.limits import (
 from surecall.base.records import Effect, Envelope
 from surecall.base.redaction import Secret, excerpt, mask_known, open_log, secrets_in_headers
 from surecall.models.client import ClientLimits, open_once
-from surecall.models.client.limits import Deadlines
-from surecall.models.client.network import split_base_url, split_url
+from surecall.models.client.network import Deadlines, split_base_url, split_url
 from surecall.models.config import read_network
 from surecall.models.transport import check_headers
 from surecall.schema import compile_foreign
