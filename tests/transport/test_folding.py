@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from support.streams import DONE, chunk
-from surecall.models.transport import fold_stream, http
+from surecall.models.transport import fold_stream, interface
 from surecall.wire import RawReply, StreamDelta, find_protocol
 
 END = chunk({}, "stop") + DONE
@@ -60,17 +60,17 @@ async def test_other_tasks_get_turns_during_a_burst(
     burst: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There is a break after every few kilobytes when time is up, also inside one chunk."""
-    monkeypatch.setattr(http, "_MAX_BUSY_S", 0.0)
+    monkeypatch.setattr(interface, "_MAX_BUSY_S", 0.0)
     turns, content, _ = await turns_during(burst + chunk({"content": "hi"}), END)
     assert content == "hi"
-    assert turns >= len(burst) // http._SLICE_BYTES  # pyright: ignore[reportPrivateUsage]
+    assert turns >= len(burst) // interface._SLICE_BYTES  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_a_long_text_is_shown_in_pieces_with_breaks_between(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whoever reads along gets one long text in steps; together they are the text."""
-    monkeypatch.setattr(http, "_MAX_BUSY_S", 0.0)
+    monkeypatch.setattr(interface, "_MAX_BUSY_S", 0.0)
     text = "so long " * 12_500
     turns, content, shown = await turns_during(chunk({"content": text}) + END)
     assert content == "".join(delta.text for delta in shown) == text

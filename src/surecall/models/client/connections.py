@@ -1,14 +1,16 @@
 """One socket to the upstream: it is made, the request goes out, the answer comes in, a clock runs.
 
-Every address of a host is tried, and no name is looked up twice.
+A proxy before it opens a tunnel. Every address of a host is tried, and no name is looked up twice.
 
 There is one timer for each connection, however many pieces arrive and requests are sent: moving
 a deadline only stores a number, and the timer looks at it when it fires.
 """
 
 import asyncio
+import re
 import select
 import socket
+import ssl
 from collections.abc import Sequence
 from contextlib import suppress
 from math import inf
@@ -17,9 +19,19 @@ from typing import Any, Final, Protocol, cast
 from surecall.base.errors import Code
 
 from .answers import Answer
-from .failures import deadline_passed, map_failure, no_address
-from .network import ClientLimits, Deadlines
+from .failures import (
+    deadline_passed,
+    insecure,
+    map_failure,
+    no_address,
+    proxy_auth,
+    proxy_refused,
+)
+from .network import ClientLimits, Deadlines, Proxy
 
+PROXY_AUTH_STATUS: Final = 407
+_PROXY_STATUS: Final = re.compile(rb"HTTP/1\.[01] ([0-9]{3})(?: [^\r\n]*)?(?:\r\n|$)")
+_MAX_PROXY_REPLY_BYTES: Final = 64 * 1024
 _CAN_POLL: Final = hasattr(select, "poll")
 _JOINED_BYTES: Final = 64 * 1024
 """A head and a body up to this size are sent as one; larger bodies are not copied."""
@@ -347,3 +359,59 @@ def _close_late(task: "asyncio.Task[socket.socket]") -> None:
     if not task.cancelled() and task.exception() is None:
         with suppress(OSError):
             task.result().close()
+
+
+class Tunnel(asyncio.Protocol):
+    """Asks a proxy for a way to a server; what follows on the connection is the server's."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._reply = bytearray()
+        self._has_reply: asyncio.Future[None] = loop.create_future()
+
+    async def open(self, transport: asyncio.Transport, target: str, proxy: Proxy) -> None:
+        """Return once the proxy has opened the way.
+
+        Raises:
+            ProviderConnectionError: It did not; the code and the message say why.
+        """
+        lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}", "User-Agent: surecall"]
+        lines += [f"{name}: {value}" for name, value in proxy.headers]
+        transport.write("\r\n".join((*lines, "", "")).encode("ascii"))
+        await self._has_reply
+        head, end, rest = bytes(self._reply).partition(b"\r\n\r\n")
+        found = _PROXY_STATUS.match(head)
+        if found is None or not end:
+            raise proxy_refused(proxy.address, "gives no answer in HTTP", retryable=True)
+        status = int(found[1])
+        if status == PROXY_AUTH_STATUS:
+            offers = re.findall(rb"(?im)^proxy-authenticate:[ \t]*([^\r\n]+)", head)
+            schemes = b", ".join(offers).decode("latin-1")
+            raise proxy_auth(proxy.address, sent=proxy.auth is not None, schemes=schemes)
+        if 200 <= status < 300 and rest:  # the server speaks first, so it does not speak TLS
+            failure = ssl.SSLError()
+            failure.reason = "WRONG_VERSION_NUMBER"
+            raise insecure(failure)
+        if not 200 <= status < 300:
+            raise proxy_refused(
+                proxy.address,
+                f"refuses to connect to {target} with status {status}",
+                retryable=status >= 500,
+            )
+
+    def data_received(self, data: bytes) -> None:
+        """Take what the proxy says."""
+        self._reply += data
+        if b"\r\n\r\n" in self._reply or len(self._reply) > _MAX_PROXY_REPLY_BYTES:
+            self._note_end()
+
+    def eof_received(self) -> None:
+        """Take the end, before an answer or after half of one."""
+        self._note_end()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Take the end of the connection."""
+        self._note_end()
+
+    def _note_end(self) -> None:
+        if not self._has_reply.done():
+            self._has_reply.set_result(None)

@@ -1,8 +1,6 @@
 """One upstream and the connections to it: clean ones are used again, the latest first."""
 
 import asyncio
-import re
-import ssl
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -11,17 +9,14 @@ from typing import Final
 from surecall.base.errors import Code, ProviderConnectionError, ProviderError, invalid_config
 
 from .answers import Answer
-from .connections import Connection, connect_socket
-from .failures import blame_proxy, deadline_passed, insecure, map_failure, proxy_auth, proxy_refused
+from .connections import PROXY_AUTH_STATUS, Connection, Tunnel, connect_socket
+from .failures import blame_proxy, deadline_passed, map_failure, proxy_auth
 from .framing import RequestHead, render_head
-from .network import ClientLimits, Deadlines, Network, Proxy, ascii_host, split_base_url, split_url
+from .network import ClientLimits, Deadlines, Network, ascii_host, split_base_url, split_url
 
 _STALE_S: Final = 1.0
 """A used connection that ends this soon after a request was sent had been given up before it."""
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
-_PROXY_AUTH_STATUS: Final = 407
-_PROXY_STATUS: Final = re.compile(rb"HTTP/1\.[01] ([0-9]{3})(?: [^\r\n]*)?(?:\r\n|$)")
-_MAX_PROXY_REPLY_BYTES: Final = 64 * 1024
 
 
 class Origin:
@@ -144,7 +139,7 @@ class Origin:
             connection.send(answer, rendered, body, deadlines, total_due)
             error = await answer.wait_for_head()
             if error is None:
-                if answer.status == _PROXY_AUTH_STATUS and self._is_forwarded:
+                if answer.status == PROXY_AUTH_STATUS and self._is_forwarded:
                     raise self._refused_by_proxy(answer)
                 return answer
             if not (was_used and attempts == 1 and _was_stale(answer, connection, error, loop)):
@@ -371,62 +366,6 @@ async def open_once(
             answer.abort()
     finally:
         await origin.close()
-
-
-class Tunnel(asyncio.Protocol):
-    """Asks a proxy for a way to a server; what follows on the connection is the server's."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._reply = bytearray()
-        self._has_reply: asyncio.Future[None] = loop.create_future()
-
-    async def open(self, transport: asyncio.Transport, target: str, proxy: Proxy) -> None:
-        """Return once the proxy has opened the way.
-
-        Raises:
-            ProviderConnectionError: It did not; the code and the message say why.
-        """
-        lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}", "User-Agent: surecall"]
-        lines += [f"{name}: {value}" for name, value in proxy.headers]
-        transport.write("\r\n".join((*lines, "", "")).encode("ascii"))
-        await self._has_reply
-        head, end, rest = bytes(self._reply).partition(b"\r\n\r\n")
-        found = _PROXY_STATUS.match(head)
-        if found is None or not end:
-            raise proxy_refused(proxy.address, "gives no answer in HTTP", retryable=True)
-        status = int(found[1])
-        if status == _PROXY_AUTH_STATUS:
-            offers = re.findall(rb"(?im)^proxy-authenticate:[ \t]*([^\r\n]+)", head)
-            schemes = b", ".join(offers).decode("latin-1")
-            raise proxy_auth(proxy.address, sent=proxy.auth is not None, schemes=schemes)
-        if 200 <= status < 300 and rest:  # the server speaks first, so it does not speak TLS
-            failure = ssl.SSLError()
-            failure.reason = "WRONG_VERSION_NUMBER"
-            raise insecure(failure)
-        if not 200 <= status < 300:
-            raise proxy_refused(
-                proxy.address,
-                f"refuses to connect to {target} with status {status}",
-                retryable=status >= 500,
-            )
-
-    def data_received(self, data: bytes) -> None:
-        """Take what the proxy says."""
-        self._reply += data
-        if b"\r\n\r\n" in self._reply or len(self._reply) > _MAX_PROXY_REPLY_BYTES:
-            self._note_end()
-
-    def eof_received(self) -> None:
-        """Take the end, before an answer or after half of one."""
-        self._note_end()
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        """Take the end of the connection."""
-        self._note_end()
-
-    def _note_end(self) -> None:
-        if not self._has_reply.done():
-            self._has_reply.set_result(None)
 
 
 def _was_stale(

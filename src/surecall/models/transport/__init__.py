@@ -10,17 +10,8 @@ from .embedded import (
     close_engines,
     load_embedded,
 )
-from .http import (
-    ErrorParser,
-    Exchanged,
-    HttpStream,
-    HttpTransport,
-    ask_transport,
-    check_headers,
-    exchange,
-    fold_stream,
-)
-from .interface import Transport, WireStream
+from .http import ErrorParser, HttpStream, HttpTransport, check_headers
+from .interface import Exchanged, Transport, WireStream, ask_transport, exchange, fold_stream
 from .retry import RetryPolicy, parse_retry_after
 from .scripted import ScriptedReply, ScriptedTransport, assistant, tool_call
 from .weights import (
