@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import surecall
-from surecall.models.transport import ScriptedReply, assistant, tool_call
+from surecall import assistant, tool_call
+from surecall.models.transport import ScriptedReply
 
 deleted: list[str] = []
 

@@ -15,7 +15,7 @@ from support.eval_rows import make_rows
 from surecall.base.errors import ConfigError, SurecallError
 from surecall.base.files import PRIVATE, explain_write_errors, write_whole
 from surecall.evals.export import FORMATS, export_run
-from surecall.loop import save_trace
+from surecall.loop import load_trace, save_trace
 
 
 @contextmanager
@@ -107,7 +107,7 @@ def test_a_trace_is_only_for_its_owner(tmp_path: Path) -> None:
     with little_room(20), pytest.raises(SurecallError, match="DISK_FULL"):
         save_trace(result.trace, path)
     assert path.read_bytes() == before
-    assert surecall.load_trace(path) == result.trace
+    assert load_trace(path) == result.trace
 
 
 @pytest.mark.parametrize("name", sorted(set(FORMATS) - {"parquet"}))

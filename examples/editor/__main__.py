@@ -14,8 +14,16 @@ from collections.abc import Callable
 from typing import Any
 
 import surecall
-from surecall.store import SqliteStore
-from surecall.workspace import Author, MemoryStore, Proposal, Workspace, WorkspaceStore
+from surecall import SqliteStore
+from surecall.base.errors import RunLimitError
+from surecall.workspace import (
+    Author,
+    MemoryStore,
+    Proposal,
+    Workspace,
+    WorkspaceStore,
+    WorkspaceTools,
+)
 
 NOTE = "From Monday on the tea house opens at 08:00."
 FACTS = {"name": "The Tea House", "opens": "09:00", "seats": "20"}
@@ -35,7 +43,7 @@ async def main(note: str, store: WorkspaceStore, ask: Ask, **model: Any) -> int:
     workspace = await open_workspace(store)
     await show_facts(workspace)
     print(f"\nnote      {note}")
-    tools = surecall.WorkspaceTools(workspace, allowed_paths=["/facts"])
+    tools = WorkspaceTools(workspace, allowed_paths=["/facts"])
     try:
         await surecall.run(
             make_conversation(note),
@@ -43,7 +51,7 @@ async def main(note: str, store: WorkspaceStore, ask: Ask, **model: Any) -> int:
             tools=tools.registry(exposed=["facts_propose"]),
             **model,
         )
-    except surecall.RunLimitError as error:  # what was proposed until then still counts
+    except RunLimitError as error:  # what was proposed until then still counts
         print(f"          ({error.code})")
     waiting = await workspace.proposals("pending", limit=1)
     if not waiting:

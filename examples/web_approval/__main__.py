@@ -12,7 +12,7 @@ import asyncio
 from typing import Any
 
 import surecall
-from surecall.models.transport import assistant, tool_call
+from surecall import assistant, tool_call
 from surecall.store import DatabaseStore, open_store
 
 

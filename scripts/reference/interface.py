@@ -16,30 +16,50 @@ import surecall
 from .words import cell, doc_of, field_table, literal, one_line
 
 LINE_CHARS = 88
+TOP: dict[str, tuple[str, ...]] = {
+    "Ask a model": ("run", "run_sync", "stream", "Session", "Options", "Policy", "Message"),
+    "Results": ("RunResult", "OutputResult", "PausedResult", "ToolCall", "ToolCallEnded"),
+    "Typed values": ("extract", "read_value"),
+    "Tools": ("tool", "Tool", "ToolContext", "ToolFailed", "mcp_tools", "openapi_tools"),
+    "Approvals and paused runs": ("approve", "deny", "resume", "SqliteStore", "FileJournal"),
+    "The clients you have": ("wrap", "http_client", "async_http_client"),
+    "Read replies": ("read_reply", "read_arguments", "repair_json"),
+    "Tests": ("ScriptedTransport", "assistant", "tool_call"),
+    "Errors": (
+        *("SurecallError", "ConfigError", "ProviderError", "RunError", "ToolUseError", "Code"),
+    ),
+}
+"""The names at the top of the package, by use."""
 PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     "Runs and tools": {
         "surecall.base.codes": ("explain_code",),
-        "surecall.base.records": ("RunEnded", "TextDelta", "ToolCallEnded", "ToolCallStarted"),
-        "surecall.exchange": ("Policy",),
-        "surecall.loop.directives": ("read_patch",),
-        "surecall.reading": ("LanguagePolicy", "OutputTags", "TransformRegistry"),
-        "surecall.tools": ("RunProgress",),
+        "surecall.base.errors": ("OutputError", "RunLimitError", "SetupError"),
+        "surecall.base.records": (
+            *("Event", "Receipt", "RunEnded", "TextDelta", "ToolCallStarted", "ToolResult"),
+            "Usage",
+        ),
+        "surecall.clients": ("CallsRefusedError",),
+        "surecall.loop": ("OutputForm", "RunStream", "load_trace", "save_trace"),
+        "surecall.loop.directives": (
+            *("DirectResult", "Directive", "DirectiveRegistry", "direct", "read_patch"),
+        ),
+        "surecall.reading": ("LanguagePolicy", "OutputTags", "ReplyReader", "TransformRegistry"),
+        "surecall.tools": (
+            *("Approval", "ApprovalDecision", "ApprovalRequest", "MemoryApprovals"),
+            *("RunProgress", "ToolProvider", "ToolRegistry"),
+        ),
+        "surecall.tools.mcp": ("McpTools",),
     },
     "State that lasts": {
-        "surecall.store": ("PostgresStore", "SqliteStore"),
-        "surecall.workspace": ("Author", "MemoryStore"),
+        "surecall.store": ("PostgresStore",),
+        "surecall.workspace": ("Author", "MemoryStore", "Workspace", "WorkspaceTools"),
     },
     "Models": {
         "surecall.models.client": ("Network",),
         "surecall.models.config": ("load_config",),
         "surecall.models.probe": ("probe_model", "select_questions"),
         "surecall.models.profiles": ("find_weights",),
-        "surecall.models.transport": (
-            "EmbeddedTransport",
-            "ScriptedReply",
-            "assistant",
-            "tool_call",
-        ),
+        "surecall.models.transport": ("EmbeddedTransport", "HttpTransport", "ScriptedReply"),
     },
     "Wire formats and text": {
         "surecall.base.records": ("WireRequest",),
@@ -76,9 +96,11 @@ PAGE_OF = {"Code": "[Codes](codes.md)", "Options": "[Options](options.md)"}
 
 def api_page() -> str:
     """Every top-level name."""
-    parts = ["# API\n", "Every name of `import surecall`.\n"]
-    for name in getattr(surecall, "__all__", ()):
-        parts += api_entry(name, getattr(surecall, name))
+    parts = ["# API\n", "Every name of `import surecall`, by use.\n"]
+    for title, names in TOP.items():
+        parts.append(f"## {title}\n")
+        for name in names:
+            parts += api_entry(name, getattr(surecall, name))
     parts += [
         "## Names of the parts\n",
         "Import these from their part: `from surecall.store import SqliteStore`.",
@@ -90,7 +112,7 @@ def api_page() -> str:
 
 def api_entry(name: str, value: Any) -> list[str]:
     """Describe one top-level name."""
-    heading = f"## `{name}`\n"
+    heading = f"### `{name}`\n"
     if name in PAGE_OF:
         return [heading, f"{doc_of(value)}", f"See {PAGE_OF[name]}.\n"]
     if not inspect.isclass(value):

@@ -13,114 +13,67 @@ if TYPE_CHECKING:
     from surecall.base.errors import (
         Code,
         ConfigError,
-        OutputError,
         ProviderError,
         RunError,
-        RunLimitError,
-        SetupError,
         SurecallError,
         ToolUseError,
     )
-    from surecall.base.records import Envelope, Event, Message, Receipt, ToolCall, ToolResult, Usage
+    from surecall.base.records import Message, ToolCall, ToolCallEnded
     from surecall.clients import async_http_client, http_client, wrap
+    from surecall.exchange import Policy
     from surecall.loop import (
         FileJournal,
         Options,
-        OutputForm,
         OutputResult,
         PausedResult,
         RunResult,
-        RunStream,
         Session,
         approve,
         deny,
         extract,
-        load_trace,
         resume,
         run,
         run_sync,
-        save_trace,
         stream,
     )
-    from surecall.loop.directives import (
-        Directive,
-        DirectiveRegistry,
-        DirectResult,
-        direct,
-    )
-    from surecall.models.config import load_config
-    from surecall.models.transport import HttpTransport, ScriptedTransport
-    from surecall.reading import ReplyReader, read_arguments, read_reply, read_value
+    from surecall.models.transport import ScriptedTransport, assistant, tool_call
+    from surecall.reading import read_arguments, read_reply, read_value
+    from surecall.store import SqliteStore
     from surecall.text import repair_json
-    from surecall.tools import (
-        Approval,
-        ApprovalDecision,
-        ApprovalRequest,
-        MemoryApprovals,
-        Tool,
-        ToolContext,
-        ToolFailed,
-        ToolProvider,
-        ToolRegistry,
-        tool,
-    )
-    from surecall.tools.mcp import McpTools, mcp_tools
+    from surecall.tools import Tool, ToolContext, ToolFailed, tool
+    from surecall.tools.mcp import mcp_tools
     from surecall.tools.openapi import openapi_tools
-    from surecall.workspace import Workspace, WorkspaceTools
 
 __version__ = VERSION
 
 __all__ = [
-    "Approval",
-    "ApprovalDecision",
-    "ApprovalRequest",
     "Code",
     "ConfigError",
-    "DirectResult",
-    "Directive",
-    "DirectiveRegistry",
-    "Envelope",
-    "Event",
     "FileJournal",
-    "HttpTransport",
-    "McpTools",
-    "MemoryApprovals",
     "Message",
     "Options",
-    "OutputError",
-    "OutputForm",
     "OutputResult",
     "PausedResult",
+    "Policy",
     "ProviderError",
-    "Receipt",
-    "ReplyReader",
     "RunError",
-    "RunLimitError",
     "RunResult",
-    "RunStream",
     "ScriptedTransport",
     "Session",
-    "SetupError",
+    "SqliteStore",
     "SurecallError",
     "Tool",
     "ToolCall",
+    "ToolCallEnded",
     "ToolContext",
     "ToolFailed",
-    "ToolProvider",
-    "ToolRegistry",
-    "ToolResult",
     "ToolUseError",
-    "Usage",
-    "Workspace",
-    "WorkspaceTools",
     "approve",
+    "assistant",
     "async_http_client",
     "deny",
-    "direct",
     "extract",
     "http_client",
-    "load_config",
-    "load_trace",
     "mcp_tools",
     "openapi_tools",
     "read_arguments",
@@ -130,36 +83,29 @@ __all__ = [
     "resume",
     "run",
     "run_sync",
-    "save_trace",
     "stream",
     "tool",
+    "tool_call",
     "wrap",
 ]
 
 # Names are loaded when first used, so that importing the package costs next to nothing.
 _HOMES = {
+    "base.errors": "Code ConfigError ProviderError RunError SurecallError ToolUseError",
+    "base.records": "Message ToolCall ToolCallEnded",
     "clients": "async_http_client http_client wrap",
-    "models.config": "load_config",
-    "loop.directives": "DirectResult Directive DirectiveRegistry direct",
-    "base.errors": (
-        "Code ConfigError OutputError ProviderError RunError RunLimitError SetupError "
-        "SurecallError ToolUseError"
-    ),
-    "text": "repair_json",
+    "exchange": "Policy",
     "loop": (
-        "FileJournal Options OutputForm OutputResult PausedResult RunResult RunStream "
-        "Session approve deny extract load_trace resume run run_sync save_trace stream"
+        "FileJournal Options OutputResult PausedResult RunResult Session "
+        "approve deny extract resume run run_sync stream"
     ),
-    "tools.mcp": "McpTools mcp_tools",
+    "models.transport": "ScriptedTransport assistant tool_call",
+    "reading": "read_arguments read_reply read_value",
+    "store": "SqliteStore",
+    "text": "repair_json",
+    "tools": "Tool ToolContext ToolFailed tool",
+    "tools.mcp": "mcp_tools",
     "tools.openapi": "openapi_tools",
-    "reading": "ReplyReader read_arguments read_reply read_value",
-    "base.records": "Envelope Event Message Receipt ToolCall ToolResult Usage",
-    "tools": (
-        "Approval ApprovalDecision ApprovalRequest MemoryApprovals Tool ToolContext ToolFailed "
-        "ToolProvider ToolRegistry tool"
-    ),
-    "models.transport": "HttpTransport ScriptedTransport",
-    "workspace": "Workspace WorkspaceTools",
 }
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from support.upstream import FaultyUpstream, http_response, reply
-from surecall import run, save_trace
+from surecall import run
 from surecall.cli import ExitCode
+from surecall.loop import save_trace
 from surecall.models.transport import ScriptedTransport, assistant, tool_call
 
 from .harness import document, invoke

@@ -10,9 +10,11 @@ from surecall import ScriptedTransport
 from surecall.base.errors import OutputError
 from surecall.base.records import RawCall, Reply, TextDelta, Usage
 from surecall.loop import replay_trace
-from surecall.loop.directives import Envelope, EnvelopeForm
+from surecall.loop.directives import DirectResult, Envelope, EnvelopeForm
+from surecall.loop.directives import direct as ask_direct
 from surecall.models.transport import ScriptedReply, assistant, tool_call
 from surecall.text import encode_text
+from surecall.tools import MemoryApprovals
 from surecall.wire import PROTOCOLS, find_protocol
 
 from .types import Toast, make_registry
@@ -22,11 +24,11 @@ TOAST = {"type": "ui.toast", "payload": {"message": "Saved"}}
 GOOD = encode_text({"assistant_text": "All\nsaved.", "directives": [TOAST]})
 
 
-async def direct(replies: list[Any], **arguments: Any) -> tuple[surecall.DirectResult, list[Any]]:
+async def direct(replies: list[Any], **arguments: Any) -> tuple[DirectResult, list[Any]]:
     """Ask a script; return the result and the bodies that were sent."""
     transport = ScriptedTransport(replies)
     given: dict[str, Any] = {"directives": REGISTRY, "model": "m", "preset": (), **arguments}
-    result = await surecall.direct("Save it.", transport=transport, **given)
+    result = await ask_direct("Save it.", transport=transport, **given)
     return result, [request.body for request in transport.requests]
 
 
@@ -84,7 +86,7 @@ async def test_a_call_that_waits_for_an_approval_is_in_the_result() -> None:
         launched.append(site)
         return "up"
 
-    store = surecall.MemoryApprovals()
+    store = MemoryApprovals()
     call = assistant(None, tool_call("launch", {"site": "a"}, "c1"))
     result, _ = await direct([call], tools=[launch], approvals=store)
     assert (result.ok, result.envelope, launched) == (False, None, [])
@@ -208,7 +210,7 @@ async def test_every_wire_format_carries_directives(name: str, stream: bool) -> 
     ]
     shown: list[TextDelta] = []
     async with FamilyServer(find_protocol(name), replies) as server:
-        result = await surecall.direct(
+        result = await ask_direct(
             "Look.",
             directives=REGISTRY,
             tools=[look],

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-import surecall
 from surecall.base.json_values import as_fields
 from surecall.base.records import ModelRequest
 from surecall.faults import FaultPlan, FaultServer, SimulatedTransport
 from surecall.faults.conversation import Say
 from surecall.faults.provider import BUILTIN_ORACLES, FaultyProvider
+from surecall.loop.directives import DirectResult, direct
 from surecall.text import encode_text
 from surecall.wire import PROTOCOLS
 
@@ -47,7 +47,7 @@ async def test_directives_survive_a_provider_without_schemas(
     """A refused form leads to the next; one that is ignored is noticed only where it matters."""
     plan = FaultPlan() if fault is None else FaultPlan.of(fault)
     async with FaultServer(FaultyProvider(plan=plan, oracles=ORACLES)) as server:
-        result = await surecall.direct(
+        result = await direct(
             "Save it.",
             directives=REGISTRY,
             model="m",
@@ -62,9 +62,9 @@ async def test_directives_survive_a_provider_without_schemas(
     assert [item.type for item in result.directives] == ["ui.toast"]
 
 
-async def ask(transport: SimulatedTransport, **arguments: Any) -> surecall.DirectResult:
+async def ask(transport: SimulatedTransport, **arguments: Any) -> DirectResult:
     """Ask a simulated provider, after a probe."""
-    return await surecall.direct(
+    return await direct(
         "Save it.",
         directives=REGISTRY,
         model="m",

@@ -12,10 +12,11 @@ from support import damaged_arguments, damaged_calls, negatives, positives, read
 from support.cut_calls import RENDERERS, TARGET
 from support.fresh_negatives import fresh_negatives
 from support.third_negatives import third_negatives
-from surecall import ReplyReader, read_reply
+from surecall import read_reply
 from surecall.base.errors import SurecallError
 from surecall.base.records import Reading, ToolCall, ToolSpec
 from surecall.calls import ToolNames
+from surecall.reading import ReplyReader
 from surecall.text import encode_text
 
 __all__ = ["CORPUS", "TOOLS", "Entry", "collect", "read_split", "read_whole"]

@@ -10,21 +10,14 @@ import msgspec
 import pytest
 
 import surecall
-from surecall import (
-    MemoryApprovals,
-    OutputResult,
-    PausedResult,
-    RunResult,
-    ScriptedTransport,
-    ToolContext,
-)
+from surecall import OutputResult, PausedResult, RunResult, ScriptedTransport, ToolContext
 from surecall.base.errors import ApprovalError, ConfigError, JournalError
 from surecall.base.records import ApprovalFailed, ApprovalRequested, Event, RunEnded, RunStarted
 from surecall.loop import MemoryJournal, replay_trace
 from surecall.loop.paused import LEASE_S, StoreJournal, unpack_run
 from surecall.models.transport import ScriptedReply, assistant, tool_call
 from surecall.text import canonical_hash
-from surecall.tools import Decision
+from surecall.tools import Decision, MemoryApprovals
 
 
 class Bank:

@@ -309,7 +309,7 @@ async def stuck() -> str:
 try:
     surecall.run_sync("hi", model="m", tools=[stuck], deadline_s=0.1,
         transport=ScriptedTransport([assistant(None, tool_call("stuck"))]))
-except surecall.RunLimitError as error:
+except RunLimitError as error:
     print(error.code)
 """
 

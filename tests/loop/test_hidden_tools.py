@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 import surecall
-from surecall import MemoryApprovals, ScriptedTransport
+from surecall import ScriptedTransport
 from surecall.base.errors import SurecallError
 from surecall.models.transport import assistant, tool_call
+from surecall.tools import MemoryApprovals
 
 from .attempts import ARGUMENTS, CHANNELS, Attempt, make_attempts
 

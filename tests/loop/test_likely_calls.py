@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import pytest
 
 import surecall
-from surecall import ApprovalDecision, ApprovalRequest, Code, RunLimitError
+from surecall import Code
+from surecall.base.errors import RunLimitError
 from surecall.base.records import (
     Event,
     ModelRequestEnded,
@@ -16,7 +17,9 @@ from surecall.base.records import (
 )
 from surecall.loop import MemoryJournal, Options, load_trace, replay_trace, save_trace
 from surecall.loop.options import resolve_options
+from surecall.models.config import load_config
 from surecall.models.transport import ScriptedReply, ScriptedTransport
+from surecall.tools import ApprovalDecision, ApprovalRequest
 
 from .toolbox import assistant, run_script, saved, tool_call
 
@@ -233,7 +236,7 @@ def test_the_environment_takes_both_spellings(monkeypatch: pytest.MonkeyPatch) -
     for value, word in (("off", "off"), ("true", "all"), ("false", "off")):
         monkeypatch.setenv("SURECALL_OPTIONS__TEXT_FORMATS", value)
         monkeypatch.setenv("SURECALL_OPTIONS__LIKELY_CALLS", "approve")
-        config = surecall.load_config(search=False)
+        config = load_config(search=False)
         options = surecall.Session(model="m", config=config).plan("hi").options
         assert (options.text_formats, options.likely_calls) == (word, "approve")
 

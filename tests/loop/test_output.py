@@ -11,10 +11,10 @@ import pytest
 
 import surecall
 from support.family_server import FamilyServer
-from surecall import OutputForm, ScriptedTransport
+from surecall import ScriptedTransport
 from surecall.base.errors import Code, OutputError, ProviderStatusError, ToolUseError
 from surecall.base.records import ModelRequestEnded, Reply, RunEnded, TextDelta, Usage
-from surecall.loop import MemoryJournal, load_trace, replay_trace, save_trace
+from surecall.loop import MemoryJournal, OutputForm, load_trace, replay_trace, save_trace
 from surecall.loop.output import make_form
 from surecall.models.transport import ScriptedReply
 from surecall.text import encode_text

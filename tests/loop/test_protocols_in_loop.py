@@ -10,6 +10,7 @@ from surecall.base.errors import Code, ConfigError, ProviderStatusError
 from surecall.base.records import RawCall, ReasoningDelta, Reply, TextDelta, Usage
 from surecall.loop import replay_trace
 from surecall.loop.resolve import choose_protocol
+from surecall.models.config import load_config
 from surecall.models.profiles import Catalog
 from surecall.models.transport import ScriptedTransport
 from surecall.wire import PROTOCOLS, ChatCompletions, WireProtocol, find_protocol
@@ -188,7 +189,7 @@ async def test_another_format_is_another_request() -> None:
 )
 def test_the_format_follows_from_the_settings(settings: dict[str, str], expected: str) -> None:
     """What is said wins, then what the catalog knows of the provider."""
-    config = surecall.load_config(environ={}, overrides=settings, search=False)
+    config = load_config(environ={}, overrides=settings, search=False)
     assert choose_protocol(None, config, Catalog.builtin()).name == expected
 
 

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from surecall import load_trace, save_trace
 from surecall.base.errors import Code, ConfigError, SurecallError
 from surecall.base.records import ErrorDetail, Receipt, ToolCall
-from surecall.loop import Options, Trace, replay_trace, resend_turn
+from surecall.loop import Options, Trace, load_trace, replay_trace, resend_turn, save_trace
 from surecall.models.transport import ScriptedReply, ScriptedTransport
 
 from .toolbox import assistant, run_script, saved, tool_call

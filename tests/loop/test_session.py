@@ -13,6 +13,7 @@ from surecall.base.records import Message, RunEnded
 from surecall.base.redaction import Secret
 from surecall.models.config import Config
 from surecall.models.transport import ScriptedReply, ScriptedTransport
+from surecall.tools import ApprovalDecision, ApprovalRequest
 
 from .toolbox import assistant, look, save, saved, tool_call
 
@@ -217,9 +218,9 @@ async def test_both_listeners_are_told() -> None:
 async def test_an_approver_is_asked_with_the_arguments_that_run() -> None:
     """A refusal reaches the model and nothing is run."""
 
-    async def deny(request: surecall.ApprovalRequest) -> surecall.ApprovalDecision:
+    async def deny(request: ApprovalRequest) -> ApprovalDecision:
         assert request.arguments == {"text": "a"}
-        return surecall.ApprovalDecision(False, "not today")
+        return ApprovalDecision(False, "not today")
 
     call = assistant(None, tool_call("save", {"text": "a"}))
     session, transport = session_of([call, "x"], tools=[save], approver=deny)

@@ -22,6 +22,7 @@ from surecall.base.records import (
     WireReply,
     WireRequest,
 )
+from surecall.loop import RunStream
 from surecall.models.transport import ScriptedReply, ScriptedTransport
 
 from .toolbox import assistant, look, run_script, save, saved, tool_call
@@ -257,7 +258,7 @@ async def test_the_iterator_can_be_taken_twice_while_it_is_in_use() -> None:
     assert stream.result.text == "x y"
 
 
-async def collect(stream: surecall.RunStream, seen: list[Event]) -> None:
+async def collect(stream: RunStream, seen: list[Event]) -> None:
     """Add every event to the list, which keeps them when the run fails."""
     async for event in stream:
         seen.append(event)  # noqa: PERF401

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from pydantic import BaseModel
 
 import surecall
-from surecall import load_trace, save_trace
 from surecall.base.errors import Code, ConfigError, ProviderStatusError, RunLimitError
+from surecall.loop import load_trace, save_trace
 from surecall.loop.trace import TRACE_VERSION
 from surecall.models.transport import ScriptedReply
 from surecall.text import decode, encode

@@ -13,14 +13,14 @@ from msgspec.structs import replace
 
 import surecall
 from cli.harness import invoke
-from surecall import MemoryApprovals, ScriptedTransport
+from surecall import ScriptedTransport
 from surecall.base.records import Event, ToolCallEnded, ToolCallStarted
 from surecall.cli.run import render_result
 from surecall.gateway.dashboard.approvals import show_approval
 from surecall.loop import replay_trace, save_trace
 from surecall.models.transport import assistant, tool_call
 from surecall.reading.transforms import TransformRegistry
-from surecall.tools import ApprovalDecision, ApprovalRequest
+from surecall.tools import ApprovalDecision, ApprovalRequest, MemoryApprovals
 
 SENT = {"order": "o1", "amount": 4990}
 AMOUNTS = st.integers(min_value=0, max_value=10**6)

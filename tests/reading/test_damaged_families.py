@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from surecall import ReplyReader, read_reply
+from surecall import read_reply
 from surecall.base.records import Reading
+from surecall.reading import ReplyReader
 
 _TEXT = {"type": "string"}
 

@@ -10,6 +10,7 @@ from support.offered_tools import NOTE, OSLO, TOOLS, WEATHER
 from surecall.base.errors import ToolDefinitionError
 from surecall.base.records import RawCall, Reading, Reply, ToolSpec
 from surecall.reading import ReplyReader, read_arguments, read_reply
+from surecall.tools import ToolRegistry
 
 INVALID = "ARGUMENTS_INVALID"
 PARSE = "ARGUMENTS_JSON_PARSE_ERROR"
@@ -202,7 +203,7 @@ FORMS = {
     "functions without a wrapper": [OPENAI["function"]],
     "Anthropic objects": [{"name": "weather", "input_schema": WEATHER.parameters}],
     "tools": [weather],
-    "a registry": surecall.ToolRegistry([weather]),
+    "a registry": ToolRegistry([weather]),
     "a mixture": [NOTE, weather],
 }
 

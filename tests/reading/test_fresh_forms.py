@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from golden.reading import CORPUS, TOOLS
 from support.fresh_forms import CLASSES, OFFERED, Fresh, mentioned, written, written_values
-from surecall import ReplyReader, read_reply, read_value
+from surecall import read_reply, read_value
 from surecall.base.records import Reading
 from surecall.calls import ToolNames
+from surecall.reading import ReplyReader
 
 NAMES = ToolNames(OFFERED)
 READ = {"early closer": 25, "arrows": 24}

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from surecall import ReplyReader, read_reply, repair_json, tool
+from surecall import read_reply, repair_json, tool
 from surecall.base.errors import Code, ToolDefinitionError
 from surecall.base.records import Reading, Reply, ToolSpec
+from surecall.reading import ReplyReader
 from surecall.reading.tools import parse_tools
 from surecall.tools import ToolRegistry
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from surecall import ToolRegistry, read_reply, tool
+from surecall import read_reply, tool
 from surecall.base.errors import ToolDefinitionError
 from surecall.base.records import ToolSpec
 from surecall.reading.tools import name_tools
+from surecall.tools import ToolRegistry
 
 
 def declared(**properties: Any) -> dict[str, Any]:

@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from surecall import ToolRegistry, run_sync, tool
+from surecall import run_sync, tool
 from surecall.base.errors import SurecallError
 from surecall.base.records import RawCall, Reply, ToolSpec
 from surecall.calls import ToolNames
 from surecall.models.transport import ScriptedReply, ScriptedTransport
 from surecall.reading import read_reply
-from surecall.tools import Dispatcher, ToolContext
+from surecall.tools import Dispatcher, ToolContext, ToolRegistry
 from surecall.wire import WireProtocol
 
 from . import render_formats_json, render_formats_untagged

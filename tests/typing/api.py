@@ -8,56 +8,29 @@ from typing import Any, Literal, TypedDict, assert_type
 
 import surecall
 from surecall import (
-    Approval,
-    ApprovalDecision,
-    ApprovalRequest,
     Code,
     ConfigError,
-    Directive,
-    DirectiveRegistry,
-    DirectResult,
-    Envelope,
-    Event,
     FileJournal,
-    HttpTransport,
-    McpTools,
-    MemoryApprovals,
     Message,
     Options,
-    OutputError,
-    OutputForm,
     OutputResult,
     PausedResult,
     ProviderError,
-    Receipt,
-    ReplyReader,
     RunError,
-    RunLimitError,
     RunResult,
-    RunStream,
     ScriptedTransport,
     Session,
-    SetupError,
     SurecallError,
     Tool,
     ToolCall,
     ToolContext,
     ToolFailed,
-    ToolProvider,
-    ToolRegistry,
-    ToolResult,
     ToolUseError,
-    Usage,
-    Workspace,
-    WorkspaceTools,
     approve,
     async_http_client,
     deny,
-    direct,
     extract,
     http_client,
-    load_config,
-    load_trace,
     mcp_tools,
     openapi_tools,
     read_arguments,
@@ -67,12 +40,27 @@ from surecall import (
     resume,
     run,
     run_sync,
-    save_trace,
     stream,
     tool,
     wrap,
 )
-from surecall.loop import Trace
+from surecall.base.errors import OutputError, RunLimitError, SetupError
+from surecall.base.records import Envelope, Event, Receipt, ToolResult, Usage
+from surecall.loop import OutputForm, RunStream, Trace, load_trace, save_trace
+from surecall.loop.directives import Directive, DirectiveRegistry, DirectResult, direct
+from surecall.models.config import load_config
+from surecall.models.transport import HttpTransport
+from surecall.reading import ReplyReader
+from surecall.tools import (
+    Approval,
+    ApprovalDecision,
+    ApprovalRequest,
+    MemoryApprovals,
+    ToolProvider,
+    ToolRegistry,
+)
+from surecall.tools.mcp import McpTools
+from surecall.workspace import Workspace, WorkspaceTools
 
 
 @tool
