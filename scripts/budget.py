@@ -37,7 +37,7 @@ ROOMS: Final[dict[str, tuple[int, int]]] = {
     "gateway": (6_000, 8_850),
     "faults": (2_800, 3_200),
     "evals": (18_000, 16_200),
-    "cli": (7_000, 7_420),
+    "cli": (7_000, 7_460),
 }
 """The rooms with their budgets in code lines, and what they may not pass until they meet them."""
 FIGURES: Final[dict[str, tuple[int, int]]] = {
@@ -49,7 +49,7 @@ FIGURES: Final[dict[str, tuple[int, int]]] = {
     "file names used more than once": (30, 75),
     "pairs of names with one stem": (0, 1),
     "longest function": (90, 93),
-    "file lines, p90": (420, 431),
+    "file lines, p90": (420, 445),
 }
 _NOT_ROOMS: Final = {"__init__.py", "__main__.py", "__pycache__", "py.typed"}
 _ENDING: Final = re.compile("(?:ings?|ers?|ed|s)$")
