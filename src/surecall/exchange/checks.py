@@ -129,12 +129,14 @@ class Checks:
         return not (self._looks_in_text and may_hold_call(text, self._names))
 
 
-def takes_calls(request: ClientRequest, reply: Reply, limits: ReadingLimits) -> bool:
+def takes_calls(
+    request: ClientRequest, reply: Reply, limits: ReadingLimits, *, one_call: bool
+) -> bool:
     """Tell whether a reply in the client's format surely has calls to be used as they are."""
     calls = reply.calls
     if reply.defects or reply.malformed or reply.receipts or not calls:
         return False
-    if not request.offers_tools or (request.one_call and len(calls) > 1):
+    if not request.offers_tools or (one_call and len(calls) > 1):
         return False
     checks = Checks(request, limits, looks_in_text=True, takes_strays=False)
     return checks.takes_words(reply.content) and all(map(checks.takes_raw, calls))
@@ -158,7 +160,8 @@ def read_clean(
         takes_strays: Whether arguments may have keys that their schema is silent about, and that
             may mean others.
     """
-    checks = Checks(request, limits, text_formats and request.offers_tools, takes_strays)
+    looks = text_formats and request.offers_tools and not request.demands_form
+    checks = Checks(request, limits, looks, takes_strays)
     try:
         return request.protocol.read_clean(body, checks)
     except (ValueError, RecursionError):  # of msgspec and of text that is not UTF-8

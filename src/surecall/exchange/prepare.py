@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from surecall.base.errors import Code, RequestError
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import Defect, Message, ModelRequest, Receipt, WireRequest
+from surecall.reading.truncation import stopped_at_limit
 from surecall.text import decode, encode
 from surecall.wire import translate_asked
 from surecall.wire.call_ids import find_id_shape, pair_calls
@@ -34,6 +35,12 @@ PROMPT_MODES: Final[dict[Mode, PromptMode]] = {
     "object": "constrained",
 }
 _CHOICE_FIELDS: Final = ("tool_choice", "function_call", "toolConfig", "tool_config")
+_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+_RAISED: Final = 4
+"""How many times as long a reply may be as one that was cut."""
+_LEAST_RAISED: Final = 1024
+_UNKNOWN_RAISED: Final = 4096
+"""How many tokens it may have where nobody says how many the cut one had."""
 _TOOL_FIELDS: Final = ("tools", "functions", "parallel_tool_calls")
 _REFUSED_LOSSES: Final = frozenset(
     {
@@ -231,6 +238,38 @@ class Preparation:
             else:
                 document |= self._render_choice(forced_tool, name, is_strict=is_strict)
         return self._fit(replace(first, body=encode(document)))
+
+    def raise_limit(self, asked: Asked, finish: str | None, used: int) -> Asked | None:
+        """Let a reply be longer than one that was cut at a limit of tokens.
+
+        Where the model has room for no more, nothing is returned: the next reply would be cut too.
+
+        Args:
+            asked: What is asked next.
+            finish: Why the reply ended.
+            used: How many tokens it has, as far as that is known.
+        """
+        if not stopped_at_limit(finish):
+            return asked
+        if "context" in str(finish).lower():
+            return None
+        document = as_fields(decode(asked.body, surrogates="replace"))
+        config = as_fields(document.get("generationConfig"))
+        named = [name for name in _LIMITS if document.get(name)]
+        limits = [document[name] for name in named] + [config.get("maxOutputTokens")]
+        used = max([used, *(limit for limit in limits if limit.__class__ is int)])
+        raised = max(_LEAST_RAISED, _RAISED * used) if used else _UNKNOWN_RAISED
+        if named:
+            changed: dict[str, Any] = dict.fromkeys(named, raised)
+        else:
+            bare = ModelRequest(model=self._route.model, messages=(Message("user", "x"),))
+            bare = replace(bare, params={"max_tokens": raised})
+            bare = name_limit(bare, self._route.capabilities.max_tokens_field)
+            body = self._route.protocol.render_request(bare).body
+            changed = {name: body[name] for name in (*_LIMITS, "generationConfig") if name in body}
+            if config:
+                changed = {"generationConfig": {**config, **changed.get("generationConfig", {})}}
+        return replace(asked, body=encode({**document, **changed}))
 
     def ask_for_one(self, first: Asked) -> Asked:
         """Prepare the same request for one reply only."""

@@ -4,9 +4,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from surecall.base.errors import JSONTextError
+from surecall.base.errors import Code, JSONTextError
 from surecall.base.json_values import as_fields, as_list
-from surecall.base.records import ErrorDetail, Reading, Receipt, Reply
+from surecall.base.records import Defect, ErrorDetail, Reading, Receipt, Reply
 from surecall.base.redaction import excerpt
 from surecall.text import decode
 from surecall.wire import RawReply
@@ -71,13 +71,15 @@ def without_notes(reading: Reading, names: tuple[str, ...]) -> Reading:
 
 
 def take_one(reading: Reading) -> tuple[Reading, tuple[Receipt, ...]]:
-    """Keep the first call, for a client that takes one only; the model can make others later."""
+    """Keep the first call, where only one is taken; the model can make others later."""
     if len(reading.calls) < 2:
         return reading, ()
-    why = "the request allows one call in a reply"
+    why = "one call is taken in a reply"
     names = [call.name for call in reading.calls[1:]]
     receipt = Receipt(DROP_RULE, "/tool_calls", names, None, lossless=False, why=why)
-    return replace(reading, calls=reading.calls[:1]), (receipt,)
+    note = f"One call is taken in a reply; these were made as well: {', '.join(names)}."
+    defects = (*reading.defects, Defect(Code.CALLS_IGNORED, note, "/tool_calls"))
+    return replace(reading, calls=reading.calls[:1], defects=defects), (receipt,)
 
 
 def decode_or_none(body: bytes) -> dict[str, Any] | None:

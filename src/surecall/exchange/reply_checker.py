@@ -111,6 +111,8 @@ class ReplyChecker:
         self._route = route
         self._policy = policy
         self._names = request.tools.names if request.offers_tools else _NO_TOOLS
+        self.one_call = request.one_call or route.lacks("supports_parallel_tools")
+        """Whether one call is taken in a reply."""
         self._used: frozenset[str] | None = None
         disabled = frozenset[str]()
         if not policy.allows("repair"):
@@ -149,7 +151,7 @@ class ReplyChecker:
                 self._policy.limits,
                 text_formats=self._policy.text_formats,
             )
-            if clean is not None and (clean.calls < 2 or not self._request.one_call):
+            if clean is not None and (clean.calls < 2 or not self.one_call):
                 return Verdict(
                     body=sent.body,
                     usage=clean.usage,
@@ -332,7 +334,7 @@ class ReplyChecker:
             echoes=bool(reply.extra) or any(call.extra for call in reply.calls),
         )
         if not reading.calls:
-            if not self._names or has_others:
+            if has_others or not (self._names or self._request.has_calls):
                 return verdict
             return self._check_silence(verdict, reading, reply, asked)
         answers, is_left = self._check_calls(reading.calls)
@@ -343,10 +345,16 @@ class ReplyChecker:
             return replace(verdict, answers=answers, parse_error=error, is_text=is_text)
         if is_left:
             return replace(verdict, is_left=True, calls=len(reply.calls))
-        taken, dropped = take_one(reading) if self._request.one_call else (reading, ())
+        taken, dropped = take_one(reading) if self.one_call else (reading, ())
         noted = [*taken.receipts, *(item for call in taken.calls for item in call.receipts)]
         receipts = (*noted, *dropped)
-        return replace(verdict, reading=taken, receipts=receipts, calls=len(taken.calls))
+        return replace(
+            verdict,
+            reading=taken,
+            receipts=receipts,
+            defects=taken.defects,
+            calls=len(taken.calls),
+        )
 
     def salvage(self, bad: Verdict) -> Verdict | None:
         """Return what is delivered of a reply whose calls nothing made right; nothing if none is.
@@ -385,7 +393,7 @@ class ReplyChecker:
             bad,
             way=self.refused_calls,
             has_text=has_text and not bad.is_in_text,
-            one_call=request.one_call,
+            one_call=self.one_call,
             forbids_calls=request.choice.wanted == "none",
         )
 
@@ -466,7 +474,8 @@ class ReplyChecker:
         return without_rules(reading, reply, self._disabled, names) if self._disabled else reading
 
     def _reads_text(self, asked: Asked) -> bool:
-        return self._policy.text_formats or asked.mode != "native"
+        looks = self._policy.text_formats and not self._request.demands_form
+        return looks or asked.mode != "native"
 
     def used_ids(self) -> frozenset[str]:
         """Return the ids of the calls of the conversation."""
@@ -490,7 +499,7 @@ class ReplyChecker:
             note = "The reply says that it has calls, and has none."
             broken = Defect(Code.TOOL_NOT_EXECUTED, note)
         choice = self._request.choice
-        if broken is None and choice.wanted == "call":
+        if broken is None and choice.wanted == "call" and self._names:
             allowed = [name for name in self._names.names if choice.takes(name)]
             broken = Defect(Code.NO_TOOL_CALLS, demand_call(allowed))
         if broken is not None:

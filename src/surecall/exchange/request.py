@@ -27,6 +27,14 @@ _NO_TOOLS: Final = (b"", b"[]", b"null")
 _MODEL: Final = re.compile(rb'"model"[ \t\r\n]*+:[ \t\r\n]*+("(?:[^"\\]|\\.)*+")')
 _OBJECT: Final = "Send one JSON object."
 _CONVERSATIONS: Final = frozenset({"contents", "input", "messages"})
+_FORMS: Final = (
+    ("generationConfig", b"application/json"),
+    ("output_config", b'"json_schema"'),
+    ("output_format", b'"json_schema"'),
+    ("response_format", b'"json_'),
+    ("text", b'"json_'),
+)
+"""Members of a request that demand a form of the answer, and what shows that they do."""
 _LOADED: Final = "tool_search"
 """The kind of a tool that finds functions which the request does not name."""
 
@@ -82,6 +90,10 @@ class _Narrow(Struct, gc=False):
     toolConfig: Raw = _ABSENT  # noqa: N815 - the name on the wire
     tool_config: Raw = _ABSENT
     generationConfig: Raw = _ABSENT  # noqa: N815 - the name on the wire
+    response_format: Raw = _ABSENT
+    text: Raw = _ABSENT
+    output_format: Raw = _ABSENT
+    output_config: Raw = _ABSENT
 
 
 _decode_narrow: Final = decoder_of(_Narrow)
@@ -103,6 +115,7 @@ class ClientRequest:
         "body",
         "choice",
         "choices",
+        "demands_form",
         "left_out",
         "model",
         "offers_tools",
@@ -122,6 +135,7 @@ class ClientRequest:
         choice: bytes = b"",
         choices: int = 1,
         one_call: bool = False,
+        demands_form: bool = False,
     ) -> None:
         self.protocol = protocol
         self.body = body
@@ -141,6 +155,8 @@ class ClientRequest:
         """How many replies are asked for at once."""
         self.one_call = one_call
         """Whether the client takes one call in a reply only."""
+        self.demands_form = demands_form
+        """Whether the text of the reply has to be JSON, so that it is an answer and no call."""
         self.left_out: tuple[str, ...] = ()
         """What of it no endpoint of another format takes."""
         self._stated: Mapping[str, Any] | None = None
@@ -208,7 +224,11 @@ class ClientRequest:
             if raw is not _ABSENT:
                 choice = choice or _written(raw)
                 one_call = one_call or _takes_one(raw)
-        return cls(wire, body, named, streams, compiled, choice, choices, one_call)
+        demands_form = any(
+            (raw := getattr(narrow, name)) is not _ABSENT and mark in bytes(raw)
+            for name, mark in _FORMS
+        )
+        return cls(wire, body, named, streams, compiled, choice, choices, one_call, demands_form)
 
     @property
     def path(self) -> str:

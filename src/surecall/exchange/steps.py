@@ -141,6 +141,10 @@ class Escalation:
                 continue
             said = (*self._said, *_follow_up(bad, last.mode))
             asked = self.plan(rung, bad, first, last.mode, said)
+            if asked is not None and bad.reply is not None:
+                usage = bad.reply.usage or self.usage
+                used = 0 if usage is None else usage.output_tokens
+                asked = self.prepare.raise_limit(asked, bad.reply.finish_reason, used)
             if asked is not None:
                 demands = self._request.choice.wanted != "none"
                 return Planned(step, asked, said, demands)

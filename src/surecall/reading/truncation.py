@@ -85,6 +85,11 @@ def cut_cause(finish_reason: str | None, defects: Collection[Defect] = ()) -> st
     return _CAUSES.get(_squash(finish_reason)) if finish_reason else None
 
 
+def stopped_at_limit(finish_reason: str | None) -> bool:
+    """Tell whether the provider says that the reply reached its token limit."""
+    return finish_reason is not None and _CAUSES.get(_squash(finish_reason)) == _LIMIT
+
+
 def came_to_its_end(finish_reason: str | None) -> bool:
     """Tell whether the provider says that the model stopped by itself."""
     return finish_reason is not None and _squash(finish_reason) in _ENDS

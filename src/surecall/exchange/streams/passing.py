@@ -72,7 +72,7 @@ class Passing(Side):
         looks = policy.text_formats and policy.allows("repair") and not self._is_relayed
         # Numbered parts are written anew, and what a provider's own tools send is not among them.
         finds_thoughts = self._writer.parts_text or not request.tools.others
-        if looks and request.offers_tools:
+        if looks and request.offers_tools and not request.demands_form:
             self._watch = self._open_watch(finds_thoughts=finds_thoughts)
         self._thoughts: ThoughtEvents | None = None
         """Writes the text anew, which began with reasoning."""
@@ -460,7 +460,9 @@ class Passing(Side):
         if self._reader.finish in _CALL_ENDS:
             return True
         request = self._request
-        return request.offers_tools and (not self._has_words or request.choice.wanted == "call")
+        if request.offers_tools and request.choice.wanted == "call":
+            return True
+        return not self._has_words and (request.offers_tools or request.has_calls)
 
     def _read_text(self, data: bytes, in_thought: Reading | None) -> Found | None:
         """Return the calls that the text has, or reasoning that never ended; else nothing."""
@@ -478,7 +480,9 @@ class Passing(Side):
         if not reply.calls and self._request.choice.wanted != "call":
             return Found(data=data)
         is_usual = not self._reader.is_odd and came_to_its_end(reply.finish_reason)
-        if is_usual and takes_calls(self._request, reply, self._policy.limits):
+        if is_usual and takes_calls(
+            self._request, reply, self._policy.limits, one_call=self._checker.one_call
+        ):
             return Found(data=data, calls=len(reply.calls))
         reading = self._checker.read(reply, _OWN)
         if self._reader.untyped:

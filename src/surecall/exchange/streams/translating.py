@@ -59,7 +59,8 @@ class Translating(Side):
         )
         self._reader: ReplyReader | None = None
         is_taught = asked.mode != "native"
-        if request.offers_tools and (policy.text_formats or is_taught):
+        looks = policy.text_formats and not request.demands_form
+        if request.offers_tools and (looks or is_taught):
             self._reader = ReplyReader(
                 request.tools.names,
                 used_ids=checker.used_ids(),
