@@ -383,3 +383,26 @@ async def test_words_do_not_stand_for_a_call_that_was_demanded() -> None:
     delivered = await ask(Script(BAD, BAD, said))
     assert delivered.outcome == "refused"
     assert names(delivered)[-1] == ("taught", "failed")
+
+
+async def test_a_doubtful_call_that_comes_again_in_the_same_words_is_delivered() -> None:
+    """A part that was lost would not be lost twice; another doubtful call is refused."""
+    body = {
+        "model": "m",
+        "messages": [{"role": "user", "content": "go"}],
+        "tools": [{"type": "function", "function": {"name": "run", "parameters": RUN}}],
+    }
+    doubtful = completion(("c1", "run", '{"command": "ls",}'))
+    delivered = await ask(Script(doubtful), body=json.dumps(body).encode())
+    assert (delivered.outcome, delivered.upstream_requests) == ("reasked", 2)
+    assert calls_in("chat_completions", delivered) == [("run", {"command": "ls"})]
+    others = [completion(("c1", "run", f'{{"command": "ls {n}",}}')) for n in range(3)]
+    delivered = await ask(Script(*others), body=json.dumps(body).encode())
+    assert delivered.outcome == "refused"
+
+
+RUN = {
+    "type": "object",
+    "properties": {"command": {"type": "string"}, "timeout": {"type": "integer"}},
+    "required": ["command"],
+}

@@ -38,7 +38,7 @@ from surecall.reading.taught import with_receipts
 from surecall.text import decode, encode
 from surecall.tools.feedback import explain_arguments_unread, explain_not_allowed
 from surecall.wire import RawReply
-from surecall.wire.bodies import FINISH_RULE, TYPE_RULE
+from surecall.wire.bodies import FINISH_RULE, TYPE_RULE, is_from_text
 from surecall.wire.chat_completions import ChatCompletions
 from surecall.wire.replies import make_finite
 from surecall.wire.substitutes import restore_names
@@ -114,6 +114,8 @@ class ReplyChecker:
         self.one_call = request.one_call or route.lacks("supports_parallel_tools")
         """Whether one call is taken in a reply."""
         self._used: frozenset[str] | None = None
+        self._doubted: set[tuple[str, str]] = set()
+        """Calls of which a part may be missing; one that comes again in the same words is whole."""
         disabled = frozenset[str]()
         if not policy.allows("repair"):
             disabled |= REPAIR_RULES
@@ -337,7 +339,7 @@ class ReplyChecker:
             if has_others or not (self._names or self._request.has_calls):
                 return verdict
             return self._check_silence(verdict, reading, reply, asked)
-        answers, is_left = self._check_calls(reading.calls)
+        answers, is_left = self._check_calls(reading)
         if answers:
             first = next(error for answer in answers for error in answer.errors)
             error = describe_error(asked, first, reply, reading)
@@ -522,8 +524,9 @@ class ReplyChecker:
             return replace(verdict, is_empty=is_due)
         return verdict
 
-    def _check_calls(self, calls: tuple[ToolCall, ...]) -> tuple[tuple[Envelope, ...], bool]:
+    def _check_calls(self, reading: Reading) -> tuple[tuple[Envelope, ...], bool]:
         """Return what the model is to read about its calls, and whether some are left alone."""
+        calls, in_text = reading.calls, is_from_text(reading)
         if self._request.choice.wanted == "none":
             return tuple(explain_not_allowed(call.name, ()) for call in calls), False
         if not self._names:
@@ -535,7 +538,10 @@ class ReplyChecker:
             if answer is None and call.certainty == "likely":
                 wanted = self._policy.treats_likely(call.name)
                 leaves = leaves or wanted == "leave"
-                answer = explain_doubt(call.name, call.doubt) if wanted == "reask" else None
+                same = (call.name, str(call.raw))
+                if wanted == "reask" and (in_text or same not in self._doubted):
+                    answer = explain_doubt(call.name, call.doubt)
+                    self._doubted.add(same)
             found.append(answer)
         if not any(found):
             return (), leaves
