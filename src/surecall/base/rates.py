@@ -12,8 +12,8 @@ _Z: Final = 1.959964
 class Share(Struct, frozen=True):
     """So many of so many, with the interval in which the true share probably is."""
 
-    of: int
-    n: int
+    of: float
+    n: float
     low: float
     high: float
 
@@ -23,7 +23,7 @@ class Share(Struct, frozen=True):
         return self.of / self.n if self.n else 0.0
 
 
-def share(of: int, n: int) -> Share:
+def share(of: float, n: float) -> Share:
     """Return a share with its interval."""
     if not n:
         return Share(0, 0, 0.0, 1.0)

@@ -107,14 +107,14 @@ class Health:
         """Whether it has only failed for some time."""
         return self.failures >= _DOWN_FAILURES
 
-    def note(self, error: SurecallError | None) -> None:
-        """Note how an attempt ended; an error that is the client's own counts as an answer."""
+    def note(self, error: SurecallError | None) -> bool:
+        """Note how an attempt ended; tell whether it failed, as by no error of the client's own."""
         if error is None or not self._is_failure(error):
             if self.failures:
                 if self.is_down:
                     _log.warning("The upstream %s answers again.", self._name)
                 self.failures = 0
-            return
+            return False
         if not self.failures:
             self.since = time.time()
         self.failures += 1
@@ -126,6 +126,7 @@ class Health:
                 self.failures,
                 error.code,
             )
+        return True
 
     def _is_failure(self, error: SurecallError) -> bool:
         if isinstance(error, ProviderConnectionError | ProviderTimeoutError):

@@ -6,6 +6,7 @@ for its request, and to no other one.
 
 import asyncio
 import random
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -28,8 +29,9 @@ from surecall.models.profiles import embedded_name, find_weights, is_weights_pat
 from surecall.wire import WireProtocol, find_protocol
 
 from .budgets import Gate
+from .evidence import Choice, Tally
 from .health import OPEN_S, Breaker, Health
-from .settings import GatewaySettings, LimitSettings, TargetSettings, UpstreamEntry
+from .settings import GatewaySettings, LimitSettings, RouteSettings, TargetSettings, UpstreamEntry
 
 if TYPE_CHECKING:
     from surecall.models.client import Answer, Origin, RequestHead
@@ -73,6 +75,8 @@ class Upstream:
         self.gate = Gate(0, 0, 0, f"The upstream {entry.name}")
         self.take_limits(limits, is_only=is_only)
         self.breaker = Breaker()
+        self.tallies: defaultdict[str, Tally] = defaultdict(Tally)
+        """How each model does here."""
         self.health = Health(entry.name, has_own_key=entry.key is not None)
         self.key: Secret | None = entry.key
         self.is_retired = False
@@ -220,6 +224,11 @@ class Target(Struct, frozen=True):
     upstream: Upstream
     model: str
 
+    @property
+    def tally(self) -> Tally:
+        """How the model does there."""
+        return self.upstream.tallies[self.model]
+
 
 class Known(Struct, frozen=True, kw_only=True):
     """What is known about a model at an upstream, and until when that is believed."""
@@ -256,6 +265,12 @@ class Router:
         self.upstreams = upstreams
         self._random = random.Random()  # noqa: S311 - only shares the load
         self._plain: dict[str, tuple[Target, ...]] = {}
+        self.choices = {
+            name: Choice(route.min_requests, route.trying)
+            for name, route in settings.routes.items()
+            if route.by == "evidence"
+        }
+        """The routes by evidence."""
 
     def find(self, name: str) -> tuple[Target, ...]:
         """Return the target of a name, and those to fall back on, in order.
@@ -270,7 +285,7 @@ class Router:
         wanted = settings.aliases.get(name, name)
         route = settings.routes.get(wanted)
         if route is not None:
-            first = self._choose(route.targets)
+            first = self._choose(wanted, route)
             rest = [self._target(item) for item in route.fallbacks]
             return (first, *(item for item in rest if item != first))
         found = (self._find_plain(wanted),)
@@ -278,13 +293,16 @@ class Router:
             self._plain[name] = found
         return found
 
-    def _choose(self, targets: Sequence[TargetSettings]) -> Target:
-        usable = [item for item in targets if item.weight]
+    def _choose(self, name: str, route: RouteSettings) -> Target:
+        usable = [item for item in route.targets if item.weight]
         healthy = [item for item in usable if not self.upstreams[item.upstream].breaker.is_open]
         chosen = healthy or usable
         if len(chosen) == 1:
             return self._target(chosen[0])
         weights = [item.weight for item in chosen]
+        if (choice := self.choices.get(name)) is not None and chosen == usable:
+            tallies = [self._target(item).tally for item in chosen]
+            return self._target(chosen[choice.pick(tallies, weights, self._random)])
         return self._target(self._random.choices(chosen, weights)[0])
 
     def _target(self, item: TargetSettings) -> Target:

@@ -34,8 +34,27 @@ async def list_models(state: State, store: Any) -> dict[str, Any]:
     return {
         "now": time.time(),
         "problem": problem,
+        "routes": _describe_routes(state),
         "upstreams": [_describe(state, item, facts, seen) for item in state.upstreams.values()],
     }
+
+
+def _describe_routes(state: State) -> list[dict[str, Any]]:
+    """Say which target of each route by evidence leads, and why."""
+    found: list[dict[str, Any]] = []
+    for name, choice in state.router.choices.items():
+        targets = [item for item in state.settings.routes[name].targets if item.weight]
+        shares = choice.shares([item.weight for item in targets])
+        rows: list[dict[str, Any]] = []
+        for at, item in enumerate(targets):
+            tally = state.upstreams[item.upstream].tallies[item.model]
+            rate = tally.rate
+            broken = {"value": rate.value, "low": rate.low, "high": rate.high}
+            names = {"upstream": item.upstream, "model": item.model, "leads": at == choice.leader}
+            rows.append({**names, "n": tally.replies, "broken": broken, "share": shares[at]})
+        limits = {"min_requests": choice.min_requests, "trying": choice.trying}
+        found.append({"name": name, **limits, "targets": rows})
+    return found
 
 
 async def _find_seen(state: State, store: Any) -> list[Target]:

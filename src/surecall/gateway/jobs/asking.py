@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable
 from random import random
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec.structs import replace
 
@@ -45,8 +45,12 @@ class AskingJob(ClientJob):
         if error is None:  # what it says is still to be read
             self._attempts.append(AttemptNote(name, target.model, ms=ms))
             return
-        target.upstream.health.note(error)
+        self._note_failure(target, error)
         self._attempts.append(AttemptNote(name, target.model, "failed", str(error.code), ms))
+
+    def _note_failure(self, target: Target, error: SurecallError) -> None:
+        if target.upstream.health.note(error) and self._state.router.choices:
+            target.tally.note(broken=True)
 
     def note_skipped(self, target: Target, code: Code) -> None:
         """Note that a target was not asked."""
@@ -59,7 +63,7 @@ class AskingJob(ClientJob):
             return
         last = self._attempts[-1]
         self._attempts[-1] = replace(last, outcome="failed", error=str(error.code))
-        target.upstream.health.note(error)
+        self._note_failure(target, error)
 
     def _trail(self) -> bytes:
         """Return every attempt as a header names it: `a;error=UPSTREAM_5XX;ms=12, b;ms=230`."""
@@ -341,6 +345,9 @@ class AnsweringJob(AskingJob):
         request, target, usage = self._request, self._target, result.usage
         size = len(reply) if reply is not None else self._sent_bytes
         self._charge(usage)
+        is_read = (outcome := self._observed or result.outcome) not in ("failed", "relayed")
+        if is_read and self._state.router.choices and request and request.offers_tools:
+            cast("Target", target).tally.note(broken=outcome != "clean")
         record = RequestRecord(  # in the order of its fields, which is quickest
             id=self.id,
             time=self.time,

@@ -173,6 +173,12 @@ class RouteSettings(Table, frozen=True, kw_only=True):
 
     targets: Annotated[tuple[TargetSettings, ...], Meta(min_length=1)]
     fallbacks: tuple[TargetSettings, ...] = ()
+    by: Literal["weight", "evidence"] = "weight"
+    """`evidence` sends most requests to the target with the fewest broken calls."""
+    min_requests: Count = 50
+    """Until every target has had so many requests with tools, weights decide."""
+    trying: Annotated[float, Meta(gt=0, le=0.5)] = 0.1
+    """Which part of the requests goes to the targets that do not lead, in equal shares."""
 
 
 class ModelSettings(Table, frozen=True, kw_only=True):

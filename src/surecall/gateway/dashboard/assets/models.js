@@ -15,8 +15,29 @@ function drawModels(data) {
     h("p", { class: "sub" }, "What the settings declare wins over a probe, a probe over the catalog. Facts of a probe are believed until the date beside them."),
     data.problem ? notice("", seen(data.problem)) : null,
     h("p", { id: "acted", class: "acted", role: "status" }),
+    data.routes.map(drawRoute),
     data.upstreams.map((upstream) => drawUpstream(upstream, data.now)),
   ];
+}
+
+// Where a route by evidence sends requests, and what would change that.
+function drawRoute(route) {
+  const leader = route.targets.find((target) => target.leads);
+  const top = niceTop(Math.max(LIMIT * 2, ...route.targets.filter(({ n }) => n >= MIN_REPLIES).map(({ broken }) => broken.high)));
+  const rows = route.targets.map((target) => ({ cells: [
+    name(target.upstream), name(target.model), whole(target.n),
+    target.n < MIN_REPLIES ? h("span", { class: "few" }, "too few to rate") : h("div", { class: "rate" }, h("span", {}, percent(target.broken.value)), intervalBar(target.broken, top)),
+    percent(target.share),
+    target.leads ? mark("ok", "ok", "leads") : "",
+  ] }));
+  return h("section", { class: "block" },
+    h("div", { class: "head" }, h("h2", {}, "Route ", name(route.name), " by evidence")),
+    h("p", { class: "k2" }, leader
+      ? [name(leader.upstream), " leads: of its latest replies with tools ", h("b", {}, percent(leader.broken.value)), ` were broken. Another takes over when its rate is below ${percent(leader.broken.low)}, the lower end of that interval.`]
+      : `By weight, until every target has had ${whole(route.min_requests)} requests with tools.`),
+    table(`Targets of the route ${route.name}`, "routes", [["Upstream", "who"], ["Model", "where"], ["Replies", "num"], ["Broken", "ratecell"], ["Of all requests", "num"], ["", "what"]], rows),
+    h("p", { class: "caption" }, `Broken: the replies with calls that surecall had to change, ask for again or refuse, or that failed; the latest count most. 95${THIN}% intervals. ${percent(route.trying)} of the requests try the targets that do not lead. Each worker measures for itself, and begins anew when it starts.`),
+  );
 }
 
 function drawUpstream(upstream, now) {
