@@ -93,6 +93,8 @@ class TrialParams(Struct, frozen=True, kw_only=True):
     """The folder with replies of before, if they are to be used."""
     max_wait_s: float = MAX_WAIT_S
     """How long an endpoint is waited for that refuses because it was asked too much."""
+    agent: str = ""
+    """The command of a program that is run in place of the loop."""
     verbose: int = 0
     """Whether what happens in each trial is told on standard error: 1, or 2 with sizes."""
 
@@ -107,6 +109,7 @@ def make_trials_job(
     cache: str | None = None,
     max_wait_s: float | None = None,
     verbose: int = 0,
+    agent: str = "",
 ) -> Job:
     """Describe how the trials of an experiment are run, here or in another process."""
     params = TrialParams(
@@ -118,6 +121,7 @@ def make_trials_job(
         cache=cache,
         max_wait_s=MAX_WAIT_S if max_wait_s is None else max_wait_s,
         verbose=verbose,
+        agent=agent,
     )
     return Job(
         open="surecall.evals.jobs:open_trials",
@@ -179,8 +183,14 @@ class Trials:
             self.settle(unit, contender),
             timeout_s=self._params.timeout_s,
             verbose=self._params.verbose,
+            agent=self._params.agent,
         )
         return Finished(row, body)
+
+    @property
+    def agent(self) -> str:
+        """The program that is run in place of the loop."""
+        return self._params.agent
 
     @property
     def timeout_s(self) -> float | None:

@@ -70,6 +70,8 @@ class Judge:
         """Return a trial with its new verdicts; no row when it cannot be decided again."""
         if body is None or row.cell.model not in self._contenders or _hides_secret(body):
             return None, body
+        if self._trials.agent:
+            return None, body  # a program is not run again
         unit = Unit(index=row.index, cell=row.cell, case=row.case, trial=row.trial, seed=row.seed)
         contender = self._contenders[row.cell.model]
         try:

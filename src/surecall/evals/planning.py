@@ -1,5 +1,6 @@
 """From what the command says to what is run: who, what and how often."""
 
+import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
@@ -27,6 +28,7 @@ DEFAULT_SUITE: Final = "state"
 DEFAULT_TIMEOUT_S: Final = 120.0
 
 _OPEN_TRANSPORT: Final = "surecall.evals.models:open_transport"
+_AGENT_HINT: Final = "Write the command that starts it, such as --agent 'python agent.py'."
 _NOT_COMPARED: Final = ("price", "tags")
 _EVIDENCE: Final = frozenset({"base_url", "date", "evidence", "key_env", "purpose", "source"})
 """Fields of the catalog that say where a fact or a provider is or what it is for, and decide
@@ -54,6 +56,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """Cases by id or glob."""
     sample: int | None = None
     limit: int | None = None
+    agent: str | None = None
+    """The command of a program that is run in place of the loop."""
     shuffle: bool | None = None
     """Whether trials are run in an order that the seed decides."""
     cache: str | None = None
@@ -85,7 +89,7 @@ def wanted_of(manifest: Manifest) -> Wanted:
     """Return what a run was begun with, so that its id alone is enough to resume it."""
     axes = {name: value for name, value in manifest.axes.items() if value is not None}
     known = {name: axes[name] for name in Wanted.__struct_fields__ if name in axes}
-    options = {name: manifest.options.get(name) for name in ("timeout_s", "options")}
+    options = {name: manifest.options.get(name) for name in ("timeout_s", "options", "agent")}
     return msgspec.convert(known | options | {"places": manifest.places}, Wanted)
 
 
@@ -123,6 +127,8 @@ def plan_experiment(
     places = {name: locate_suite(place) for name, place in found.items()}
     if wanted.trials is None:
         wanted = replace(wanted, trials=max(getattr(suite, "trials", 1) for suite in suites))
+    if wanted.agent is not None:
+        wanted = _plan_program(wanted)
     axes = _axes(wanted)
     matrix = build_matrix(axes, suites, contenders, catalog)
     timeout_s = wanted.timeout_s or DEFAULT_TIMEOUT_S
@@ -133,7 +139,11 @@ def plan_experiment(
         suites={suite.name: suite.version for suite in suites},
         contenders={item.label: _list_compared(item) for item in matrix.contenders},
         catalog=hash_of(drop_defaults(catalog, without=_EVIDENCE)),
-        options={"timeout_s": timeout_s, "options": options},
+        options={
+            "timeout_s": timeout_s,
+            "options": options,
+            **({"agent": wanted.agent} if wanted.agent else {}),
+        },
         command=command,
         engine=engine,
         places={name: place for name, place in places.items() if place != name},
@@ -150,6 +160,7 @@ def plan_experiment(
         cache=_find_cache(wanted.cache),
         max_wait_s=wanted.max_wait_s,
         verbose=original.verbose if verbose is None else verbose,
+        agent=wanted.agent or "",
     )
     return Experiment(
         matrix=matrix,
@@ -159,6 +170,19 @@ def plan_experiment(
         timeout_s=timeout_s,
         notes=notes,
     )
+
+
+def _plan_program(wanted: Wanted) -> Wanted:
+    """Return what is wanted of a program: it is run as it is, whatever strategies there are."""
+    if not shlex.split(wanted.agent or ""):
+        raise ConfigError(Code.INVALID_OPTION, "no program is named.", hint=_AGENT_HINT)
+    if wanted.strategies not in (None, "raw"):
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            f"a program of your own cannot run under the strategy {wanted.strategies!r}.",
+            hint="Leave --strategies out: a program is run as it is, which is the strategy raw.",
+        )
+    return replace(wanted, strategies="raw")
 
 
 def _axes(wanted: Wanted) -> Axes:

@@ -33,6 +33,7 @@ from surecall.models.config import Config
 from surecall.models.profiles import Catalog
 from surecall.models.transport import Transport, WireStream
 from surecall.text import mend_surrogates
+from surecall.tools import ToolRegistry
 from surecall.wire import WireProtocol, find_protocol
 
 from .cases import Attempt, Case, Grades, Prepared, failed
@@ -40,6 +41,8 @@ from .contenders import Contender, OpenTransport, cost_of
 from .facts import RunFacts, collect_facts
 from .naive_rescue import rescue_naively
 from .original import categorize
+from .programs import OPTIONS as PLAYED_AGAIN
+from .programs import RecordingEndpoint, run_program
 from .records import Parts, Reason, TrialBody, TrialRow, Unit, Verdict
 from .reply_cache import CachedTransport
 from .strategies import GUIDED, NAIVE, Settled
@@ -124,6 +127,7 @@ async def run_trial(
     timeout_s: float | None = None,
     protocol: WireProtocol | None = None,
     verbose: int = 0,
+    agent: str = "",
 ) -> tuple[TrialRow, TrialBody]:
     """Run one trial and return what came of it; nothing is raised but cancellation.
 
@@ -136,8 +140,9 @@ async def run_trial(
         timeout_s: Seconds for the run; one that takes longer is censored at that time.
         protocol: The wire format, when it is not the one that is in force.
         verbose: Whether a line for each event goes to standard error: 1, or 2 with sizes.
+        agent: The command of a program that is run in place of the loop.
     """
-    trial = _Trial(unit, case, contender, settled, timeout_s, protocol, verbose)
+    trial = _Trial(unit, case, contender, settled, timeout_s, protocol, verbose, agent)
     trial.tell("starts")
     try:
         await trial.run(open_transport)
@@ -173,6 +178,7 @@ class _Trial(Struct):
     timeout_s: float | None
     protocol: WireProtocol | None
     verbose: int = 0
+    agent: str = ""
     started_at: float = field(default_factory=time.time)
     prepared: Prepared | None = None
     is_settled: bool = False
@@ -254,7 +260,12 @@ class _Trial(Struct):
         protocol = self.protocol or find_protocol(settled.protocol)
         if settled.strategy == NAIVE:
             protocol = rescue_naively(protocol, [tool.name for tool in tools])
+        started = 0.0
         async with open_transport(contender, unit, self.case) as transport:
+            if self.agent:
+                started = time.perf_counter()
+                tools, transport = await self.run_program(transport, prepared)
+                options |= PLAYED_AGAIN
             if options.get("stream"):
                 self.times = TimedTransport(transport)
             session = Session(
@@ -275,7 +286,7 @@ class _Trial(Struct):
             )
             if prepared.output is not None:
                 options["output"] = prepared.output
-            started = time.perf_counter()
+            started = started or time.perf_counter()
             try:
                 await self.converse(session, prepared, options, transport)
             finally:
@@ -284,6 +295,16 @@ class _Trial(Struct):
                 if isinstance(transport, CachedTransport):
                     self.cached_replies = transport.hits
                     self.elapsed_ms += transport.saved_ms - transport.opening_ms
+
+    async def run_program(
+        self, transport: Transport, prepared: Prepared
+    ) -> tuple[ToolRegistry, Transport]:
+        """Run the program, and return its tools and the replies it got, to be played again."""
+        prompt = "\n".join(message.text for message in prepared.messages if message.role == "user")
+        async with RecordingEndpoint(transport, model=self.contender.model) as endpoint:
+            said = await run_program(self.agent, endpoint, prompt=prompt, timeout_s=self.timeout_s)
+        prepared.tools = endpoint.registry()
+        return prepared.tools, endpoint.replay(said)
 
     async def converse(
         self, session: Session, prepared: Prepared, options: dict[str, Any], transport: Transport

@@ -88,7 +88,7 @@ def test_the_version_changes_with_the_rows(tmp_path: Path) -> None:
         ("c.csv", "", "there are no cases"),
         ("c.jsonl", '{"prompt": "Hi", "calls": []}\n[1]\n', "line 2: a line must be an object"),
         ("c.jsonl", '{"prompt": "Hi"\n', "line 1: it is not JSON"),
-        ("c.toml", 'cases_from = "x.txt"', "x.txt is not a CSV or JSONL file"),
+        ("c.toml", 'cases_from = "x.txt"', "x.txt is not a CSV, JSONL or Parquet file"),
         ("c.toml", 'cases_from = "x.csv"', "x.csv: No such file"),
     ],
 )
@@ -116,3 +116,22 @@ def test_any_text_survives_a_table(prompts: list[str]) -> None:
     assert [row.get("prompt", "") for row in rows.cases] == [
         prompt if prompt.strip() else "" for prompt in prompts
     ]
+
+
+def test_a_row_of_parquet_is_a_case(tmp_path: Path) -> None:
+    """Lists and structs are taken as they are, texts as in CSV."""
+    duckdb = pytest.importorskip("duckdb")
+    place = tmp_path / "more.parquet"
+    query = (
+        "SELECT 'paris' AS id, 'Weather in Paris?' AS prompt, 'weather' AS tool, "
+        "{'city': 'Paris'} AS arguments, ['20', 'degrees'] AS text_contains, NULL AS scenario"
+    )
+    duckdb.sql(query).write_parquet(str(place))
+    write(tmp_path, "cases.toml", f'cases_from = "more.parquet"\n{TOOLS}')
+    (case,) = CustomSuite(tmp_path / "cases.toml").cases("cases")
+    assert case.doc.calls == (CallDoc(tool="weather", arguments={"city": "Paris"}),)
+    assert case.doc.checks == ChecksDoc(text_contains=("20", "degrees"))
+    place.write_bytes(b"PAR1 nothing")
+    with pytest.raises(ConfigError) as caught:
+        CustomSuite(tmp_path / "cases.toml")
+    assert "not Parquet" in caught.value.message

@@ -134,6 +134,7 @@ def evaluate() -> None:
 @click.option("--cases", metavar="LIST", help="Cases by id or glob.")
 @count_flag("--sample", "Draw so many cases, from each scenario in proportion.")
 @count_flag("--limit", "Take at most so many cases.")
+@click.option("--agent", metavar="COMMAND", help="Program to start for each trial.")
 @click.option("--shuffle", is_flag=True, default=None, help="Run trials in random order.")
 @click.option(
     "--profiles", metavar="FILTER", shell_complete=complete_profile_lists, help="Sampling profiles."

@@ -32,12 +32,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-_MARKS: Final = {
-    "passed": ("✓", "green"),
-    "failed": ("✗", "red"),
-    "undecided": ("?", "yellow"),
-    "empty": ("✗", "red"),
-}
+_MARKS: Final = {"True": ("✓", "green"), "False": ("✗", "red"), "undecided": ("?", "yellow")}
 _ROW_AXES: Final = ("profile", "strategy", "fallback")
 _MAX_FAILURES: Final = 5
 _MAX_ROWS: Final = 60
@@ -75,13 +70,9 @@ def _table(report: GateReport) -> "Table":
 
 
 def _mark(result: GateResult) -> tuple[str, str]:
-    mark, style = _MARKS[result.verdict]
-    is_failed = result.verdict == "undecided" and not result.ok
-    return (
-        (f"✗ {VERDICTS[result.verdict]}", "red")
-        if is_failed
-        else (f"{mark} {VERDICTS[result.verdict]}", style)
-    )
+    is_open = result.verdict == "undecided"
+    mark, style = _MARKS["undecided" if is_open and result.ok else str(result.ok)]
+    return f"{mark} {VERDICTS[result.verdict]}", style
 
 
 def plan_data(

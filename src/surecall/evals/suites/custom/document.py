@@ -224,7 +224,7 @@ class SuiteDoc(Struct, frozen=True, kw_only=True):
     tools_from: str | None = None
     tools: tuple[ToolDoc, ...] = ()
     cases_from: str | None = None
-    """A CSV or JSONL file with more cases, relative to this file."""
+    """A CSV, JSONL or Parquet file with more cases, relative to this file."""
 
 
 _NESTED: Final[Mapping[type[Struct], Mapping[str, type[Struct]]]] = {
@@ -326,7 +326,7 @@ class Document:
 
 
 def read_document(place: Path) -> tuple[Document, bytes]:
-    """Read a TOML, JSON, JSONL or CSV file; return it and all bytes that decide about the cases.
+    """Read a file of cases; return it and all bytes that decide about the cases.
 
     Raises:
         ConfigError: It cannot be read, is of another form, or has keys or values that are not
@@ -362,7 +362,7 @@ def read_document(place: Path) -> tuple[Document, bytes]:
     more = place.parent / named
     if more.suffix not in ROW_FILES:
         raise ConfigError(
-            Code.INVALID_CASE, f"{place}: {named} is not a CSV or JSONL file.", hint=_GUIDE
+            Code.INVALID_CASE, f"{place}: {named} is not a CSV, JSONL or Parquet file.", hint=_GUIDE
         )
     rows = read_rows(more, read_bytes(more))
     if rows.suite:

@@ -1,6 +1,7 @@
-"""Cases as rows of a CSV or JSONL file: each row one case, with the keys of a TOML file."""
+"""Cases as rows of a CSV, JSONL or Parquet file: each row a case, with the keys of TOML."""
 
 import csv
+import importlib
 import io
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +11,10 @@ from msgspec import Struct
 
 from surecall.base.errors import Code, ConfigError, JSONTextError
 from surecall.base.json_values import as_fields
+from surecall.evals.export.tables import check_parquet
 from surecall.text import decode
 
-ROW_FILES: Final = frozenset({".csv", ".jsonl"})
+ROW_FILES: Final = frozenset({".csv", ".jsonl", ".parquet"})
 """The endings of files that have cases as rows."""
 
 _GUIDE: Final = "`surecall docs write-your-own-cases` has every column."
@@ -44,13 +46,16 @@ def read_rows(place: Path, data: bytes) -> CaseRows:
     """Read the rows of a file.
 
     Raises:
-        ConfigError: It is not CSV or JSONL; the message has the line.
+        ConfigError: It cannot be read; the message has the line.
     """
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise _refuse(place, None, f"it is not UTF-8: {error}") from error
-    found = _read_csv(place, text) if place.suffix == ".csv" else _read_jsonl(place, text)
+    if place.suffix == ".parquet":
+        found = _read_parquet(place)
+    else:
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise _refuse(place, None, f"it is not UTF-8: {error}") from error
+        found = _read_csv(place, text) if place.suffix == ".csv" else _read_jsonl(place, text)
     cases: list[dict[str, Any]] = []
     lines: list[int] = []
     suite: dict[str, Any] = {}
@@ -92,7 +97,23 @@ def _read_csv(place: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
         raise _refuse(place, reader.line_num, f"it is not CSV: {error}.") from error
 
 
-def _make_case(place: Path, line: int, given: dict[str, str]) -> dict[str, Any]:
+def _read_parquet(place: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    missing = check_parquet()
+    if missing is not None:
+        raise missing
+    duckdb: Any = importlib.import_module("duckdb")
+    try:
+        with duckdb.connect(":memory:", config={"autoinstall_known_extensions": False}) as database:
+            query = "SELECT to_json(t) FROM read_parquet(?) AS t"
+            rows = database.execute(query, [str(place)]).fetchall()
+    except duckdb.Error as error:
+        raise _refuse(place, None, f"it is not Parquet: {error}") from error
+    for number, (text,) in enumerate(rows, start=1):
+        given = {name: cell for name, cell in as_fields(decode(text)).items() if cell is not None}
+        yield number, _make_case(place, number, given)
+
+
+def _make_case(place: Path, line: int, given: dict[str, Any]) -> dict[str, Any]:
     """Make a case of the cells of a row that say something."""
     case: dict[str, Any] = {}
     call: dict[str, Any] = {}
@@ -112,7 +133,9 @@ def _make_case(place: Path, line: int, given: dict[str, str]) -> dict[str, Any]:
     return case | ({"checks": checks} if checks else {})
 
 
-def _read_cell(place: Path, line: int, name: str, cell: str) -> Any:
+def _read_cell(place: Path, line: int, name: str, cell: Any) -> Any:
+    if not isinstance(cell, str):
+        return cell
     if name in _FLAGS:
         if cell.strip().lower() not in _YES_NO:
             raise _refuse(place, line, f"{name} is {cell!r}, and must be yes or no.")
