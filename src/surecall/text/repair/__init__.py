@@ -168,12 +168,13 @@ def _repair_surely(
         return fenced
     search = _load_search()
     steps = Steps(text, max_steps)
-    found = search(text, cut, non_finite, steps, ended=ended is not False, nested=nested).one()
+    whole = search(text, cut, non_finite, steps, ended=ended is not False, nested=nested)
+    found = whole.one()
     if found.state == "unreadable" and (start := _open_string_start(text)) > 0:
         # What cannot be read may be the start of a string that the end of the text cut off.
         before = search(text[:start], cut, non_finite, steps, ended=False, nested=nested).one()
         return before if before.state == "cut" else found
-    return found
+    return whole.grade(found)
 
 
 def _find_doubt(rule: str) -> str:

@@ -138,6 +138,10 @@ class Search(Struct):
                 escaped = read_escaped(self.text, self.steps)
             return escaped or refuse(self._explain(refusal))
 
+    def grade(self, found: Repaired) -> Repaired:
+        """Return a value with its certainty, or a refusal when its text may have meant another."""
+        return grade(self.text, found) if found.changes.edits else found
+
     # Finding
 
     def _begin(self, *, is_fenced: bool = False) -> Cursor:
@@ -464,11 +468,9 @@ class Search(Struct):
             () if guesses else tuple(rest),
             alternatives=alternatives,
         )
-        if guesses:
-            return self._grade(found)
-        return grade(self.text, found) if edits else found
+        return self._mark_likely(found) if guesses else found
 
-    def _grade(self, found: Repaired) -> Repaired:
+    def _mark_likely(self, found: Repaired) -> Repaired:
         """Mark a value as likely; one of which a part was thrown away is not whole."""
         edits = found.changes.edits
         doubt = find_doubt(edit[3] for edit in edits)
