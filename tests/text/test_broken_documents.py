@@ -27,6 +27,7 @@ DOUBTFUL = {
     "a comment behind an empty string": '{"a": ""# x"}',
     "a comment with one quote": '{"a": 5 // five",\n"b": 1}',
     "a bracket missing in one of two places": '{"a": {"b": 1, "c": 2}',
+    "two wrong brackets": '{"a": [1, 2}, "b": 3}}',
     "two brackets missing": '{"a": [{"b": "x"}',
     "an opener too many": '{"a": [[{"b": 1}]}',
     "a quote behind its line break": '{\n  "a": "x\n"}',

@@ -49,7 +49,6 @@ _FENCE_START: Final = re.compile(
 _END: Final = re.compile(r"[\s;,]*+")
 """What may be left over after a text or number; a bracket would be the rest of something larger."""
 _CLOSING: Final = " \t\n\r}])`~;"
-_WRONG_CLOSERS: Final = frozenset(("drop_stray_closer", "fix_mismatched_closer"))
 _HINT: Final = "Send one JSON value, with keys and text in double quotes and nothing around it."
 
 # The likely level
@@ -78,8 +77,7 @@ _LEFT_OVER: Final = "A part of the text belongs to no value."
 _BRACKET_RULES: Final = frozenset(
     ("add_missing_comma", "drop_extra_comma", "drop_stray_closer", "fix_mismatched_closer")
 )
-"""With one of these, a bracket too many or too few is not the only thing that is wrong."""
-
+"""With one of these, a bracket too few at the end is not the only thing that is wrong."""
 _SEPARATOR: Final = re.compile(r"[\s,;`~]*+(?:json[5lc]?\s*+)?+")
 """What may be between values in a row."""
 _LIKELY_SEPARATOR: Final = re.compile(r"(?:[\s,;}\])]|`{3,}+(?:json[5cl]?+)?+|~{3,}+|//[^\n]*+)*+")
@@ -297,9 +295,6 @@ class Search(Struct):
             )
             is_meant = found.has_evidence or is_fenced or is_alone or start == before
             return self._keep_open(found) if is_meant else start + 1
-        kinds = {edit[3] for edit in found.edits} & _BRACKET_RULES if found.edits else ()
-        if found.cut is None and len(kinds) > 1 and not _WRONG_CLOSERS.isdisjoint(kinds):
-            raise RefusedError("brackets are wrong in more than one way", start)
         return found
 
     def _keep_open(self, found: Found) -> Found:
@@ -410,10 +405,10 @@ class Search(Struct):
 
     def _refuse_prose_value(self, one: Found) -> None:
         """Refuse brackets that are part of a sentence."""
-        before = self.text[: one.start].strip()
-        after = self.text[one.end :].strip(" \t\n\r}]);,`~")
         if one.has_evidence or one.is_fenced:
             return
+        before = self.text[: one.start].strip()
+        after = self.text[one.end :].strip(" \t\n\r}]);,`~")
         is_bare = any(edit[3] == "quote_bare_text" for edit in one.edits)
         is_marked = not after and (not before or before[-1] == ":" or before[-1] == "\n")
         if self.text[one.start] == "{" and is_marked:
@@ -578,7 +573,7 @@ def _note_around(text: str, chosen: Found, others: list[Found], lead: list[Edit]
     start = min(one.start for one in (chosen, *others))
     end = max(one.end for one in (chosen, *others))
     edits: list[Edit] = []
-    end = _drop_stray(text, end, chosen, edits)
+    end = _drop_stray(text, end, edits)
     if others and edits and edits[-1][3] == "drop_stray_closer":
         raise RefusedError("brackets are wrong in more than one way", end)
     if chosen.is_fenced:
@@ -596,15 +591,13 @@ def _note_around(text: str, chosen: Found, others: list[Found], lead: list[Edit]
     return edits
 
 
-def _drop_stray(text: str, end: int, chosen: Found, edits: list[Edit]) -> int:
+def _drop_stray(text: str, end: int, edits: list[Edit]) -> int:
     """Note brackets and commas that are left over; return where they end."""
     stray = _STRAY.match(text, end)
     found = stray[0] if stray else ""
     shown = found.strip()
     if shown:
         is_bracket = any(mark in shown for mark in "}])")
-        if is_bracket and any(edit[3] in _BRACKET_RULES for edit in chosen.edits):
-            raise RefusedError("brackets are wrong in more than one way", end)
         start = end + found.index(shown[0])
         rule = "drop_stray_closer" if is_bracket else "drop_extra_comma"
         edits.append((start, start + len(shown), "", rule, True))
