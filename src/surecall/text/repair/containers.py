@@ -19,7 +19,6 @@ from .literals import (
     read_phrase,
     read_quoted,
     read_word,
-    refuse_moved_quotes,
 )
 from .repaired import MAX_RECEIPTS_PER_RULE, CutShortError
 
@@ -361,7 +360,6 @@ def _read_key(cursor: Cursor, pos: int, mark: str) -> bool | None:
         return _read_likely_key(cursor, pos, mark)
     if text[end] in "\"'”’":
         cursor.note(pos, end + 1, f'"{match[0]}"', "add_missing_opening_quote")
-        refuse_moved_quotes(cursor, pos)
         end += 1
     else:
         cursor.note(pos, end, f'"{match[0]}"', "quote_key")

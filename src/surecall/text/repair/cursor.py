@@ -10,7 +10,7 @@ from surecall.base.limits import MAX_JSON_DEPTH
 from surecall.text.codec import decode
 
 from .repaired import Certainty, CutShortError, Edit, NonFinitePolicy, RefusedError, Steps
-from .syntax import BLANKS, ENTRY_AHEAD, GAP, LIKELY_KEY, LINE_COMMENT, QUOTED_ITEM, VALUE_AHEAD
+from .syntax import BLANKS, GAP, LIKELY_KEY, LINE_COMMENT, QUOTED_ITEM, VALUE_AHEAD
 
 _EMPTY_STRINGS: Final = ('""', "''")
 _LOOK_BACK: Final = 64
@@ -76,7 +76,6 @@ class Cursor:
     """So much was read that what follows cannot be prose."""
     is_after = False
     """An entry was read, and not yet what separates it from the next."""
-    is_quote_moved = False
     comma = -1
     """Where the comma is that nothing has followed so far."""
     done_at = 0
@@ -93,7 +92,6 @@ class Cursor:
         text: str,
         non_finite: NonFinitePolicy,
         steps: Steps,
-        closers_at: int,
         *,
         level: Certainty = "certain",
         is_fenced: bool = False,
@@ -101,8 +99,6 @@ class Cursor:
         self.text = text
         self.non_finite: NonFinitePolicy = non_finite
         self.steps = steps
-        self.closers_at = closers_at
-        """Where the text ends but for closers, fences and blanks."""
         self.is_fenced = is_fenced
         if level == "likely":
             self.guesses = True
@@ -444,57 +440,29 @@ class Cursor:
         return True
 
     def _close_mismatched(self, mark: str) -> None:
-        """Drop the closer, take it for another, or add the one before it: if only one fits."""
-        pos = self.pos
-        stack = self.stack
-        parent = stack[-2] if len(stack) > 1 else None
-        is_missing = parent is not None and parent.closer == mark
-        ways = ["insert" if is_missing and self._count_closers(pos) < len(stack) else "replace"]
-        follow = ENTRY_AHEAD.match(self.text, pos + 1)
-        if follow and pos < self.closers_at:
-            grandparent = stack[-3] if len(stack) > 2 else None
-            frames = {"drop": stack[-1], "replace": parent}
-            if is_missing:
-                frames["insert"] = grandparent
-            kind = follow.lastgroup or ""
-            found = follow[kind]
-            ways = [way for way, frame in frames.items() if _fits(frame, kind, found)]
-            # A closer too many, or an opener too few? Only a brace after a plain item is clear.
-            if ways == ["drop"] and not (mark == "}" and self.is_after):
-                ways = []
-        if len(ways) != 1 or mark == ")" or stack[-1].closer == ")":
-            self.doubt(f"{mark!r} closes nothing that is open here", pos)
-            self._apply_mismatch(self._find_likely_way(mark), pos)
-        else:
-            self._apply_mismatch(ways[0], pos)
+        """Drop the closer, take it for another, or add one before it.
 
-    def _count_closers(self, pos: int) -> int:
-        ahead = self.text[pos : pos + 4 * MAX_JSON_DEPTH]
-        return ahead.count("}") + ahead.count("]")
-
-    def _find_likely_way(self, mark: str) -> str:
-        """Return the way behind which as many brackets are open as are closed later."""
-        stack = self.stack
-        depth = len(stack)
-        count = next((n for n in range(2, depth + 1) if stack[-n].closer == mark), 0)
+        The way is taken behind which as many brackets are open as are closed later.
+        """
+        pos, stack = self.pos, self.stack
+        depth, frame = len(stack), stack[-1]
         ways = {"drop": depth, "replace": depth - 1}
+        if mark == ")" or frame.closer == ")":
+            self.doubt(f"{mark!r} closes nothing that is open here", pos)
+            ways.pop("replace")
+        count = next((n for n in range(2, depth + 1) if stack[-n].closer == mark), 0)
         if count:
             ways["insert"] = depth - count
-        if mark == ")" or stack[-1].closer == ")":
-            ways.pop("replace")
-        ahead = self.count_ahead(self.pos + 1)
-        return min(reversed(ways), key=lambda way: abs(ways[way] - ahead))
-
-    def _apply_mismatch(self, way: str, pos: int) -> None:
+        ahead = self.count_ahead(pos + 1)
+        way = min(reversed(ways), key=lambda way: abs(ways[way] - ahead))
         if way == "drop":
             self.note(pos, pos + 1, " ", "drop_stray_closer")
             self.pos = pos + 1
             return
         self.drop_comma()
-        frame = self.stack[-1]
         if frame.loose:
             self._settle_loose(frame)
-        self.stack.pop()
+        stack.pop()
         end = pos + 1 if way == "replace" else pos
         self.note(pos, end, frame.written, "fix_mismatched_closer", lossless=False)
         self.end_entry(end)
@@ -520,11 +488,3 @@ class Cursor:
 def _skip_comma(text: str, pos: int) -> int:
     match = _COMMA.match(text, pos)
     return match.end() if match else pos
-
-
-def _fits(frame: Frame | None, kind: str, found: str) -> bool:
-    if frame is None:
-        return False
-    if kind == "closer":
-        return frame.closer == found
-    return frame.is_object == (kind == "key")

@@ -94,14 +94,6 @@ def read_quoted(cursor: Cursor, start: int, role: Role | None = None, prefix: st
         return
     for rule in read.rules:
         cursor.note(start, read.end, read.written, rule)
-    if "escape_inner_quotes" in read.rules or "add_missing_closing_quote" in read.rules:
-        cursor.is_quote_moved = True
-
-
-def refuse_moved_quotes(cursor: Cursor, pos: int) -> None:
-    """Refuse a missing quote where another was moved already."""
-    if cursor.is_quote_moved:
-        cursor.doubt("it is not clear which quotes begin and end a string", pos)
 
 
 def read_number(cursor: Cursor, pos: int) -> None:
@@ -242,7 +234,6 @@ def _read_bare_text(cursor: Cursor, pos: int) -> None:
     phrase = match[0].rstrip(" \t")
     after = f'"{phrase}"'
     if text[end] in "\"'":
-        refuse_moved_quotes(cursor, pos)
         cursor.note(pos, end + 1, after, "add_missing_opening_quote")
         cursor.end_entry(end + 1)
     else:

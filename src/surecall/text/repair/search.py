@@ -48,7 +48,6 @@ _FENCE_START: Final = re.compile(
 )
 _END: Final = re.compile(r"[\s;,]*+")
 """What may be left over after a text or number; a bracket would be the rest of something larger."""
-_CLOSING: Final = " \t\n\r}])`~;"
 _HINT: Final = "Send one JSON value, with keys and text in double quotes and nothing around it."
 
 # The likely level
@@ -116,15 +115,11 @@ class Search(Struct):
     """Whether text that could mean several things is refused, or read by the likeliest."""
     lead: list[Edit] = []
     """What was changed before the value."""
-    closers_at: int = -1
 
     @property
     def guesses(self) -> bool:
         """Whether the level is likely."""
         return self.level == "likely"
-
-    def __post_init__(self) -> None:
-        self.closers_at = len(self.text.rstrip(_CLOSING))
 
     def one(self) -> Repaired:
         """Return the one value of the text, or the first of several in a row."""
@@ -147,7 +142,6 @@ class Search(Struct):
             self.text,
             self.non_finite,
             self.steps,
-            self.closers_at,
             level=self.level,
             is_fenced=is_fenced,
         )

@@ -121,11 +121,6 @@ KEY_AHEAD: Final = re.compile(_KEY_AT_ONCE)
 VALUE_AHEAD: Final = re.compile(
     rf"(?:{_KEY_QUOTED}(?!{ANY_WS}[:=])|[`{{\[(]|[+-]?+\.?+[0-9]|[+-]?+{_WORDS})"
 )
-ENTRY_AHEAD: Final = re.compile(
-    rf"{ANY_WS}(?:(?P<closer>[}}\])])|,?+{ANY_WS}(?:(?P<key>{_KEY_NEXT})|(?P<value>{_VALUE_NEXT})))"
-)
-"""What follows a closing bracket that does not fit."""
-
 # The likely level: more may follow, so that one of two possible ends is taken.
 
 _LIKELY_QUOTED: Final = (
