@@ -21,11 +21,11 @@ SOURCE = Path(__file__).resolve().parents[1] / "src"
 ROOMS: Final[dict[str, tuple[int, int]]] = {
     "surecall": (600, 600),
     "base": (2_600, 2_600),
-    "text": (3_500, 4_175),
+    "text": (3_500, 4_120),
     "schema": (5_400, 5_630),
     "calls": (6_000, 9_450),
     "wire": (8_000, 9_760),
-    "reading": (3_000, 3_530),
+    "reading": (3_000, 3_515),
     "models": (5_200, 6_550),
     "tools": (4_600, 4_600),
     "exchange": (2_600, 4_850),

@@ -143,7 +143,7 @@ ARGUMENT_SHAPES = (
         "encoded twice with a fence inside",
         '"```json\\n{\\"a\\": 1}\\n```"',
         {"a": 1},
-        FENCE + NESTED,
+        NESTED + FENCE,
     ),
     _shape("encoded twice inside a fence", '```\n"{\\"a\\": 1}"\n```', {"a": 1}, FENCE + NESTED),
     _shape("array encoded twice", '"[1]"', PARSE),

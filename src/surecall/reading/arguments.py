@@ -43,14 +43,13 @@ from .wording import (
     refuse_unclear_number,
 )
 
-_MAX_NESTED_TEXTS: Final = 2
 _MAX_MEASURED_BYTES: Final = 2 * 1024 * 1024
+_MAX_NESTED_TEXTS: Final = 2
+_STARTS: Final = ("{", "[", '"', "```")
 _WHITESPACE: Final = " \t\n\r"
 _MARK: Final = "\ufeff"
-_FENCE: Final = "```"
 _EMPTY_TWICE: Final = '{}""'
 _EMPTY_TEXT: Final = Receipt("extra_values", "2:4", '""', "", why="an empty text says nothing more")
-_STARTS: Final = frozenset('{["')
 
 
 class ArgumentsReading(Struct, frozen=True, kw_only=True):
@@ -203,41 +202,21 @@ class _Reader:
 
 def _value_in(value: str, reader: _Reader) -> Any:
     """Return the object in the text, or another value if that is what it holds."""
-    receipts = reader.receipts
-    text = _unwrapped(value, receipts)
-    if not text:
-        if value.strip() not in {"", _MARK}:
-            raise _Refusal(refuse_json("The arguments are an empty code block."))
-        receipts[:] = [Receipt(BLANK_TO_EMPTY_OBJECT, "", clip(value), "{}")]
-        return {}
-    for _ in range(_MAX_NESTED_TEXTS):
-        found = _decoded(text, reader)
-        if not isinstance(found, str):
-            return found
-        inner = _unwrapped(found, receipts)
-        if inner[:1] not in _STARTS:
-            return found
-        receipts.append(Receipt("decode_nested_text", "", clip(text), clip(inner)))
-        text = inner
-    return _decoded(text, reader)
-
-
-def _unwrapped(value: str, receipts: list[Receipt]) -> str:
-    """Return the text without the space and the one code fence around it."""
     text = value.strip(_WHITESPACE)
     bare = text.removeprefix(_MARK).strip()
+    if not bare:
+        reader.receipts[:] = [Receipt(BLANK_TO_EMPTY_OBJECT, "", clip(value), "{}")]
+        return {}
     if len(bare) != len(text):
-        receipts.append(Receipt("strip_invisible", "", clip(text), clip(bare)))
-    if not (bare.startswith(_FENCE) and bare.endswith(_FENCE) and len(bare) >= 2 * len(_FENCE)):
-        return bare
-    inner = bare[len(_FENCE) : -len(_FENCE)]
-    if inner[:4].lower() == "json":
-        inner = inner[4:]
-    inner = inner.strip()
-    if inner and inner[0] not in _STARTS:
-        return bare
-    receipts.append(Receipt("strip_code_fence", "", clip(bare), clip(inner)))
-    return inner
+        reader.receipts.append(Receipt("strip_invisible", "", clip(text), clip(bare)))
+    for _ in range(_MAX_NESTED_TEXTS):
+        found = _decoded(bare, reader)
+        inner = found.strip() if isinstance(found, str) else ""
+        if not inner.startswith(_STARTS):
+            return found
+        reader.receipts.append(Receipt("decode_nested_text", "", clip(bare), clip(inner)))
+        bare = inner
+    return _decoded(bare, reader)
 
 
 def _decoded(text: str, reader: _Reader) -> Any:
