@@ -35,8 +35,8 @@ from surecall.gateway.records import (
     open_records,
 )
 from surecall.gateway.records import postgres as postgres_module
-from surecall.gateway.records.postgres import MIGRATIONS
 from surecall.gateway.records.record import decode_line, decode_row, encode_line, encode_row
+from surecall.gateway.records.tables import POSTGRES_LAYOUT
 from surecall.gateway.telemetry.record import _COUNTS, _TIMES, MAX_COUNT
 
 FULL: dict[str, Any] = {
@@ -375,7 +375,7 @@ async def test_a_server_with_a_later_layout_is_left_alone(server: Any) -> None:
     with pytest.raises(StoreError) as caught:
         await late.add(make_record(1))
     assert caught.value.code == "STORE_TOO_NEW"
-    current = len(MIGRATIONS)
+    current = len(POSTGRES_LAYOUT.steps)
     await connection.execute("UPDATE surecall_layout SET version = $1", current)
     await connection.execute("ALTER TABLE surecall_requests RENAME COLUMN calls TO other")
     with pytest.raises(StoreError) as caught:
@@ -395,7 +395,8 @@ async def test_the_tables_are_brought_up_to_date(
     await store.add(record)
     await store.close()
     step = "ALTER TABLE surecall_requests ADD COLUMN later text"
-    monkeypatch.setattr(postgres_module, "MIGRATIONS", (*postgres_module.MIGRATIONS, step))
+    layout = POSTGRES_LAYOUT._replace(steps=(*POSTGRES_LAYOUT.steps, step))
+    monkeypatch.setattr(postgres_module, "POSTGRES_LAYOUT", layout)
     for _ in range(2):
         newer = PostgresRecords(server.get_uri())
         assert await newer.get(record.id) == record

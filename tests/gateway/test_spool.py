@@ -95,7 +95,6 @@ async def test_what_another_process_left_is_replayed(tmp_path: Path) -> None:
     await asyncio.gather(*map(store.add, records[:10]))
     await store.close()
     waiting = tmp_path / "requests.spool"
-    waiting.rename(tmp_path / "requests.spool.replaying")
     inner, store = open_both(tmp_path)
     await inner.add(records[3])
     inner.is_gone = True
@@ -214,9 +213,30 @@ async def test_a_spool_that_is_moved_away_is_begun_again(tmp_path: Path) -> None
     waiting.append(make_record(0))
     waiting.path.rename(tmp_path / "moved")
     waiting.append(make_record(1))
-    assert waiting.take_lost() == 0
+    assert waiting.lost == 0
     assert len(list(read_spool(waiting.path))) == 1
     waiting.close()
+
+
+async def test_gateways_share_a_spool(tmp_path: Path) -> None:
+    """Whatever one of them stored and removed, the records of the others come back once."""
+    first, one = open_both(tmp_path)
+    second, two = open_both(tmp_path)
+    first.is_gone = second.is_gone = True
+    records = [make_record(number) for number in range(240)]
+    await asyncio.gather(*map(one.add, records[:90]), *map(two.add, records[90:180]))
+    assert two.spool is not None
+    two.spool.take(two.spool.next_lines())  # it is not done, and the first one removes the file
+    first.is_gone = False
+    assert await one.replay() == 180
+    first.is_gone = True
+    await asyncio.gather(*map(one.add, records[180:210]), *map(two.add, records[210:]))
+    second.is_gone = False
+    assert await two.replay() == 60
+    assert [record.id async for record in one.export()] == [record.id for record in records]
+    assert (one.counts.dropped, two.counts.dropped) == (0, 0)
+    await one.close()
+    await two.close()
 
 
 async def test_the_log_says_what_became_of_records(

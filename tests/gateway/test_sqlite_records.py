@@ -16,6 +16,8 @@ from surecall.base.errors import StoreError
 from surecall.base.redaction import MASK, Secret
 from surecall.gateway.records import Durability, RecordFilter, SqliteRecords, sqlite
 from surecall.gateway.records.record import COLUMNS, encode_row, first_id_at, new_request_id
+from surecall.gateway.records.tables import SQLITE, SQLITE_LAYOUT
+from surecall.store.databases import by_number
 
 
 def change(path: Path, *statements: str) -> None:
@@ -198,7 +200,8 @@ async def test_a_file_of_before_is_brought_up_to_date(
     kept = await fill(path)
     await fill(tmp_path / "requests.w1.db")
     step = "ALTER TABLE requests ADD COLUMN later TEXT"
-    monkeypatch.setattr(sqlite, "MIGRATIONS", (*sqlite.MIGRATIONS, step))
+    layout = SQLITE_LAYOUT._replace(steps=(*SQLITE_LAYOUT.steps, step))
+    monkeypatch.setattr(sqlite, "SQLITE_LAYOUT", layout)
     store = SqliteRecords(path)
     await store.add(make_record(9))
     assert len((await store.list()).records) == 7
@@ -234,9 +237,9 @@ async def test_looking_for_what_is_rare_uses_an_index(tmp_path: Path) -> None:
     await fill(tmp_path / "requests.db")
     with closing(sqlite3.connect(tmp_path / "requests.db")) as database:
         for wanted in (RecordFilter(code="AUTH"), RecordFilter(outcome="refused")):
-            where, values = sqlite.render_filter(wanted, sqlite.SQLITE.sign, "instr")
-            query = f"EXPLAIN QUERY PLAN {sqlite._SELECT_ROWS} WHERE {where} ORDER BY r.id DESC"
-            plan = str(database.execute(query, sqlite._named(values)).fetchall())
+            query = SQLITE.page(wanted, 50)
+            asked = f"EXPLAIN QUERY PLAN {query.text}"
+            plan = str(database.execute(asked, by_number(query.values)).fetchall())
             assert "USING INDEX requests_" in plan, plan
 
 
@@ -338,3 +341,31 @@ async def test_records_of_a_file_that_cannot_be_made_again_are_dropped(tmp_path:
     (tmp_path / "deep").touch()
     await store.close()
     assert (store.counts.stored, store.counts.dropped) == (0, 1)
+
+
+@pytest.mark.parametrize("kept_bytes", [None, 0, 20_000])
+async def test_a_log_that_is_cut_or_removed_is_noticed(
+    kept_bytes: int | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The file stays whole, what was only in the log counts as dropped, and work goes on."""
+    store = SqliteRecords(tmp_path / "requests.db")
+    await asyncio.gather(*(store.add(make_record(number)) for number in range(30)))
+    store._begin_checkpoint()
+    while store._is_checkpointing:
+        await asyncio.sleep(0.01)
+    for number in range(30, 60):
+        await store.add(make_record(number))
+    await asyncio.sleep(3 * sqlite._LOOK_S)
+    log = Path(f"{store.file}-wal")
+    log.unlink() if kept_bytes is None else os.truncate(log, kept_bytes)
+    await asyncio.gather(*(store.add(make_record(number)) for number in range(60, 70)))
+    while not store.counts.reopened:
+        await asyncio.sleep(0.01)
+    assert "30 records are lost" in caplog.text
+    await store.add(make_record(70))
+    assert (store.counts.stored, store.counts.dropped) == (41, 30)
+    await store.close()
+    again = SqliteRecords(tmp_path / "requests.db")
+    wanted = [make_record(number).time for number in (*range(30), *range(60, 71))]
+    assert [record.time async for record in again.export()] == wanted
+    await again.close()

@@ -229,7 +229,7 @@ def test_a_file_of_a_later_version_is_left_alone(store: FactStore) -> None:
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     before = store.path.read_bytes()
     for use in (lambda: store.fresh(KEY), lambda: store.save(KEY, [finding(grammar=False)])):
-        with pytest.raises(ConfigError, match="version 99") as caught:
+        with pytest.raises(ConfigError, match="layout 99") as caught:
             use()
         assert caught.value.code == "FACTS_UNUSABLE"
     assert store.path.read_bytes() == before
@@ -324,22 +324,3 @@ def test_two_processes_may_write_at_once(
     assert [process.wait(timeout=50) for process in writers] == [0, 0]
     models = {key.model for key, _ in FactStore(tmp_path / "facts.sqlite3").all()}
     assert models == {f"{who}-{number}" for who in "ab" for number in range(40)}
-
-
-@pytest.mark.parametrize("code", [sqlite3.SQLITE_BUSY, sqlite3.SQLITE_BUSY_RECOVERY])
-def test_a_file_that_others_make_or_close_is_waited_for(
-    store: FactStore, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
-    """SQLite is busy at once then, and more than one time on a machine with much to do."""
-    refusals, transact = [code] * 4, store._transact
-
-    def refuse(*arguments: Any) -> Any:
-        if refusals:
-            error = sqlite3.OperationalError("database is locked")
-            error.sqlite_errorcode = refusals.pop()
-            raise error
-        return transact(*arguments)
-
-    monkeypatch.setattr(store, "_transact", refuse)
-    assert store.take_lease(KEY, "a", 60).taken
-    assert refusals == []

@@ -11,8 +11,9 @@ import pytest
 
 from support.workspace_stores import empty_postgres
 from surecall.base.errors import ApprovalError, Code, StoreError
-from surecall.base.sqlite_files import write_ahead
+from surecall.base.sqlite_files import connect
 from surecall.store import PostgresStore, SqliteStore, open_store
+from surecall.store.workspaces import SQLITE_LAYOUT
 from surecall.workspace import ProposedFact, Workspace
 
 
@@ -160,16 +161,13 @@ async def test_tables_of_postgres_are_checked_too(server: Any) -> None:
     assert caught.value.code == Code.STORE_WRITE_FAILED
 
 
-def test_who_begins_a_log_waits_for_another_who_has_the_file(tmp_path: Path) -> None:
+def test_a_file_that_others_begin_or_leave_is_waited_for(tmp_path: Path) -> None:
     """The database gives up at once there, whatever it was told to wait."""
     file = tmp_path / "new.db"
-    with (
-        closing(sqlite3.connect(file, isolation_level=None, check_same_thread=False)) as first,
-        closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as second,
-    ):
+    with closing(sqlite3.connect(file, isolation_level=None, check_same_thread=False)) as first:
         first.execute("BEGIN EXCLUSIVE")
         letting_go = threading.Timer(0.2, first.execute, ("COMMIT",))
         letting_go.start()
-        write_ahead(second)
-        letting_go.join()
-        assert second.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        with closing(connect(file, SQLITE_LAYOUT)) as second:
+            letting_go.join()
+            assert second.execute("PRAGMA journal_mode").fetchone() == ("wal",)

@@ -19,7 +19,7 @@ from typing import Any
 from support.request_records import make_record
 from surecall.gateway.records import SpooledRecords, open_records
 from surecall.gateway.records.record import decode_row
-from surecall.gateway.records.sqlite import _SELECT_ROWS
+from surecall.gateway.records.tables import SQLITE
 
 __all__ = ["RecordScene", "RecordVictims"]
 
@@ -81,7 +81,7 @@ class RecordScene:
         """Check that everything acknowledged is there, and return how many records there are."""
         with closing(sqlite3.connect(self.store)) as database:
             assert database.execute("PRAGMA quick_check").fetchone() == ("ok",)
-            rows = database.execute(_SELECT_ROWS).fetchall()
+            rows = database.execute(SQLITE.rows(bodies=False)).fetchall()
         kept = {decode_row(row[:-2]).id for row in rows}
         assert len(kept) == len(rows)
         lost = acknowledged - kept
@@ -117,7 +117,7 @@ class _Away:
     """A store that is not there."""
 
     def __init__(self, store: Any) -> None:
-        self.counts = store.counts
+        self.counts, self.dialect = store.counts, store.dialect
 
     async def add(self, record: Any) -> None:
         from surecall.base.errors import StoreError

@@ -124,7 +124,7 @@ class _Boundaries:
     """Passes everything on to a database, and ends the process at one boundary."""
 
     def __init__(self, database: Any, acks: int, kill_at: int) -> None:
-        self._database = database
+        self.database = database
         self._acks = acks
         self._left = kill_at
         self.step = ""
@@ -139,15 +139,15 @@ class _Boundaries:
     async def run(self, taken: Any, *, writes: bool) -> Any:
         """Run the steps with boundaries around and between them."""
         if not writes:
-            return await self._database.run(taken, writes=False)
+            return await self.database.run(taken, writes=False)
         self.point("before_transaction")
-        result = await self._database.run(self._watch(taken), writes=True)
+        result = await self.database.run(self._watch(taken), writes=True)
         self.point("after_commit")
         return result
 
     async def close(self) -> None:
         """Close the database."""
-        await self._database.close()
+        await self.database.close()
 
     def _watch(self, taken: Any) -> Generator[Any, Any, Any]:
         try:
@@ -166,8 +166,8 @@ async def _work(order: dict[str, Any]) -> None:
     acks = os.open(order["acks"], os.O_WRONLY | os.O_APPEND)
     store: DatabaseStore = open_store(order["store"])
     at = order["kill_at"]
-    boundaries = _Boundaries(store._database, acks, 10**9 if at is None else at)
-    store._database = boundaries
+    boundaries = _Boundaries(store.database, acks, 10**9 if at is None else at)
+    store.database = boundaries
     workspace = Workspace(WORKSPACE, store)
     item = order["item"]
     while True:

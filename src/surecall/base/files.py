@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -17,6 +17,7 @@ __all__ = [
     "lock_file",
     "make_private",
     "open_private",
+    "unlock_file",
     "write_whole",
 ]
 
@@ -87,17 +88,25 @@ def make_private(path: Path) -> None:
         return
 
 
-def lock_file(descriptor: int) -> bool:
+def lock_file(descriptor: int, *, waits: bool = False) -> bool:
     """Lock an open file and tell whether that succeeded; the lock ends with its process."""
     try:
         import fcntl
     except ImportError:  # pragma: no cover - platforms without advisory locks
         return True
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
     return True
+
+
+def unlock_file(descriptor: int) -> None:
+    """Let others lock an open file."""
+    with suppress(ImportError):
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 @contextmanager

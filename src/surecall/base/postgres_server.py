@@ -1,19 +1,18 @@
 """PostgreSQL servers: connected to lazily, brought to the present layout, refused with a code."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from surecall.base.errors import Code, ConfigError, StoreError, SurecallError, row_refused
+from surecall.base.sqlite_files import Layout
 
 __all__ = [
     "PostgresServer",
     "damaged_tables",
-    "explain_postgres_errors",
-    "migrate_tables",
     "place_of",
 ]
 
@@ -39,18 +38,16 @@ class PostgresServer:
 
     Args:
         url: Such as `postgresql://user@host/database`.
-        prepare: Looks after the layout of the tables, on the first connection of all.
+        layout: What the tables are brought to, on the first connection of all.
         max_size: How many connections there may be.
     """
 
-    def __init__(
-        self, url: str, prepare: Callable[[Any], Awaitable[None]], *, max_size: int = 4
-    ) -> None:
+    def __init__(self, url: str, layout: Layout, *, max_size: int = 4) -> None:
         self.place = place_of(url)
         self.reconnects = 0
         """How often the connections were given up because one of them failed."""
         self._url = url
-        self._prepare = prepare
+        self._layout = layout
         self._max_size = max_size
         self._pool: Any = None
         self._opening = asyncio.Lock()
@@ -66,7 +63,7 @@ class PostgresServer:
                 will never take.
         """
         pool = None
-        with explain_postgres_errors(self.place):
+        with _explain_errors(self.place):
             try:
                 async with asyncio.timeout(_USE_S):
                     pool = await self._open()
@@ -110,7 +107,7 @@ class PostgresServer:
         )
         try:
             async with pool.acquire(timeout=_CONNECT_S) as connection:
-                await self._prepare(connection)
+                await _migrate(connection, self.place, self._layout)
         except BaseException:
             pool.terminate()
             raise
@@ -137,30 +134,21 @@ def _breaks_connection(error: Exception) -> bool:
     return not isinstance(error, (SurecallError, *_NOT_BOUND))
 
 
-async def migrate_tables(
-    connection: Any, place: str, migrations: Sequence[str], *, table: str, lock: int
-) -> None:
-    """Bring tables to the present layout, one process at a time.
-
-    Args:
-        connection: To the server.
-        place: What errors call it.
-        migrations: What leads from each layout to the next.
-        table: Where the number of the layout is kept.
-        lock: The number of the lock under which one process at a time looks after the layout.
-    """
+async def _migrate(connection: Any, place: str, layout: Layout) -> None:
+    """Bring tables to the present layout, one process at a time."""
+    table = layout.table
     async with connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", lock)
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", layout.number)
         await connection.execute(f"CREATE TABLE IF NOT EXISTS {table} (version INTEGER NOT NULL)")
         found = await connection.fetchval(f"SELECT max(version) FROM {table}")  # noqa: S608
-        version, newest = found or 0, len(migrations)
+        version, newest = found or 0, len(layout.steps)
         if version > newest:
             raise StoreError(
                 Code.STORE_TOO_NEW,
                 f"{place} has layout {version}; this version of surecall knows {newest}.",
                 hint="Use the newer surecall, or name another database with --store.",
             )
-        for step in migrations[version:]:
+        for step in layout.steps[version:]:
             await connection.execute(step)
         if version < newest:
             await connection.execute(f"DELETE FROM {table}")  # noqa: S608 - a name of our own
@@ -175,7 +163,7 @@ def place_of(url: str) -> str:
 
 
 @contextmanager
-def explain_postgres_errors(place: str) -> Generator[None]:
+def _explain_errors(place: str) -> Generator[None]:
     """Turn what the driver raises into an error with a code."""
     asyncpg = _load_driver()
     try:

@@ -2,23 +2,22 @@
 
 import sqlite3
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from surecall.base.errors import Code, StoreError, row_refused
 from surecall.base.files import is_disk_full, make_private
 
 __all__ = [
-    "check_owner",
+    "Layout",
     "connect",
     "damaged",
     "explain_database_errors",
     "is_busy_or_full",
-    "read_version",
+    "prepare",
     "transaction",
-    "write_ahead",
 ]
 
 _BUSY_S: Final = 30.0
@@ -32,6 +31,7 @@ _DAMAGED: Final = {
     "SQLITE_NOTADB",
     "SQLITE_SCHEMA",
 }
+_IN_USE: Final = {"SQLITE_BUSY", "SQLITE_PROTOCOL"}
 _NOT_BOUND: Final = (
     OverflowError,
     UnicodeEncodeError,
@@ -44,31 +44,78 @@ _NOT_TEXT: Final = "Could not decode to UTF-8"
 """How Python begins what it says about damaged text; the database itself does not look."""
 
 
+class Layout(NamedTuple):
+    """The tables of a store in one kind of database."""
+
+    number: int
+    """Tells a file from those of other programs; on a server, the lock for whoever makes tables."""
+    steps: Sequence[str]
+    """What leads from each layout to the next: statements that end with `;` and the line.
+
+    The first makes the tables. A step that was released never changes.
+    """
+    table: str = ""
+    """Where a server keeps how many of the steps were taken; a file knows it by itself."""
+
+
 def connect(
-    path: Path, prepare: Callable[[sqlite3.Connection, Path], None], *, busy_s: float = _BUSY_S
+    path: Path, layout: Layout, settings: Sequence[str] = (), *, busy_s: float = _BUSY_S
 ) -> sqlite3.Connection:
-    """Open the file, made new when it is not there; closed again when `prepare` refuses it."""
+    """Open the file, made new with its folder when it is not there.
+
+    The database waits for those who hold a lock, but not for those who begin the file or leave it
+    as the last at the same moment; this does.
+    """
+    give_up = time.monotonic() + busy_s
+    with explain_database_errors(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
     with explain_database_errors(path):
         make_private(path)
-        connection = sqlite3.connect(
-            path, timeout=busy_s, isolation_level=None, check_same_thread=False
-        )
-        try:
-            prepare(connection, path)
-        except BaseException:
-            connection.close()
-            raise
-    return connection
+        while True:
+            connection = sqlite3.connect(
+                path, timeout=busy_s, isolation_level=None, check_same_thread=False
+            )
+            try:
+                prepare(connection, path, layout, settings)
+            except BaseException as error:
+                connection.close()
+                if _family_of(error) not in _IN_USE or time.monotonic() > give_up:
+                    raise
+                time.sleep(_BUSY_STEP_S)
+            else:
+                return connection
 
 
-def check_owner(
-    connection: sqlite3.Connection, path: Path, application_id: int, newest: int
+def prepare(
+    connection: sqlite3.Connection, path: Path, layout: Layout, settings: Sequence[str] = ()
 ) -> None:
-    """Raise when the file is another program's, or has a later layout than this version knows."""
-    found = read_version(connection)
+    """Make the settings of a connection, and bring its file to the present layout.
+
+    Raises:
+        StoreError: The file is another program's, or has a later layout; it stays as it was.
+    """
+    newest = len(layout.steps)
+    _check_owner(connection, path, layout.number, newest)
+    for setting in settings:
+        connection.execute(f"PRAGMA {setting}")
+    if _read_version(connection) == newest:
+        return
+    # A log beside the file, so that nobody who reads waits for those who write.
+    connection.execute("PRAGMA journal_mode = WAL")
+    with transaction(connection):
+        # Two processes may meet here: the second finds what the first has done.
+        for step in layout.steps[_read_version(connection) :]:
+            for statement in step.split(";\n"):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {layout.number}")
+        connection.execute(f"PRAGMA user_version = {newest}")
+
+
+def _check_owner(connection: sqlite3.Connection, path: Path, number: int, newest: int) -> None:
+    found = _read_version(connection)
     (owner,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if tables and owner != application_id:
+    if tables and owner != number:
         raise StoreError(
             Code.STORE_CORRUPT,
             f"{path} is a database of another program.",
@@ -82,26 +129,8 @@ def check_owner(
         )
 
 
-def read_version(connection: sqlite3.Connection) -> int:
-    """Return the number of the layout that a file has; 0 for an empty one."""
+def _read_version(connection: sqlite3.Connection) -> int:
     return connection.execute("PRAGMA user_version").fetchone()[0]
-
-
-def write_ahead(connection: sqlite3.Connection) -> None:
-    """Keep a log beside the file, so that nobody who reads waits for those who write.
-
-    The database does not wait for others who begin that log at the same moment, so this does.
-    """
-    give_up = time.monotonic() + _BUSY_S
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > give_up:
-                raise
-            time.sleep(_BUSY_STEP_S)
-        else:
-            return
 
 
 @contextmanager
@@ -142,7 +171,7 @@ def is_busy_or_full(error: Exception) -> bool:
     return _family_of(error) in {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL"}
 
 
-def _family_of(error: Exception) -> str:
+def _family_of(error: BaseException) -> str:
     """Return the name of an error, without what an extended name such as `…_INDEX` adds."""
     return "_".join(getattr(error, "sqlite_errorname", "").split("_")[:2])
 

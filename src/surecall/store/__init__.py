@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-from .base import DatabaseStore
-from .postgres import PostgresStore
-from .sqlite import SqliteStore
+from .workspaces import DatabaseStore, PostgresStore, SqliteStore
 
 __all__ = ["DatabaseStore", "PostgresStore", "SqliteStore", "open_store"]
 

@@ -7,9 +7,8 @@ from threading import Lock
 from typing import Any, Final
 
 from surecall.base.errors import StoreError
-from surecall.base.files import make_private
 from surecall.base.redaction import open_log, redact
-from surecall.base.sqlite_files import write_ahead
+from surecall.base.sqlite_files import Layout, connect
 
 _log = open_log("surecall.store")
 
@@ -18,6 +17,16 @@ _BUSY_S: Final = 0.5
 _MAX_AGE_S: Final = 30 * 24 * 3600
 _MAX_ROWS: Final = 100_000
 _CLEANED_EVERY: Final = 500
+ECHOES: Final = Layout(
+    0x53_43_45_43,  # "SCEC"
+    (
+        """
+        CREATE TABLE echoes (
+            rowid INTEGER PRIMARY KEY, key TEXT UNIQUE, value BLOB, kept_at INTEGER
+        )
+        """,
+    ),
+)
 
 
 class KeptEchoes:
@@ -84,7 +93,8 @@ class KeptEchoes:
         """Return the one value that a query gives, if any."""
         try:
             if self._database is None:
-                self._database = self._open()
+                settings = ("synchronous = NORMAL",)
+                self._database = connect(self._path, ECHOES, settings, busy_s=_BUSY_S)
             row = self._database.execute(text, values).fetchone()
         except (sqlite3.Error, StoreError, OSError) as error:
             if not self._is_broken:
@@ -92,17 +102,3 @@ class KeptEchoes:
                 _log.warning("The file %s cannot be used: %s", self._path, redact(str(error)))
             return None
         return None if row is None else row[0]
-
-    def _open(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        make_private(self._path)
-        database = sqlite3.connect(
-            self._path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
-        )
-        write_ahead(database)
-        database.execute("PRAGMA synchronous = NORMAL")
-        database.execute(
-            "CREATE TABLE IF NOT EXISTS echoes (rowid INTEGER PRIMARY KEY, key TEXT UNIQUE, "
-            "value BLOB, kept_at INTEGER)"
-        )
-        return database

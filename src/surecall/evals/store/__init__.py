@@ -20,7 +20,6 @@ from surecall.base.sqlite_files import damaged, explain_database_errors, transac
 from surecall.evals.records import Cell, Manifest, TrialBody, TrialRow
 from surecall.text import encode_text
 
-from .database import open_database
 from .naming import (
     FIRST_EVAL,
     LATEST,
@@ -43,6 +42,7 @@ from .rows import (
     decode_row,
     decode_sealed,
     encode_body,
+    open_database,
 )
 
 __all__ = [
@@ -110,8 +110,6 @@ class RunStore:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        with explain_database_errors(self.path.parent):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
         self._database = open_database(self.path)
         self._database.row_factory = sqlite3.Row
         self._turn = threading.RLock()

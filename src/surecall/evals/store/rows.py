@@ -3,14 +3,17 @@
 Whatever a file holds in place of a row is either decoded to what was kept or is a `ValueError`.
 """
 
+import sqlite3
 import zlib
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
 
 from surecall.base.errors import JSONTextError
+from surecall.base.sqlite_files import Layout, connect, damaged, explain_database_errors
 from surecall.evals.records import Cell, Manifest, TrialBody, TrialRow
 from surecall.loop.stored import checksum, encode_kept, seal_line, split_sealed
 from surecall.text import decode_own, mend_surrogates
@@ -55,6 +58,180 @@ RunStatus = Literal["running", "interrupted", "complete"]
 
 _COMPRESSION: Final = 1
 """Bodies are text that repeats itself; more effort gains little and costs several times as much."""
+
+_TABLES: Final = """
+CREATE TABLE runs (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    status TEXT NOT NULL,
+    units INTEGER NOT NULL,
+    done INTEGER NOT NULL DEFAULT 0,
+    seed_ok INTEGER NOT NULL DEFAULT 0,
+    strict_ok INTEGER NOT NULL DEFAULT 0,
+    errors INTEGER NOT NULL DEFAULT 0,
+    manifest_hash TEXT NOT NULL,
+    manifest TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    ended_at REAL
+);
+CREATE INDEX runs_by_manifest ON runs (manifest_hash);
+
+CREATE TABLE tags (
+    name TEXT PRIMARY KEY,
+    run INTEGER NOT NULL REFERENCES runs (number)
+);
+
+CREATE TABLE cells (
+    number INTEGER PRIMARY KEY,
+    model TEXT NOT NULL,
+    profile TEXT NOT NULL,
+    strategy TEXT NOT NULL,
+    fallback TEXT NOT NULL,
+    suite TEXT NOT NULL,
+    scenario TEXT NOT NULL,
+    UNIQUE (model, profile, strategy, fallback, suite, scenario)
+);
+
+CREATE TABLE trials (
+    run INTEGER NOT NULL REFERENCES runs (number),
+    idx INTEGER NOT NULL,
+    cell INTEGER NOT NULL REFERENCES cells (number),
+    case_id TEXT NOT NULL,
+    trial INTEGER NOT NULL,
+    seed INTEGER NOT NULL,
+    simulated INTEGER NOT NULL,
+    control INTEGER NOT NULL,
+    seed_ok INTEGER NOT NULL,
+    strict_ok INTEGER NOT NULL,
+    outcome TEXT NOT NULL,
+    code TEXT,
+    category TEXT,
+    elapsed_ms REAL NOT NULL,
+    started_at REAL NOT NULL,
+    row TEXT NOT NULL,
+    PRIMARY KEY (run, idx)
+);
+
+CREATE TABLE bodies (
+    run INTEGER NOT NULL REFERENCES runs (number),
+    idx INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (run, idx)
+);
+
+-- Attempts that an endpoint failed and that were made again; the trial is where it always is.
+CREATE TABLE retried (
+    run INTEGER NOT NULL REFERENCES runs (number),
+    idx INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    row TEXT NOT NULL,
+    body BLOB,
+    PRIMARY KEY (run, idx, attempt)
+);
+"""
+
+
+def _fields(place: str, names: str) -> str:
+    """Return the columns of a view that are fields of a JSON object."""
+    return ", ".join(f"json_extract({place}, '$.{name}') AS {name}" for name in names.split())
+
+
+_VIEWS: Final = f"""
+CREATE VIEW v_runs AS
+SELECT
+    runs.id AS run,
+    runs.status,
+    runs.units,
+    runs.done,
+    runs.seed_ok AS original_ok,
+    runs.strict_ok,
+    runs.errors,
+    (SELECT group_concat(name, ',') FROM tags WHERE tags.run = runs.number) AS tags,
+    datetime(runs.created_at, 'unixepoch') AS created_at,
+    datetime(runs.ended_at, 'unixepoch') AS ended_at,
+    json_extract(runs.manifest, '$.package') AS package,
+    json_extract(runs.manifest, '$.command') AS command,
+    runs.manifest_hash,
+    runs.manifest
+FROM runs;
+
+CREATE VIEW v_trials AS
+SELECT
+    runs.id AS run,
+    trials.idx,
+    cells.model,
+    cells.profile,
+    cells.strategy,
+    cells.fallback,
+    cells.suite,
+    cells.scenario,
+    trials.case_id,
+    trials.trial,
+    trials.seed,
+    trials.simulated,
+    trials.control,
+    trials.seed_ok AS original_ok,
+    trials.strict_ok,
+    trials.outcome,
+    trials.code,
+    trials.category,
+    {_fields("trials.row", "error error_status")},
+    json_extract(trials.row, '$.strict_reasons[0].code') AS strict_reason,
+    json_extract(trials.row, '$.seed_reasons[0].code') AS original_reason,
+    {_fields("trials.row", "cut_by_limit censored")},
+    trials.elapsed_ms,
+    {_fields("trials.row", "turns requests")},
+    json_extract(trials.row, '$.usage.input_tokens') AS input_tokens,
+    json_extract(trials.row, '$.usage.output_tokens') AS output_tokens,
+    {_fields("trials.row", "cost_usd")},
+    json_array_length(trials.row, '$.calls') AS calls,
+    {_fields("trials.row", "rules saved_by fabrications escalations text")},
+    datetime(trials.started_at, 'unixepoch') AS started_at,
+    json_extract(trials.row, '$.parts.state.ok') AS state_ok,
+    json_extract(trials.row, '$.parts.process.ok') AS process_ok,
+    json_extract(trials.row, '$.parts.answer.ok') AS answer_ok,
+    json_extract(trials.row, '$.parts.answer.reasons[0].code') AS answer_reason
+FROM trials
+JOIN runs ON runs.number = trials.run
+JOIN cells ON cells.number = trials.cell;
+
+CREATE VIEW v_tool_calls AS
+SELECT
+    runs.id AS run,
+    trials.idx,
+    call.key AS position,
+    cells.model,
+    cells.profile,
+    cells.strategy,
+    cells.scenario,
+    {_fields("call.value", "turn name format structured state valid_before valid_after changed")},
+    {_fields("call.value", "exact executed ok lossy arguments_bytes rules error_codes error_kinds")}
+FROM trials
+JOIN runs ON runs.number = trials.run
+JOIN cells ON cells.number = trials.cell,
+json_each(trials.row, '$.calls') AS call;
+"""  # noqa: S608 - names of our own
+
+
+LAYOUT: Final = Layout(0x53_43_45_56, (_TABLES + _VIEWS,))  # "SCEV"
+_SETTINGS: Final = (
+    "cache_size = -4096",
+    # A commit survives a loss of power, not only of the process.
+    "synchronous = FULL",
+    "foreign_keys = ON",
+    "auto_vacuum = INCREMENTAL",
+)
+
+
+def open_database(path: Path) -> sqlite3.Connection:
+    """Open the file, made new when it is not there; one with a damaged page is refused."""
+    connection = connect(path, LAYOUT, _SETTINGS)
+    with explain_database_errors(path):
+        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        connection.close()
+        raise damaged(path, found)
+    return connection
 
 
 class RunInfo(Struct, frozen=True, kw_only=True):

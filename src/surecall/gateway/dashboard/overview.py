@@ -18,6 +18,7 @@ from surecall.gateway.records import (
     Counts,
     ModelCount,
     RecordFilter,
+    Selection,
     TimeCount,
     TimedRequest,
     count_all,
@@ -25,7 +26,6 @@ from surecall.gateway.records import (
     count_by_time,
     list_times,
 )
-from surecall.gateway.records.store import Selection
 from surecall.gateway.report import MIN_REPLIES, READ, describe, summarize
 
 OUTCOMES: Final = (*READ, "failed", "relayed")

@@ -23,9 +23,17 @@ from .ledger import (
     open_ledger,
 )
 from .postgres import PostgresRecords, is_postgres
-from .queries import (
+from .record import MAX_BODY_BYTES, new_request_id
+from .spool import Spool, SpooledRecords
+from .sqlite import Durability, SqliteRecords, store_files
+from .store import (
+    DEFAULT_SPOOL_BYTES,
     Counts,
     ModelCount,
+    RecordPage,
+    RecordStore,
+    Retention,
+    StoreCounts,
     TimeCount,
     TimedRequest,
     count_all,
@@ -33,18 +41,7 @@ from .queries import (
     count_by_time,
     list_times,
 )
-from .record import MAX_BODY_BYTES, new_request_id
-from .spool import Spool, SpooledRecords
-from .sqlite import Durability, SqliteRecords, store_files
-from .store import (
-    DEFAULT_SPOOL_BYTES,
-    NOT_CLEAN,
-    RecordFilter,
-    RecordPage,
-    RecordStore,
-    Retention,
-    StoreCounts,
-)
+from .tables import NOT_CLEAN, RecordFilter, Selection
 
 __all__ = [
     "DEFAULT_SPOOL_BYTES",
@@ -68,6 +65,7 @@ __all__ = [
     "RequestRecord",
     "Resource",
     "Retention",
+    "Selection",
     "Spool",
     "SpooledRecords",
     "SqliteLedger",

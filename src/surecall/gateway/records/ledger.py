@@ -4,22 +4,32 @@ What was taken counts as used at once, so that all together never take more than
 """
 
 import asyncio
-import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
-from surecall.base.files import make_private
-from surecall.base.postgres_server import PostgresServer
-from surecall.base.sqlite_files import explain_database_errors, write_ahead
+from surecall.base.sqlite_files import Layout, connect, explain_database_errors, transaction
+from surecall.store.databases import PostgresDatabase, Query, Steps, drive
 
-from .postgres import is_postgres, prepare_tables
+from .postgres import is_postgres
+from .tables import POSTGRES_LAYOUT
 
 Resource = Literal["requests", "tokens"]
 """What a quota counts."""
 _KEPT_WINDOWS: Final = 400
 """How many windows of a kind are remembered: the newest. No clock decides, which may be wrong."""
 _BUSY_S: Final = 2.0
+BUDGETS: Final = Layout(
+    0x53_43_42_47,  # "SCBG"
+    (
+        """
+        CREATE TABLE used (
+            key TEXT, resource TEXT, length INTEGER, number INTEGER, used INTEGER,
+            PRIMARY KEY (key, resource, length, number)
+        ) WITHOUT ROWID
+        """,
+    ),
+)
 
 
 class Window(NamedTuple):
@@ -85,44 +95,14 @@ class SqliteLedger:
 
     async def take(self, window: Window, limit: int, amount: int, debt: int = 0) -> int:
         """Count a debt as used, take up to an amount of what is left, and return how much."""
-        return await asyncio.to_thread(self._take, window, limit, amount, debt)
+        return await asyncio.to_thread(self._run, _take("used", window, limit, amount, debt))
 
-    def _take(self, window: Window, limit: int, amount: int, debt: int) -> int:
-        with explain_database_errors(self._path), closing(self._open()) as database:
-            database.execute("BEGIN IMMEDIATE")
-            (used,) = database.execute(
-                "INSERT INTO used VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
-                "SET used = used + excluded.used RETURNING used",
-                (*window, debt),
-            ).fetchone()
-            granted = _grant(used, limit, amount)
-            database.execute(
-                "UPDATE used SET used = used + ? "
-                "WHERE key = ? AND resource = ? AND length = ? AND number = ?",
-                (granted, *window),
-            )
-            if used == debt:  # a window begins
-                alike = "key = ? AND resource = ? AND length = ?"
-                database.execute(
-                    f"DELETE FROM used WHERE {alike} AND number <= (SELECT number FROM used "  # noqa: S608
-                    f"WHERE {alike} ORDER BY number DESC LIMIT 1 OFFSET ?)",
-                    (*window[:3], *window[:3], _KEPT_WINDOWS),
-                )
-            database.execute("COMMIT")
-        return granted
-
-    def _open(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        make_private(self._path)
-        database = sqlite3.connect(self._path, timeout=_BUSY_S, isolation_level=None)
-        write_ahead(database)
-        database.execute("PRAGMA synchronous = NORMAL")
-        database.execute(
-            "CREATE TABLE IF NOT EXISTS used (key TEXT, resource TEXT, length INTEGER, "
-            "number INTEGER, used INTEGER, PRIMARY KEY (key, resource, length, number)) "
-            "WITHOUT ROWID"
-        )
-        return database
+    def _run(self, steps: Steps[int]) -> int:
+        """Open the file each time, so that one that was removed is begun again."""
+        with explain_database_errors(self._path):
+            database = connect(self._path, BUDGETS, ("synchronous = NORMAL",), busy_s=_BUSY_S)
+            with closing(database), transaction(database):
+                return drive(steps, database)
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -132,43 +112,40 @@ class PostgresLedger:
     """Counts for the gateways of several machines, next to their records."""
 
     def __init__(self, url: str) -> None:
-        self._server = PostgresServer(url, self._prepare, max_size=2)
+        self._database = PostgresDatabase(url, POSTGRES_LAYOUT, max_size=2)
 
     async def take(self, window: Window, limit: int, amount: int, debt: int = 0) -> int:
         """Count a debt as used, take up to an amount of what is left, and return how much."""
-        async with self._server.connect() as connection, connection.transaction():
-            used = await connection.fetchval(
-                "INSERT INTO surecall_budgets VALUES ($1, $2, $3, $4, $5) "
-                "ON CONFLICT (key, resource, length, number) DO UPDATE "
-                "SET used = surecall_budgets.used + excluded.used RETURNING used",
-                *window,
-                debt,
-            )
-            granted = _grant(used, limit, amount)
-            if granted:
-                await connection.execute(
-                    "UPDATE surecall_budgets SET used = used + $5 "
-                    "WHERE key = $1 AND resource = $2 AND length = $3 AND number = $4",
-                    *window,
-                    granted,
-                )
-            if used == debt:  # a window begins
-                await connection.execute(
-                    "DELETE FROM surecall_budgets WHERE key = $1 AND resource = $2 "
-                    "AND length = $3 AND number <= (SELECT number FROM surecall_budgets "
-                    "WHERE key = $1 AND resource = $2 AND length = $3 "
-                    "ORDER BY number DESC LIMIT 1 OFFSET $4)",
-                    *window[:3],
-                    _KEPT_WINDOWS,
-                )
-        return granted
-
-    async def _prepare(self, connection: Any) -> None:
-        await prepare_tables(connection, self._server.place)
+        steps = _take("surecall_budgets", window, limit, amount, debt)
+        return await self._database.run(steps, writes=True)
 
     async def close(self) -> None:
         """Let go of the connections."""
-        await self._server.close()
+        await self._database.close()
+
+
+def _take(table: str, window: Window, limit: int, amount: int, debt: int) -> Steps[int]:
+    alike = "key = $1 AND resource = $2 AND length = $3"
+    found = yield Query(
+        f"INSERT INTO {table} VALUES ($1, $2, $3, $4, $5) "  # noqa: S608 - names of our own
+        "ON CONFLICT (key, resource, length, number) DO UPDATE "
+        f"SET used = {table}.used + excluded.used RETURNING used",
+        (*window, debt),
+    )
+    used = found[0][0]
+    granted = _grant(used, limit, amount)
+    if granted:
+        yield Query(
+            f"UPDATE {table} SET used = used + $5 WHERE {alike} AND number = $4",  # noqa: S608
+            (*window, granted),
+        )
+    if used == debt:  # a window begins
+        yield Query(
+            f"DELETE FROM {table} WHERE {alike} AND number <= (SELECT number FROM {table} "  # noqa: S608
+            f"WHERE {alike} ORDER BY number DESC LIMIT 1 OFFSET $4)",
+            (*window[:3], _KEPT_WINDOWS),
+        )
+    return granted
 
 
 def open_ledger(place: str, file: Path) -> Ledger:

@@ -4,72 +4,21 @@ Whatever gathers while one batch is on its way goes with the next: one statement
 trip for each batch. What a record survives is what the server promises for a commit.
 """
 
-from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from surecall.base.errors import Code, RowRefusedError, StoreError
 from surecall.base.limits import MIB
-from surecall.base.postgres_server import PostgresServer, damaged_tables, migrate_tables
+from surecall.base.postgres_server import PostgresServer, damaged_tables
 from surecall.gateway.supervision import Supervised
+from surecall.store.databases import Query, Rows
 
 from .batches import Waiting, WaitingRows, settle
-from .record import COLUMNS, RequestRecord, StoredRow, decode_row, encode_row
-from .selections import POSTGRES, render_selection
-from .store import (
-    MAX_PAGE,
-    Figures,
-    RecordFilter,
-    RecordPage,
-    Retention,
-    Selection,
-    StoreCounts,
-    closed_store,
-    first_kept,
-    render_filter,
-)
+from .record import COLUMNS, RequestRecord, StoredRow, encode_row
+from .store import RecordStore, Retention, StoreCounts, closed_store, find_beyond, first_kept
+from .tables import POSTGRES, POSTGRES_LAYOUT
 
-_OF_PRIMARY_KEY: Final = ' COLLATE "C" PRIMARY KEY'
-_NULLABLE: Final = frozenset({"first_byte_ms", "findings", "details"})
-
-
-def _declare(name: str, kind: str) -> str:
-    if name == "id":
-        return f"{name} {kind}{_OF_PRIMARY_KEY}"
-    return f"{name} {kind}" if name in _NULLABLE else f"{name} {kind} NOT NULL"
-
-
-MIGRATIONS: Final[tuple[str, ...]] = (
-    f"""
-    CREATE TABLE surecall_requests (
-        {", ".join(_declare(name, types[1]) for name, types in COLUMNS.items())}
-    );
-    CREATE INDEX surecall_requests_with_findings
-        ON surecall_requests (id) WHERE findings IS NOT NULL;
-    CREATE INDEX surecall_requests_not_clean
-        ON surecall_requests (id) WHERE outcome <> 'clean';
-    CREATE TABLE surecall_bodies (
-        id TEXT COLLATE "C" PRIMARY KEY,
-        request BYTEA,
-        reply BYTEA
-    );
-    """,
-    """
-    CREATE TABLE surecall_budgets (
-        key TEXT NOT NULL,
-        resource TEXT NOT NULL,
-        length BIGINT NOT NULL,
-        number BIGINT NOT NULL,
-        used BIGINT NOT NULL,
-        PRIMARY KEY (key, resource, length, number)
-    );
-    """,
-)
-"""What leads from each layout of the tables to the next."""
-
-_LOCK: Final = 0x53_43_52_51
-"""Number of the lock under which one gateway at a time looks after the layout."""
-_NAMES: Final = ", ".join(f"r.{name}" for name in COLUMNS)
-_ARRAYS: Final = ", ".join(f"${at}::{types[1]}[]" for at, types in enumerate(COLUMNS.values(), 1))
+_ARRAYS: Final = ", ".join(f"${at}::{one.postgres}[]" for at, one in enumerate(COLUMNS.values(), 1))
 _INSERT: Final = (
     f"INSERT INTO surecall_requests ({', '.join(COLUMNS)}) "  # noqa: S608 - names of our own
     f"SELECT * FROM unnest({_ARRAYS}) ON CONFLICT DO NOTHING"
@@ -78,11 +27,6 @@ _INSERT_BODIES: Final = (
     "INSERT INTO surecall_bodies SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[]) "
     "ON CONFLICT DO NOTHING"
 )
-_SELECT: Final = (
-    f"SELECT {_NAMES}, b.request, b.reply FROM surecall_requests r "  # noqa: S608
-    "LEFT JOIN surecall_bodies b ON b.id = r.id"
-)
-_SELECT_ROWS: Final = f"SELECT {_NAMES}, NULL, NULL FROM surecall_requests r"  # noqa: S608
 _READ_CONNECTIONS: Final = 3
 _MAX_BATCH: Final = 1000
 _MAX_BATCH_BYTES: Final = 4 * MIB
@@ -95,7 +39,7 @@ def is_postgres(place: str) -> bool:
     return place.startswith(("postgresql://", "postgres://"))
 
 
-class PostgresRecords:
+class PostgresRecords(RecordStore):
     """The requests of all gateways that share a server.
 
     Args:
@@ -103,11 +47,13 @@ class PostgresRecords:
             the password file, where the driver looks by itself.
     """
 
+    dialect = POSTGRES
+
     def __init__(self, url: str) -> None:
         self.counts = StoreCounts()
         # Writing has a connection of its own, so that it never waits for those who read.
-        self._writer = PostgresServer(url, self._prepare, max_size=1)
-        self._reader = PostgresServer(url, self._prepare, max_size=_READ_CONNECTIONS)
+        self._writer = PostgresServer(url, POSTGRES_LAYOUT, max_size=1)
+        self._reader = PostgresServer(url, POSTGRES_LAYOUT, max_size=_READ_CONNECTIONS)
         self._place = self._writer.place
         self._waiting = WaitingRows(self._begin_writing)
         self._writing = Supervised("writing records", self._write_waiting, self.counts.note_restart)
@@ -115,9 +61,6 @@ class PostgresRecords:
 
     def __repr__(self) -> str:
         return f"PostgresRecords({self._place!r})"
-
-    async def _prepare(self, connection: Any) -> None:
-        await prepare_tables(connection, self._place)
 
     # writing
 
@@ -182,70 +125,21 @@ class PostgresRecords:
 
     # reading
 
-    async def list(
-        self,
-        wanted: RecordFilter = RecordFilter(),  # noqa: B008 - frozen
-        *,
-        before: str | None = None,
-        limit: int = 50,
-    ) -> RecordPage:
-        """Return a page of records, the latest first."""
-        limit = max(1, min(limit, MAX_PAGE))
-        where, values = render_filter(wanted, "$", "strpos", before=before)
-        query = f"{_SELECT_ROWS} WHERE {where} ORDER BY r.id DESC LIMIT {limit + 1}"
-        found = await self._reader.fetch(query, *values)
-        records = tuple(self._decode(row) for row in found[:limit])
-        return RecordPage(records=records, next=records[-1].id if len(found) > limit else None)
+    async def fetch(self, query: Query) -> list[Rows]:
+        """Ask the server."""
+        return [await self._reader.fetch(query.text, *query.values)]
 
-    async def get(self, record_id: str) -> RequestRecord | None:
-        """Return one record with its bodies."""
-        if "\0" in record_id:
-            return None
-        found = await self._reader.fetch(f"{_SELECT} WHERE r.id = $1", record_id)
-        return self._decode(found[0]) if found else None
-
-    async def export(
-        self,
-        wanted: RecordFilter = RecordFilter(),  # noqa: B008 - frozen
-    ) -> AsyncIterator[RequestRecord]:
-        """Yield all records that are wanted, the earliest first, with their bodies."""
-        after = ""
-        while True:
-            where, values = render_filter(wanted, "$", "strpos", after=after)
-            found = await self._reader.fetch(
-                f"{_SELECT} WHERE {where} ORDER BY r.id LIMIT {MAX_PAGE}", *values
-            )
-            for row in found:
-                yield self._decode(row)
-            if len(found) < MAX_PAGE:
-                return
-            after = found[-1][0]
-
-    async def select(
-        self,
-        selection: Selection,
-        wanted: RecordFilter = RecordFilter(),  # noqa: B008 - frozen
-    ) -> Figures:
-        """Return figures of the records that are wanted."""
-        query, values = render_selection(selection, wanted, POSTGRES)
-        return [tuple(row) for row in await self._reader.fetch(query, *values)]
-
-    def _decode(self, row: Any) -> RequestRecord:
-        try:
-            values = tuple(row)
-            return decode_row(values[:-2], *values[-2:])
-        except (ValueError, TypeError) as error:
-            raise damaged_tables(self._place, str(error)) from error
+    def explain_damage(self, reason: str) -> StoreError:
+        """Return the error for a row that cannot be right."""
+        return damaged_tables(self._place, reason)
 
     # keeping it small
 
     async def prune(self, retention: Retention) -> int:
         """Remove what need not be kept; several gateways may do so at once."""
-        found: Sequence[Any] = ()
-        if retention.max_records is not None:
-            query = "SELECT id FROM surecall_requests ORDER BY id DESC LIMIT 1 OFFSET $1"
-            found = await self._reader.fetch(query, max(retention.max_records, 0))
-        last = first_kept(retention, found[0][0] if found else None)
+        query = find_beyond(retention, "surecall_requests")
+        (beyond,) = await self.fetch(query) if query else ((),)
+        last = first_kept(retention, beyond)
         removed = 0
         while last:
             found = await self._reader.fetch(
@@ -286,8 +180,3 @@ def _fail(parts: "list[Sequence[Waiting]]", error: StoreError) -> None:
     for part in parts:
         settle(part, [error] * len(part))
     parts.clear()
-
-
-async def prepare_tables(connection: Any, place: str) -> None:
-    """Bring the tables to the present layout, one gateway at a time."""
-    await migrate_tables(connection, place, MIGRATIONS, table="surecall_layout", lock=_LOCK)

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict, astuple, replace
+from msgspec.structs import asdict, astuple, fields, replace
 
 from surecall.base.errors import JSONTextError, row_refused
 from surecall.base.records import Defect, Receipt
@@ -49,28 +49,36 @@ _chance: Final = Random()  # noqa: S311 - ids are not secret
 if hasattr(os, "register_at_fork"):  # two workers must not go on with the same numbers
     os.register_at_fork(after_in_child=_chance.seed)
 
-_TEXT: Final = ("TEXT NOT NULL", "text")
-_WHOLE: Final = ("INTEGER NOT NULL", "bigint")
-
-_OWN_TYPES: Final = {
-    "id": ("TEXT PRIMARY KEY", "text"),
-    **dict.fromkeys(("time", "upstream_ms", "added_ms"), ("REAL NOT NULL", "double precision")),
-    "first_byte_ms": ("REAL", "double precision"),
-    **dict.fromkeys(("stream", "client_closed", "status", "tools", "calls", "retries"), _WHOLE),
-    **dict.fromkeys(("upstream_requests", "prompt_tokens", "completion_tokens"), _WHOLE),
-    **dict.fromkeys(("request_bytes", "reply_bytes"), _WHOLE),
-}
 _PLAIN: Final = RequestRecord.__struct_fields__.index("probe")
 """How many fields have a column of their own."""
 _FLAGS: Final = RequestRecord.__struct_fields__.index("stream")
 """Where the two flags are, which databases keep as numbers."""
 
-COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
-    **{name: _OWN_TYPES.get(name, _TEXT) for name in RequestRecord.__struct_fields__[:_PLAIN]},
-    "findings": ("TEXT", "text"),
-    "details": ("BLOB", "bytea"),
+
+class Column(NamedTuple):
+    """What a column of a request is in SQLite and in PostgreSQL."""
+
+    sqlite: str
+    postgres: str
+    nullable: bool = False
+
+
+_KINDS: Final = {
+    int: Column("INTEGER", "bigint"),
+    bool: Column("INTEGER", "bigint"),
+    float: Column("REAL", "double precision"),
+    float | None: Column("REAL", "double precision", nullable=True),
 }
-"""The columns of a request with their types in SQLite and PostgreSQL.
+
+COLUMNS: Final[Mapping[str, Column]] = {
+    **{
+        field.name: _KINDS.get(field.type, Column("TEXT", "text"))
+        for field in fields(RequestRecord)[:_PLAIN]
+    },
+    "findings": Column("TEXT", "text", nullable=True),
+    "details": Column("BLOB", "bytea", nullable=True),
+}
+"""The columns of a request: its fields, and two more.
 
 `findings` has the codes of defects and of the error, each between bars, and is null when there are
 none; `details` is what has no column of its own, as JSON.
@@ -186,15 +194,15 @@ def decode_row(
     Raises:
         ValueError: The row is not what was kept.
     """
-    fields = dict(zip(COLUMNS, columns, strict=True))
-    details = fields.pop("details")
-    del fields["findings"]
+    found = dict(zip(COLUMNS, columns, strict=True))
+    details = found.pop("details")
+    del found["findings"]
     for name in ("stream", "client_closed"):
-        fields[name] = bool(fields[name])
+        found[name] = bool(found[name])
     try:
         if details is not None:
-            fields |= asdict(msgspec.convert(decode_own(details), _Details))
-        record = msgspec.convert(fields, RequestRecord)
+            found |= asdict(msgspec.convert(decode_own(details), _Details))
+        record = msgspec.convert(found, RequestRecord)
         if request is None and reply is None:
             return record
         return replace(record, request_body=_unpack(request), reply_body=_unpack(reply))

@@ -9,79 +9,41 @@ merge the files.
 """
 
 import asyncio
-import heapq
 import os
+import shutil
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+import struct
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal
 from urllib.parse import quote
 
 from surecall.base.errors import Code, RowRefusedError, StoreError, row_refused
+from surecall.base.files import make_private
 from surecall.base.limits import MIB
 from surecall.base.redaction import open_log
 from surecall.base.sqlite_files import (
-    check_owner,
     connect,
     damaged,
     explain_database_errors,
     is_busy_or_full,
-    read_version,
+    prepare,
     transaction,
-    write_ahead,
 )
 from surecall.gateway.log import explain
+from surecall.store.databases import Query, Rows, by_number
 
 from .batches import Waiting, WaitingRows, settle
-from .record import (
-    COLUMNS,
-    RequestRecord,
-    StoredRow,
-    decode_row,
-    encode_row,
-)
-from .selections import SQLITE, render_selection
-from .store import (
-    MAX_PAGE,
-    Figures,
-    RecordFilter,
-    RecordPage,
-    Retention,
-    Selection,
-    StoreCounts,
-    closed_store,
-    first_kept,
-    render_filter,
-)
+from .record import COLUMNS, RequestRecord, StoredRow, encode_row
+from .store import RecordStore, Retention, StoreCounts, closed_store, find_beyond, first_kept
+from .tables import SQLITE, SQLITE_LAYOUT
 
 Durability = Literal["process", "power"]
 """What a record survives once `add` has returned."""
 
-T = TypeVar("T")
 Errors = Sequence[StoreError | None]
-
-APPLICATION_ID: Final = 0x53_43_52_51  # "SCRQ"
-
-MIGRATIONS: Final[tuple[str, ...]] = (
-    f"""
-    CREATE TABLE requests (
-        {", ".join(f"{name} {types[0]}" for name, types in COLUMNS.items())}
-    ) WITHOUT ROWID;
-    CREATE INDEX requests_with_findings ON requests (id) WHERE findings IS NOT NULL;
-    CREATE INDEX requests_not_clean ON requests (id) WHERE outcome <> 'clean';
-    CREATE TABLE bodies (
-        id TEXT PRIMARY KEY,
-        request BLOB,
-        reply BLOB
-    ) WITHOUT ROWID;
-    """,
-)
-"""What leads from each layout of the file to the next; the first makes an empty file one."""
-
-_NAMES: Final = ", ".join(f"r.{name}" for name in COLUMNS)
 
 
 def _render_insert(names: Sequence[str]) -> str:
@@ -100,12 +62,6 @@ _INSERT_PLAIN: Final = _render_insert(list(COLUMNS)[:-3])
 _INSERT_BODY: Final = (
     "INSERT INTO bodies (id, request, reply) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING"
 )
-_SELECT: Final = (
-    f"SELECT {_NAMES}, b.request, b.reply FROM requests r "  # noqa: S608 - names of our own
-    "LEFT JOIN bodies b ON b.id = r.id"
-)
-_SELECT_ROWS: Final = f"SELECT {_NAMES}, NULL, NULL FROM requests r"  # noqa: S608
-
 _BUSY_S: Final = 2.0
 _LOOP_BUSY_MS: Final = 50
 """How long a batch may wait for a file that somebody else locks: this stops the event loop."""
@@ -136,7 +92,7 @@ def store_files(path: str | Path) -> list[Path]:
     return [file for file in (path, *others) if file.exists()]
 
 
-class SqliteRecords:
+class SqliteRecords(RecordStore):
     """The requests of one worker in a file, and of all workers for reading.
 
     Args:
@@ -145,13 +101,20 @@ class SqliteRecords:
         durable: What a record survives once `add` has returned.
     """
 
+    dialect = SQLITE
+
     def __init__(
         self, path: str | Path, *, worker: int = 0, durable: Durability = "process"
     ) -> None:
         self.path = Path(path)
         self.file = worker_path(path, worker)
         self.counts = StoreCounts()
-        self._durable = durable
+        # Taking over the log inside a commit would delay it: a thread does that.
+        self._settings = [f"cache_size = -{_CACHE_KIB}", "wal_autocheckpoint = 0"]
+        if durable == "power":
+            self._settings.append("synchronous = FULL")
+        else:
+            self._settings += ["synchronous = NORMAL", f"busy_timeout = {_LOOP_BUSY_MS}"]
         self._is_closed = False
         self._name = str(self.file)
         self._identity = (0, 0)
@@ -160,12 +123,14 @@ class SqliteRecords:
         self._gone: list[StoredRow] = []
         """Rows whose file has lost its name; they are written again."""
         self._looking: asyncio.TimerHandle | None = None
+        self._seen_frame = 0
         self._database: sqlite3.Connection | None = None
         self._open(_BUSY_S)
         self._waiting = WaitingRows(self._write_waiting)
         self._checkpointer = ThreadPoolExecutor(1, "surecall-checkpoint")
         self._writer = ThreadPoolExecutor(1, "surecall-records") if durable == "power" else None
-        self._bytes_since = 0
+        self._bytes_since = self._rows_since = 0
+        """What was stored since the last checkpoint began."""
         self._is_checkpointing = False
         self._is_writing = False
         self._is_held = False
@@ -178,9 +143,7 @@ class SqliteRecords:
         return f"SqliteRecords({str(self.file)!r})"
 
     def _open(self, busy_s: float) -> sqlite3.Connection:
-        with explain_database_errors(self.file.parent):
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-        self._database = connect(self.file, self._prepare, busy_s=busy_s)
+        self._database = connect(self.file, SQLITE_LAYOUT, self._settings, busy_s=busy_s)
         found = os.stat(self._name)
         self._identity = (found.st_ino, found.st_dev)
         return self._database
@@ -195,17 +158,6 @@ class SqliteRecords:
             self.counts.reopened += 1
             with suppress(sqlite3.Error):
                 database.close()
-
-    def _prepare(self, database: sqlite3.Connection, path: Path) -> None:
-        migrate(database, path)
-        database.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        if self._durable == "power":
-            database.execute("PRAGMA synchronous = FULL")
-        else:
-            database.execute("PRAGMA synchronous = NORMAL")
-            database.execute(f"PRAGMA busy_timeout = {_LOOP_BUSY_MS}")
-        # Taking over the log inside a commit would delay it: a thread does that.
-        database.execute("PRAGMA wal_autocheckpoint = 0")
 
     # writing
 
@@ -264,6 +216,7 @@ class SqliteRecords:
         if taken:
             self.counts.stored += len(taken)
             self.counts.batches += 1
+            self._rows_since += len(taken)
             self._bytes_since += sum([row.size for row, _ in taken])
             if self._looking is None:
                 self._look_later()
@@ -305,6 +258,8 @@ class SqliteRecords:
         if not self._is_in_place():
             _log.error("The file %s was removed or replaced while it was open.", self.file)
             self._let_go()
+        elif self._is_log_cut():
+            self._go_back()
         self._unsure = []
         gone, self._gone = self._gone, []
         if gone:
@@ -326,6 +281,32 @@ class SqliteRecords:
             return False
         return (found.st_ino, found.st_dev) == self._identity
 
+    def _is_log_cut(self) -> bool:
+        """Tell whether the log has lost what it held when this was asked before."""
+        seen, self._seen_frame = self._seen_frame, _find_last_frame(self._name)
+        return 0 < seen <= self._seen_frame and not _has_frame(self._name, seen)
+
+    def _go_back(self) -> None:
+        """Return to the file without its log, which somebody cut: using that would ruin the file.
+
+        Lost is what was only in the log, but for the latest rows, which are written again.
+        """
+        whole = self.file.with_name(f"{self.file.name}.whole")
+        with suppress(OSError):
+            make_private(whole)
+            shutil.copyfile(self.file, whole)
+        self._gone, self._unsure = self._gone + self._unsure, []
+        lost = max(self._rows_since - len(self._gone), 0)
+        _log.error("The log of %s was cut or removed: %d records are lost.", self.file, lost)
+        self._let_go()
+        with suppress(OSError):
+            whole.replace(self.file)
+            for ending in ("-wal", "-shm"):
+                Path(self._name + ending).unlink(missing_ok=True)
+        self.counts.stored -= lost
+        self.counts.dropped += lost
+        self._bytes_since = self._rows_since = self._seen_frame = 0
+
     def _explain(self, error: Exception) -> StoreError:
         try:
             with explain_database_errors(self.file):
@@ -338,8 +319,11 @@ class SqliteRecords:
     # checkpoints
 
     def _begin_checkpoint(self) -> None:
+        if self._is_log_cut():  # to take it over would ruin the file
+            self._go_back()
+            return
         self._is_checkpointing = True
-        self._bytes_since = 0
+        self._bytes_since = self._rows_since = 0
         loop = asyncio.get_running_loop()
         done = loop.run_in_executor(self._checkpointer, _take_over_log, self.file)
         done.add_done_callback(lambda done: self._finish_checkpoint(done.result()))
@@ -357,93 +341,21 @@ class SqliteRecords:
 
     # reading
 
-    async def list(
-        self,
-        wanted: RecordFilter = RecordFilter(),  # noqa: B008 - frozen
-        *,
-        before: str | None = None,
-        limit: int = 50,
-    ) -> RecordPage:
-        """Return a page of records of all workers, the latest first."""
-        limit = max(1, min(limit, MAX_PAGE))
-        where, values = render_filter(wanted, SQLITE.sign, SQLITE.find, before=before)
-        query = f"{_SELECT_ROWS} WHERE {where} ORDER BY r.id DESC LIMIT {limit + 1}"
-        found = await asyncio.to_thread(self._read_all, query, values, limit + 1, latest_first=True)
-        records = tuple(record for _, record in islice(found, limit))
-        is_more = len(found) > limit
-        return RecordPage(records=records, next=records[-1].id if is_more else None)
+    async def fetch(self, query: Query) -> list[Rows]:
+        """Ask the files of all workers."""
+        return await asyncio.to_thread(_ask, store_files(self.path), query)
 
-    async def get(self, record_id: str) -> RequestRecord | None:
-        """Return one record with its bodies."""
-        query = f"{_SELECT} WHERE r.id = {SQLITE.sign}1"
-        found = await asyncio.to_thread(self._read_all, query, [record_id])
-        return found[0][1] if found else None
-
-    async def export(
-        self,
-        wanted: RecordFilter = RecordFilter(),  # noqa: B008 - frozen
-    ) -> AsyncIterator[RequestRecord]:
-        """Yield all records that are wanted, the earliest first, with their bodies."""
-        after = ""
-        while True:
-            where, values = render_filter(wanted, SQLITE.sign, SQLITE.find, after=after)
-            query = f"{_SELECT} WHERE {where} ORDER BY r.id LIMIT {MAX_PAGE}"
-            found = await asyncio.to_thread(self._read_all, query, values, MAX_PAGE)
-            for _, record in found:
-                yield record
-            if len(found) < MAX_PAGE:
-                return
-            after = found[-1][0]
-
-    async def select(
-        self,
-        selection: Selection,
-        wanted: RecordFilter = RecordFilter(),  # noqa: B008 - frozen
-    ) -> Figures:
-        """Return figures of the records of all workers, file after file."""
-        query, values = render_selection(selection, wanted, SQLITE)
-        bound = _named(values)
-
-        def read() -> Figures:
-            found: Figures = []
-            for file in store_files(self.path):
-                found += _read_file(
-                    file, lambda database: database.execute(query, bound).fetchall()
-                )
-            return found
-
-        return await asyncio.to_thread(read)
-
-    def _read_all(
-        self, query: str, values: Sequence[Any], limit: int = 1, *, latest_first: bool = False
-    ) -> Sequence[tuple[str, RequestRecord]]:
-        """Ask the files of all workers for so many rows each, and merge what they say."""
-        bound = _named(values)
-        pages = [
-            _read_file(file, lambda database: database.execute(query, bound).fetchall())
-            for file in store_files(self.path)
-        ]
-        merged = heapq.merge(*pages, key=lambda row: row[0], reverse=latest_first)
-        return [(row[0], self._decode(row)) for row in islice(merged, limit)]
-
-    def _decode(self, row: Any) -> RequestRecord:
-        try:
-            return decode_row(row[:-2], *row[-2:])
-        except (ValueError, TypeError) as error:
-            raise damaged(self.path, str(error)) from error
+    def explain_damage(self, reason: str) -> StoreError:
+        """Return the error for a row that cannot be right."""
+        return damaged(self.path, reason)
 
     # keeping it small
 
     async def prune(self, retention: Retention) -> int:
         """Remove what this worker need not keep, a little at a time."""
-        found: Sequence[Any] = ()
-        if retention.max_records is not None:
-            query = "SELECT id FROM requests ORDER BY id DESC LIMIT 1 OFFSET ?"
-            bound = (max(retention.max_records, 0),)
-            found = await asyncio.to_thread(
-                _read_file, self.file, lambda file: file.execute(query, bound).fetchall()
-            )
-        last = first_kept(retention, found[0][0] if found else None)
+        query = find_beyond(retention, "requests")
+        (beyond,) = await asyncio.to_thread(_ask, [self.file], query) if query else ((),)
+        last = first_kept(retention, beyond)
         removed = 0
         while last:
             if self._is_closed:
@@ -474,22 +386,6 @@ class SqliteRecords:
         database, self._database = self._database, None
         if database is not None:
             await asyncio.to_thread(database.close)
-
-
-def migrate(database: sqlite3.Connection, path: Path) -> None:
-    """Bring a file to the present layout; one that is not ours, or too new, is refused."""
-    newest = len(MIGRATIONS)
-    check_owner(database, path, APPLICATION_ID, newest)
-    if read_version(database) == newest:
-        return
-    write_ahead(database)
-    with transaction(database):
-        # Two processes may meet here: the second finds what the first has done.
-        for step in MIGRATIONS[read_version(database) :]:
-            for statement in step.split(";\n"):
-                database.execute(statement)
-        database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        database.execute(f"PRAGMA user_version = {newest}")
 
 
 def _insert(database: sqlite3.Connection, rows: Sequence[StoredRow]) -> None:
@@ -553,24 +449,44 @@ def _take_over_log(file: Path) -> int:
         return 0
 
 
+def _find_last_frame(name: str) -> int:
+    """Return where the last frame of a log begins, as its index says; 0 without one.
+
+    See "WAL-File Format" and "WAL-Index File Format" in the documentation of SQLite.
+    """
+    try:
+        with open(f"{name}-shm", "rb") as index:
+            page_bytes, frames = struct.unpack_from("=HI", index.read(20), 14)
+    except (OSError, struct.error):
+        return 0
+    return 32 + (frames - 1) * (24 + page_bytes) if frames else 0
+
+
+def _has_frame(name: str, place: int) -> bool:
+    """Tell whether a log holds a frame at a place: one that was cut has nothing or zeros there."""
+    try:
+        with open(f"{name}-wal", "rb") as log:
+            log.seek(place)
+            return any(log.read(4))
+    except OSError:
+        return False
+
+
 def _connect_existing(file: Path, busy_s: float) -> sqlite3.Connection:
     """Open a file that is there; one that was removed meanwhile is not made again."""
     place = f"file:{quote(str(file))}?mode=rw"
     return sqlite3.connect(place, timeout=busy_s, isolation_level=None, uri=True)
 
 
-def _named(values: Sequence[Any]) -> dict[str, Any]:
-    """Return values under the names that they have in a query."""
-    sign = SQLITE.sign.removeprefix(":")
-    return {f"{sign}{number}": value for number, value in enumerate(values, 1)}
-
-
-def _read_file(file: Path, read: Callable[[sqlite3.Connection], T]) -> T:
-    """Read from a file with a connection of its own, which never writes a record."""
-    with explain_database_errors(file):
-        if not file.exists():
-            raise StoreError(Code.STORE_WRITE_FAILED, f"{file} is not there.")
-        with closing(_connect_existing(file, _READ_BUSY_S)) as database:
-            migrate(database, file)
-            database.execute("PRAGMA query_only = ON")
-            return read(database)
+def _ask(files: Sequence[Path], query: Query) -> list[Rows]:
+    """Return what a query finds in each file, with connections of its own that never write."""
+    pages: list[Rows] = []
+    for file in files:
+        with explain_database_errors(file):
+            if not file.exists():
+                raise StoreError(Code.STORE_WRITE_FAILED, f"{file} is not there.")
+            with closing(_connect_existing(file, _READ_BUSY_S)) as database:
+                prepare(database, file, SQLITE_LAYOUT)
+                database.execute("PRAGMA query_only = ON")
+                pages.append(database.execute(query.text, by_number(query.values)).fetchall())
+    return pages

@@ -1,55 +1,26 @@
-"""The one interface of stores for requests: filters, pages, retention, and what a store does."""
+"""The one interface of stores for requests: pages, figures, retention, counts."""
 
+import heapq
 import time
-from collections.abc import AsyncIterator, Iterator
-from typing import Any, Final, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterable
+from itertools import islice
+from typing import Any, Final
 
 from msgspec import Struct
 
 from surecall.base.errors import Code, StoreError
 from surecall.base.limits import MIB
+from surecall.store.databases import Query, Rows
 
-from .record import RequestRecord, first_id_at
+from .record import RequestRecord, decode_row, first_id_at
+from .tables import Dialect, RecordFilter, Selection
 
 MAX_PAGE: Final = 1000
 """The most records of one page."""
-
 DAY_S: Final = 86_400.0
-
-NOT_CLEAN: Final = "not-clean"
-"""Stands for every outcome in which something was wrong."""
-
-
-class RecordFilter(Struct, frozen=True, kw_only=True):
-    """Which records are wanted; what is unset does not matter."""
-
-    since: float | None = None
-    """Seconds since 1970; from this moment on."""
-    until: float | None = None
-    """Seconds since 1970; before this moment."""
-    model: str | None = None
-    """The model asked for, or the one that answered."""
-    upstream: str | None = None
-    outcome: str | None = None
-    """An outcome, or `not-clean` for all that a reply was changed, asked for again or missed."""
-    code: str | None = None
-    """The code of a defect, or of the error that ended the request."""
-    status: str | None = None
-    """An HTTP status such as `429`, or all that begin like it: `4xx`."""
-    key_id: str | None = None
-
-
-class Selection(Struct, frozen=True, kw_only=True):
-    """Figures that are asked of a store."""
-
-    columns: tuple[str, ...]
-    """Expressions over the table `r`; in braces, what a `Dialect` writes in its own way."""
-    group_by: int = 0
-    """How many of the columns, from the first on, make a group; 0 means none."""
-    order_by: str = ""
-    limit: int = 1000
-    """The most rows that each file of a store gives."""
-
+DEFAULT_SPOOL_BYTES: Final = 256 * MIB
+"""How large the file may get that holds records while their store cannot be reached."""
 
 Figures = list[tuple[Any, ...]]
 """Rows of figures, in the order of the columns that were asked for."""
@@ -93,15 +64,13 @@ class StoreCounts(Struct, kw_only=True):
         self.restarts += 1
 
 
-DEFAULT_SPOOL_BYTES: Final = 256 * MIB
-"""How large the file may get that holds records while their store cannot be reached."""
-
-
-class RecordStore(Protocol):
-    """Where requests are kept."""
+class RecordStore(ABC):
+    """Where requests are kept: who implements it adds, removes, and answers one query."""
 
     counts: StoreCounts
+    dialect: Dialect
 
+    @abstractmethod
     async def add(self, record: RequestRecord) -> None:
         """Keep a record; when this returns it survives the death of the process.
 
@@ -111,37 +80,84 @@ class RecordStore(Protocol):
         Raises:
             StoreError: It could not be kept.
         """
-        ...
 
+    @abstractmethod
     def add_soon(self, record: RequestRecord) -> None:
         """Keep a record without waiting for it, as after a client that has left."""
-        ...
+
+    @abstractmethod
+    async def fetch(self, query: Query) -> list[Rows]:
+        """Return the rows that a query finds, for each file of the store."""
+
+    @abstractmethod
+    def explain_damage(self, reason: str) -> StoreError:
+        """Return the error for a row that cannot be right."""
+
+    @abstractmethod
+    async def prune(self, retention: Retention) -> int:
+        """Remove what need not be kept any more, and return how many records that were."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Write what is waiting, and let go of everything."""
 
     async def list(
-        self, wanted: RecordFilter = ..., *, before: str | None = None, limit: int = 50
+        self,
+        wanted: RecordFilter = RecordFilter(),  # noqa: B008 - frozen
+        *,
+        before: str | None = None,
+        limit: int = 50,
     ) -> RecordPage:
         """Return a page of records, the latest first."""
-        ...
+        limit = max(1, min(limit, MAX_PAGE))
+        found = await self._page(self.dialect.page(wanted, limit + 1, before=before), limit + 1)
+        records = tuple(found[:limit])
+        return RecordPage(records=records, next=records[-1].id if len(found) > limit else None)
 
     async def get(self, record_id: str) -> RequestRecord | None:
         """Return one record with its bodies."""
-        ...
+        if "\0" in record_id:
+            return None
+        query = Query(f"{self.dialect.rows(bodies=True)} WHERE r.id = $1", (record_id,))
+        found = await self._page(query, 1)
+        return found[0] if found else None
 
-    def export(self, wanted: RecordFilter = ...) -> AsyncIterator[RequestRecord]:
+    async def export(
+        self,
+        wanted: RecordFilter = RecordFilter(),  # noqa: B008 - frozen
+    ) -> AsyncIterator[RequestRecord]:
         """Yield all records that are wanted, the earliest first, with their bodies."""
-        ...
+        after = ""
+        while True:
+            query = self.dialect.page(wanted, MAX_PAGE, after=after, bodies=True)
+            found = await self._page(query, MAX_PAGE, latest_first=False)
+            for record in found:
+                yield record
+            if len(found) < MAX_PAGE:
+                return
+            after = found[-1].id
 
-    async def select(self, selection: Selection, wanted: RecordFilter = ...) -> Figures:
+    async def select(
+        self,
+        selection: Selection,
+        wanted: RecordFilter = RecordFilter(),  # noqa: B008 - frozen
+    ) -> Figures:
         """Return figures of the records that are wanted; groups of several files are not merged."""
-        ...
+        pages = await self.fetch(self.dialect.figures(selection, wanted))
+        return [tuple(row) for page in pages for row in page]
 
-    async def prune(self, retention: Retention) -> int:
-        """Remove what need not be kept any more, and return how many records that were."""
-        ...
+    async def _page(
+        self, query: Query, limit: int, *, latest_first: bool = True
+    ) -> "list[RequestRecord]":
+        pages = await self.fetch(query)
+        merged = heapq.merge(*pages, key=lambda row: row[0], reverse=latest_first)
+        return [self._decode(tuple(row)) for row in islice(merged, limit)]
 
-    async def close(self) -> None:
-        """Write what is waiting, and let go of everything."""
-        ...
+    def _decode(self, row: tuple[Any, ...]) -> RequestRecord:
+        try:
+            return decode_row(row[:-2], *row[-2:])
+        except (ValueError, TypeError) as error:
+            raise self.explain_damage(str(error)) from error
 
 
 def closed_store() -> StoreError:
@@ -149,66 +165,143 @@ def closed_store() -> StoreError:
     return StoreError(Code.STORE_WRITE_FAILED, "the store of requests is closed.")
 
 
-def render_filter(
-    wanted: RecordFilter,
-    sign: str,
-    find: str,
-    *,
-    before: str | None = None,
-    after: str | None = None,
-) -> tuple[str, list[str]]:
-    """Return a filter as a condition of SQL on the table `r`, and its values.
-
-    Args:
-        wanted: What is looked for.
-        sign: What numbered values begin with, such as `$`.
-        find: The function that finds a text inside another.
-        before: The page begins below this id.
-        after: The page begins above this id.
-    """
-    conditions: list[str] = []
-    values: list[str] = []
-    for condition, value in _conditions(wanted, find, before, after):
-        if value is not None:
-            values.append(value.replace("\0", "\N{REPLACEMENT CHARACTER}"))
-            condition = condition.replace("?", f"{sign}{len(values)}")
-        conditions.append(condition)
-    return " AND ".join(conditions) or "1 = 1", values
+def find_beyond(retention: Retention, table: str) -> Query | None:
+    """Return the query for the latest record that is one too many."""
+    if retention.max_records is None:
+        return None
+    text = f"SELECT id FROM {table} ORDER BY id DESC LIMIT 1 OFFSET $1"  # noqa: S608 - our own
+    return Query(text, (max(retention.max_records, 0),))
 
 
-def _conditions(
-    wanted: RecordFilter, find: str, before: str | None, after: str | None
-) -> Iterator[tuple[str, str | None]]:
-    if wanted.since is not None:
-        yield "r.id >= ?", first_id_at(wanted.since)
-    if wanted.until is not None:
-        yield "r.id < ?", first_id_at(wanted.until)
-    if before is not None:
-        yield "r.id < ?", before
-    if after is not None:
-        yield "r.id > ?", after
-    if wanted.model is not None:
-        yield "(r.model_asked = ? OR r.model_answered = ?)", wanted.model
-    if wanted.upstream is not None:
-        yield "r.upstream = ?", wanted.upstream
-    if wanted.outcome == NOT_CLEAN:
-        yield "r.outcome <> 'clean' AND r.outcome <> 'relayed'", None
-    elif wanted.outcome is not None:
-        # Said twice, so that the index of what is not clean can be used.
-        also = "" if wanted.outcome == "clean" else " AND r.outcome <> 'clean'"
-        yield f"r.outcome = ?{also}", wanted.outcome
-    if wanted.status is not None:
-        begins = "substr(CAST(r.status AS TEXT), 1, length(?)) = ?"
-        yield begins, wanted.status.rstrip("x") or "-"
-    if wanted.key_id is not None:
-        yield "r.key_id = ?", wanted.key_id
-    if wanted.code is not None:
-        yield f"r.findings IS NOT NULL AND {find}(r.findings, ?) > 0", f"|{wanted.code}|"
-
-
-def first_kept(retention: Retention, beyond: str | None) -> str:
-    """Return the id below which records go; `beyond` is the latest that is one too many."""
+def first_kept(retention: Retention, beyond: Rows) -> str:
+    """Return the id below which records go; `beyond` has the latest that is one too many."""
     last = ""
     if retention.max_age_s is not None:
         last = first_id_at(time.time() - retention.max_age_s)
-    return last if beyond is None else max(last, f"{beyond}0")
+    return max(last, f"{beyond[0][0]}0") if beyond else last
+
+
+# figures of many requests, counted by the database; what several files found is added up
+
+MAX_GROUPS: Final = 2000
+"""How many groups are told apart; names of models and prompts come from clients."""
+MAX_TIMED: Final = 20_000
+"""How many of the latest requests times are taken from."""
+
+_COUNTS: Final = (
+    "count(*)",
+    "sum(CASE WHEN r.findings IS NOT NULL AND r.outcome <> 'failed' THEN 1 ELSE 0 END)",
+    "sum(CASE WHEN r.observed = '' THEN {has_receipts} ELSE 0 END)",
+    "sum({has_parse_error})",
+    "sum(r.retries)",
+    "sum(r.upstream_requests)",
+    "sum(r.calls)",
+)
+
+
+class Counts(Struct):
+    """Figures of some requests; those of others can be added."""
+
+    requests: int = 0
+    with_defects: int = 0
+    """Requests with a reply in which a defect was found; errors of an endpoint are not counted."""
+    with_receipts: int = 0
+    """Requests in which something was changed."""
+    parse_errors: int = 0
+    retries: int = 0
+    upstream_requests: int = 0
+    calls: int = 0
+
+    def add(self, figures: Iterable[Any]) -> None:
+        """Add the figures of a row, in the order of the fields."""
+        for name, value in zip(self.__struct_fields__, figures, strict=True):
+            setattr(self, name, getattr(self, name) + int(value or 0))
+
+
+class TimeCount(Struct, frozen=True):
+    """Requests of one stretch of time with one outcome."""
+
+    slot: int
+    """The number of the stretch, from the beginning of what was asked for."""
+    outcome: str
+    requests: int
+    parse_errors: int
+
+
+class ModelCount(Struct, frozen=True):
+    """Requests for a model at an upstream with one prompt, asked in one way, with one outcome."""
+
+    model: str
+    upstream: str
+    strategy: str
+    prompt: str
+    outcome: str
+    observed: str
+    """What would have become of replies that were passed on untouched."""
+    with_tools: bool
+    counts: Counts
+
+
+class TimedRequest(Struct, frozen=True):
+    """How long one request took."""
+
+    model: str
+    upstream: str
+    upstream_ms: float
+    added_ms: float
+
+
+async def count_by_time(
+    store: RecordStore, wanted: RecordFilter, since: float, slot_s: float
+) -> list[TimeCount]:
+    """Count requests by outcome in stretches of time."""
+    slot = f"{{floor}}(r.time - {since:.3f}) / {slot_s:.3f}{{end_floor}}"
+    asked = Selection(
+        columns=(slot, "r.outcome", "count(*)", "sum({has_parse_error})"), group_by=2, limit=10_000
+    )
+    found: dict[tuple[int, str], tuple[int, int]] = {}
+    for number, outcome, requests, errors in await store.select(asked, wanted):
+        had = found.get((int(number), outcome), (0, 0))
+        found[int(number), outcome] = (had[0] + int(requests), had[1] + int(errors or 0))
+    return [TimeCount(*key, *counts) for key, counts in found.items()]
+
+
+async def count_by_model(store: RecordStore, wanted: RecordFilter) -> list[ModelCount]:
+    """Count requests by model, upstream, strategy, prompt and outcome, the most frequent first."""
+    names = ("r.model_asked", "r.upstream", "r.strategy", "r.prompt", "r.outcome", "r.observed")
+    names += ("CASE WHEN r.tools > 0 THEN 1 ELSE 0 END",)
+    asked = Selection(
+        columns=(*names, *_COUNTS), group_by=7, order_by="8 DESC, 1, 2, 3, 4, 5", limit=MAX_GROUPS
+    )
+    found = _merge(await store.select(asked, wanted), 7)
+    return [
+        ModelCount(model, upstream, strategy, prompt, outcome, observed, bool(tools), counts)
+        for (model, upstream, strategy, prompt, outcome, observed, tools), counts in found
+    ]
+
+
+async def list_times(store: RecordStore, wanted: RecordFilter) -> list[TimedRequest]:
+    """Return how long the latest requests took that got a reply."""
+    asked = Selection(
+        columns=("r.model_asked", "r.upstream", "r.upstream_ms", "r.added_ms", "r.id"),
+        order_by="r.id DESC",
+        limit=MAX_TIMED,
+    )
+    found = await store.select(asked, wanted)
+    if len(found) > MAX_TIMED:
+        found = sorted(found, key=lambda row: row[-1], reverse=True)[:MAX_TIMED]
+    return [TimedRequest(*row[:-1]) for row in found]
+
+
+async def count_all(store: RecordStore, wanted: RecordFilter) -> int:
+    """Count requests."""
+    found = await store.select(Selection(columns=("count(*)",)), wanted)
+    return sum(int(row[0]) for row in found)
+
+
+def _merge(rows: Figures, names: int) -> list[tuple[tuple[Any, ...], Counts]]:
+    """Add up the rows of the same group, which each file of a store may have."""
+    groups: dict[tuple[Any, ...], Counts] = {}
+    for row in rows:
+        groups.setdefault(row[:names], Counts()).add(row[names:])
+    return sorted(groups.items(), key=lambda item: -item[1].requests)

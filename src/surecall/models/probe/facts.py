@@ -7,7 +7,7 @@ file of a later version is left alone. Several processes may use it at once.
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -15,11 +15,10 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from surecall.base.errors import Code, ConfigError, JSONTextError
-from surecall.base.files import make_private
+from surecall.base.errors import Code, ConfigError, JSONTextError, StoreError
 from surecall.base.records import ErrorDetail
 from surecall.base.redaction import open_log, redact
-from surecall.base.sqlite_files import write_ahead
+from surecall.base.sqlite_files import Layout, connect, explain_database_errors, transaction
 from surecall.base.version import VERSION
 from surecall.models.profiles import join_capabilities, split_capabilities
 from surecall.text import decode, encode_text
@@ -33,15 +32,10 @@ DEFAULT_MAX_AGE_S: Final = 7 * 24 * 3600.0
 
 _log = open_log("surecall.probe")
 
-_SCHEMA_VERSION: Final = 1
 _BUSY_S: Final = 5.0
-_POLL_S: Final = 0.05
 _MAX_REMEMBER_S: Final = 3600.0
-_PRIMARY_CODE: Final = 0xFF
-_DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-_IN_USE: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL})
 _TABLES: Final = """
-CREATE TABLE IF NOT EXISTS facts (
+CREATE TABLE facts (
     address TEXT NOT NULL,
     protocol TEXT NOT NULL,
     model TEXT NOT NULL,
@@ -56,7 +50,7 @@ CREATE TABLE IF NOT EXISTS facts (
     tokens INTEGER NOT NULL,
     PRIMARY KEY (address, protocol, model, field)
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS leases (
+CREATE TABLE leases (
     address TEXT NOT NULL,
     protocol TEXT NOT NULL,
     model TEXT NOT NULL,
@@ -68,6 +62,7 @@ CREATE TABLE IF NOT EXISTS leases (
     PRIMARY KEY (address, protocol, model)
 ) WITHOUT ROWID;
 """
+LAYOUT: Final = Layout(0x53_43_46_41, (_TABLES,))  # "SCFA"
 _LEASE_TYPES: Final = [str, float, float, str, str]
 _OF_KEY: Final = "address = ? AND protocol = ? AND model = ?"
 
@@ -222,77 +217,39 @@ class FactStore:
 
     def _rows(self, where: str, values: Sequence[str]) -> list[tuple[FactKey, ProbedFact]]:
         query = f"SELECT * FROM facts {where} ORDER BY address, protocol, model, field"  # noqa: S608 - fixed text
-        rows = self._run(lambda database: database.execute(query, values).fetchall(), "BEGIN")
+        rows = self._run(lambda file: file.execute(query, values).fetchall(), writes=False)
         return [(FactKey(*row[:3]), fact) for row in rows if (fact := _parse_row(row)) is not None]
 
-    def _run(self, action: Callable[[sqlite3.Connection], T], begin: str = "BEGIN IMMEDIATE") -> T:
+    def _run(self, action: Callable[[sqlite3.Connection], T], *, writes: bool = True) -> T:
         """Do something with the file in one transaction; a damaged file is put aside first."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                return self._wait_and_transact(action, begin)
-            except sqlite3.DatabaseError as error:
-                if not _is_damage(error):
+                return self._transact(action, writes)
+            except StoreError as error:
+                if error.code != Code.STORE_CORRUPT:
                     raise
                 self._put_aside(error)
-                return self._wait_and_transact(action, begin)
-        except (sqlite3.Error, OSError) as error:
-            raise _unusable(f"{self.path} cannot be used: {error}.") from error
+                return self._transact(action, writes)
+        except (StoreError, OSError) as error:
+            raise ConfigError(
+                Code.FACTS_UNUSABLE,
+                error.message if isinstance(error, StoreError) else str(error),
+                hint="It is only a cache: move it away, or name another folder with cache_dir.",
+            ) from error
 
-    def _wait_and_transact(self, action: Callable[[sqlite3.Connection], T], begin: str) -> T:
-        """Try again while another process makes the file or closes it as the last to have it open.
+    def _transact(self, action: Callable[[sqlite3.Connection], T], writes: bool) -> T:
+        database = connect(self.path, LAYOUT, ("synchronous = NORMAL",), busy_s=_BUSY_S)
+        whole = transaction(database) if writes else nullcontext()
+        with explain_database_errors(self.path), closing(database), whole:
+            return action(database)
 
-        SQLite waits for a lock, but not for these two: it is busy at once.
-        """
-        give_up = time.monotonic() + _BUSY_S
-        while True:
-            try:
-                return self._transact(action, begin)
-            except sqlite3.DatabaseError as error:
-                if _primary_code(error) not in _IN_USE or time.monotonic() >= give_up:
-                    raise
-            time.sleep(_POLL_S)
-
-    def _transact(self, action: Callable[[sqlite3.Connection], T], begin: str) -> T:
-        make_private(self.path)
-        with closing(sqlite3.connect(self.path, timeout=_BUSY_S, isolation_level=None)) as database:
-            database.execute("PRAGMA synchronous = NORMAL")
-            (found,) = database.execute("PRAGMA user_version").fetchone()
-            if found > _SCHEMA_VERSION:
-                raise _unusable(
-                    f"{self.path} has version {found}; this surecall knows {_SCHEMA_VERSION}."
-                )
-            if found == 0:
-                _make_tables(database)
-            database.execute(begin)
-            result = action(database)
-            database.execute("COMMIT")
-            return result
-
-    def _put_aside(self, error: sqlite3.DatabaseError) -> None:
+    def _put_aside(self, error: StoreError) -> None:
         aside = self.path.with_name(f"{self.path.name}.damaged-{int(self.clock())}")
         _log.warning("%s is damaged (%s); it is now %s", self.path, error, aside)
         with suppress(FileNotFoundError):  # another process was quicker
             self.path.replace(aside)
         for suffix in ("-wal", "-shm"):
             self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
-
-
-def _primary_code(error: sqlite3.DatabaseError) -> int:
-    return getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
-
-
-def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    code = _primary_code(error)
-    # Python itself looks at text, which has no code of the database.
-    return code in _DAMAGED or str(error).startswith("Could not decode to UTF-8")
-
-
-def _make_tables(database: sqlite3.Connection) -> None:
-    write_ahead(database)
-    database.executescript(
-        f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {_SCHEMA_VERSION}; COMMIT;"
-    )
 
 
 def _parse_row(row: Sequence[Any]) -> ProbedFact | None:
@@ -329,11 +286,3 @@ def _clean_address(address: str) -> str:
     host = f"[{host}]" if ":" in host else host
     place = f"{host}:{port}" if port else host
     return redact(f"{parts.scheme.lower()}://{place}{parts.path.rstrip('/')}")
-
-
-def _unusable(message: str) -> ConfigError:
-    return ConfigError(
-        Code.FACTS_UNUSABLE,
-        message,
-        hint="It is only a cache: move it away, or name another folder with cache_dir.",
-    )
