@@ -220,7 +220,6 @@ async def test_every_page_of_tools_is_read(plain: list[str]) -> None:
     [
         ({"hang": True}, "no answer within 1 s"),
         ({"pages": [named("a")], "endless": True}, "more than 100 pages"),
-        ({"pages": [[{"name": "a", "inputSchema": {"x": 1}}]]}, "tools.0.inputSchema.type"),
         ({"pages": [named(*map(str, range(1001)))]}, "more than 1000 tools"),
     ],
 )
@@ -233,6 +232,40 @@ async def test_a_list_that_cannot_be_used_says_why(
     with pytest.raises(ToolServerError, match=words):
         await server.open()
     assert not server.is_open
+
+
+async def test_a_definition_against_the_protocol_takes_no_other_tool_away(plain: list[str]) -> None:
+    """It is left out, and it is said why."""
+    bad = [{"name": "a", "inputSchema": {"x": 1}}, {"name": "b", "inputSchema": "x"}, {"name": "c"}]
+    server = surecall.mcp_tools(plain, name="s", env=plan(pages=[[*bad, *named("say"), "text"]]))
+    async with server as tools:
+        assert [item.name for item in tools] == ["s__say"]
+    async with server:
+        assert sorted(server.left_out) == ["", "a", "b", "c"]
+        assert "inputSchema.type" in server.left_out["a"]
+
+
+async def test_numbers_that_json_lacks_are_null_with_a_warning(plain: list[str]) -> None:
+    """Nothing of an answer is changed without a word."""
+    results = {"n": {"content": [], "structuredContent": {"a": [1.0, float("nan")]}}}
+    server = surecall.mcp_tools(plain, name="s", env=plan(pages=[named("n")], results=results))
+    result = await run(server, ("s__n", {}))
+    envelope = result.results[0].envelope
+    assert envelope.data == {"a": [1.0, None]}
+    assert "NaN" in envelope.warnings[0]
+
+
+async def test_very_many_parts_of_an_answer_become_few(plain: list[str]) -> None:
+    """Texts in a row are one, and what is left out is counted."""
+    texts = [{"type": "text", "text": str(number)} for number in range(200)]
+    links = [{"type": "resource_link", "uri": "a://b", "name": "x"}] * 1100
+    results = {name: {"content": parts} for name, parts in (("t", texts), ("l", links))}
+    server = surecall.mcp_tools(plain, name="s", env=plan(pages=[named("t", "l")], results=results))
+    result = await run(server, ("s__t", {}), ("s__l", {}))
+    first, second = (each.envelope.data for each in result.results)
+    assert first == {"text": "\n".join(map(str, range(200)))}
+    assert len(second["content"]) == 1001
+    assert second["content"][-1] == {"text": "100 more parts were left out."}
 
 
 async def test_some_of_very_many_tools_can_be_named(plain: list[str]) -> None:

@@ -277,7 +277,9 @@ class McpTools:
         if answer.get("isError") is True:
             raise self._failure(spec, read_data(answer))
         # An envelope of our own: an answer that looks like one is not taken for one.
-        return Envelope(ok=True, tool_name=spec.name, data=mask_known(read_data(answer)))
+        warnings = (wording.NOT_FINITE,) if "hasNan" in answer else ()
+        data = mask_known(read_data(answer))
+        return Envelope(ok=True, tool_name=spec.name, data=data, warnings=warnings)
 
     def _failure(self, spec: ToolSpec, said: dict[str, Any]) -> ToolFailed:
         return ToolFailed(
@@ -312,6 +314,7 @@ class McpTools:
                 left_out[name] = wording.UNREADABLE if name else wording.NAMELESS
             elif found.setdefault(name, definition).digest != definition.digest:
                 left_out[name] = wording.DEFINED_TWICE
+        left_out |= self._connection.invalid
         for name, reason in left_out.items():
             _log.warning("%s: %s is left out: %s", self.name, name, reason)
         self._left_out = left_out

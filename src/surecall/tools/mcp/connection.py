@@ -6,18 +6,21 @@ can be opened, used and closed from whichever tasks a run happens to have.
 
 import asyncio
 import logging
+import math
 import os
 import shlex
 import tempfile
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
-from typing import IO, Any, Final, cast
+from itertools import groupby
+from typing import IO, Any, Final, Self, cast
 from urllib.parse import parse_qsl, urlsplit
 
 from msgspec import Struct
 
 from surecall.base.errors import Code, ConfigError, ToolServerError, invalid_config
+from surecall.base.json_values import as_fields
 from surecall.base.limits import MAX_BODY_BYTES
 from surecall.base.redaction import MASK, Secret, excerpt, open_log, redact, secrets_in_headers
 from surecall.models.transport import check_headers
@@ -25,6 +28,9 @@ from surecall.models.transport import check_headers
 _log = open_log("surecall.mcp")
 _SDK_LOGS: Final = ("mcp", "client")
 _MAX_PAGES: Final = 100
+_MANY_PARTS: Final = 100
+"""With more parts of content than this, texts that follow each other become one."""
+_MAX_PARTS: Final = 1000
 _MAX_LOG_CHARACTERS: Final = 400
 _MAX_ADDRESS_CHARACTERS: Final = 200
 _CLOSE_S: Final = 10.0
@@ -147,6 +153,8 @@ class Connection:
         self._changes = 0
         self._listed_changes = 0
         self._was_lost = False
+        self.invalid: dict[str, str] = {}
+        """Tools of the last list that do not follow the protocol, and why."""
 
     @property
     def is_stale(self) -> bool:
@@ -184,6 +192,7 @@ class Connection:
     async def list_tools(self) -> list[dict[str, Any]]:
         """Return every definition the server has, as plain JSON."""
         changes = self._changes
+        self.invalid = {}
         found: list[dict[str, Any]] = []
         cursor: str | None = None
         for _ in range(_MAX_PAGES):
@@ -199,7 +208,8 @@ class Connection:
 
     async def call_tool(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the server's answer as plain JSON, or raise `ServerRefusal` or `ServerLost`."""
-        return _as_json(await self._ask("call_tool", name=name, arguments=arguments))
+        model = await self._ask("call_tool", name=name, arguments=arguments)
+        return _as_json(model) | ({"hasNan": True} if _has_nan(model.structured_content) else {})
 
     async def aclose(self) -> None:
         """End the connection, and the server if it was started for it."""
@@ -258,7 +268,28 @@ class Connection:
                 encoding_error_handler="replace",
             )
             transport = stdio_client(parameters, errlog=log)  # pyright: ignore[reportArgumentType] - a file
-        return Client(transport, message_handler=self._note_message, cache=None)
+        screened = _screen(transport, self._screen)
+        return Client(screened, message_handler=self._note_message, cache=None)
+
+    def _screen(self, result: dict[str, Any]) -> None:
+        """Make an answer of a server such that one part of it does not spoil the others."""
+        tools, parts = result.get("tools"), result.get("content")
+        if isinstance(tools, list) and self._client is not None:
+            result["tools"] = list(filter(self._follows_protocol, cast("list[Any]", tools)))
+        if isinstance(parts, list) and len(cast("list[Any]", parts)) > _MANY_PARTS:
+            result["content"] = _join_texts(cast("list[Any]", parts))
+
+    def _follows_protocol(self, tool: Any) -> bool:
+        from mcp_types.methods import validate_server_result
+        from pydantic import ValidationError
+
+        listed = {"tools": [tool], "ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
+        try:
+            validate_server_result("tools/list", self._client.protocol_version, listed)
+        except ValidationError as error:
+            self.invalid[str(as_fields(tool).get("name", ""))] = _explain_invalid(error)
+            return False
+        return True
 
     async def _note_status(self, response: Any) -> None:
         self._status = response.status_code
@@ -369,6 +400,75 @@ class Connection:
         if self._status in (404, 405):
             return "Check the path; a server that has only the older HTTP with SSE cannot be used."
         return "Check the address, and that the server is running."
+
+
+@asynccontextmanager
+async def _screen(transport: Any, screen: Callable[[dict[str, Any]], None]) -> AsyncGenerator[Any]:
+    """Have a transport whose answers are looked at before the SDK reads them."""
+    async with transport as (incoming, outgoing):
+        yield _Screened(incoming, screen), outgoing
+
+
+class _Screened:
+    """A stream of messages, in the form that the SDK asks of transports."""
+
+    def __init__(self, stream: Any, screen: Callable[[dict[str, Any]], None]) -> None:
+        self._stream = stream
+        self._screen = screen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        return self._look_at(await anext(self._stream))
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *ending: object) -> bool | None:
+        return await self._stream.__aexit__(*ending)
+
+    async def receive(self) -> Any:
+        return self._look_at(await self._stream.receive())
+
+    def _look_at(self, message: Any) -> Any:
+        result = getattr(getattr(message, "message", None), "result", None)
+        if isinstance(result, dict):
+            self._screen(cast("dict[str, Any]", result))
+        return message
+
+
+def _join_texts(parts: list[Any]) -> list[Any]:
+    """Put texts that follow each other on lines of one part, which is how they are read anyway."""
+    joined: list[Any] = []
+    for is_text, run in groupby(parts, lambda part: as_fields(part).keys() == {"type", "text"}):
+        found = list(run)
+        if is_text and all(isinstance(part["text"], str) for part in found):
+            found = [{"type": "text", "text": "\n".join(part["text"] for part in found)}]
+        joined += found
+    if len(joined) > _MAX_PARTS:
+        kept = joined[:_MAX_PARTS]
+        note = f"{len(joined) - _MAX_PARTS} more parts were left out."
+        return [*kept, {"type": "text", "text": note}]
+    return joined
+
+
+def _has_nan(value: Any) -> bool:
+    """Tell whether a value holds a number that JSON does not have."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, float) and not math.isfinite(item):
+            return True
+        if isinstance(item, dict):
+            waiting += cast("dict[str, Any]", item).values()
+        elif isinstance(item, list):
+            waiting += cast("list[Any]", item)
+    return False
 
 
 def _explain_invalid(error: Any) -> str:

@@ -16,6 +16,7 @@ NOT_LISTED: Final = (
 NAMELESS: Final = "It has no name."
 UNREADABLE: Final = "Its definition is not plain JSON."
 DEFINED_TWICE: Final = "The server has two tools of this name, which are not the same."
+NOT_FINITE: Final = "The server answered with NaN or Infinity; null is in its place."
 GO_ON: Final = "Go on without this tool, or tell the user that it has to be approved."
 _MAY_HAVE_ACTED: Final = "It may have taken effect: find out in another way before you repeat it."
 

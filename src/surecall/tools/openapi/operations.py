@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, Literal, cast
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from msgspec import Struct
 
@@ -44,6 +44,7 @@ _MEDIA_TYPE: Final = re.compile(r"[a-z0-9!#$&^_.+*-]+/[a-z0-9!#$&^_.+*-]+")
 _BODY: Final = "body"
 _JSON: Final = "application/json"
 _IN_QUERY_NAMES: Final = "$[]"
+_MAX_DECODINGS: Final = 3
 _LITERAL: Final = "/%:@!$&'()*+,;=~"
 _DELIMITERS: Final[Mapping[str, str]] = {"spaceDelimited": "%20", "pipeDelimited": "%7C"}
 _STYLES: Final[Mapping[Location, tuple[str, ...]]] = {
@@ -224,7 +225,11 @@ def _unusable(message: str) -> ToolDefinitionError:
 
 
 def _leaves(path: str) -> bool:
-    return not {".", ".."}.isdisjoint(path.split("/"))
+    """Tell whether a path leads elsewhere for a server that decodes it, or a proxy that did."""
+    for _ in range(_MAX_DECODINGS):
+        path = unquote(path)
+    parts = path.replace("\\", "/").split("/")
+    return any(part.partition(";")[0] in (".", "..") for part in parts)
 
 
 def _merge_parameters(
