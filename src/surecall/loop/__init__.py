@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .journal import FileJournal, Journal, MemoryJournal
     from .options import Options, resolve_options
-    from .output import OutputForm, OutputMode, OutputReading, OutputSpec
+    from .output import OutputForm, OutputMode, OutputReading
     from .paused import approve, deny
     from .plan import Plan, make_plan
-    from .prompt_runner import PromptResult, PromptRunner
+    from .prompt_runner import PromptRunner
     from .replay import Replay, replay_trace, resend_turn
     from .result import OutputResult, PausedResult, RunResult, RunStream
     from .runs import Arguments, extract, resume, run, run_sync, stream
@@ -27,10 +27,8 @@ __all__ = [
     "OutputMode",
     "OutputReading",
     "OutputResult",
-    "OutputSpec",
     "PausedResult",
     "Plan",
-    "PromptResult",
     "PromptRunner",
     "Replay",
     "RunResult",
@@ -58,10 +56,10 @@ __all__ = [
 _HOMES = {
     "journal": "FileJournal Journal MemoryJournal",
     "options": "Options resolve_options",
-    "output": "OutputForm OutputMode OutputReading OutputSpec",
+    "output": "OutputForm OutputMode OutputReading",
     "paused": "approve deny",
     "plan": "Plan make_plan",
-    "prompt_runner": "PromptResult PromptRunner",
+    "prompt_runner": "PromptRunner",
     "replay": "Replay replay_trace resend_turn",
     "result": "OutputResult PausedResult RunResult RunStream",
     "runs": "Arguments extract resume run run_sync stream",

@@ -1,8 +1,8 @@
 """Directives: what an application is to do, in the answer itself, next to what the user reads."""
 
-from .envelope import Directive, Envelope, EnvelopeReading, parse_envelope
+from .envelope import Directive, Envelope, parse_envelope
 from .form import DirectResult, EnvelopeForm, direct
-from .patch import PATCH_PREFIXES, PatchReading, read_patch
+from .patch import PATCH_PREFIXES, read_patch
 from .registry import DirectiveRegistry, DirectiveType
 from .text_reader import MemberTextReader
 
@@ -14,9 +14,7 @@ __all__ = [
     "DirectiveType",
     "Envelope",
     "EnvelopeForm",
-    "EnvelopeReading",
     "MemberTextReader",
-    "PatchReading",
     "direct",
     "parse_envelope",
     "read_patch",

@@ -23,7 +23,6 @@ from surecall.loop import (
     OutputForm,
     OutputMode,
     OutputReading,
-    OutputResult,
     PausedResult,
     Trace,
     run,
@@ -117,8 +116,6 @@ class DirectResult(Struct, frozen=True, kw_only=True):
     ok: bool
     envelope: Envelope | None = None
     errors: tuple[ErrorDetail, ...] = ()
-    attempts: tuple[OutputReading, ...] = ()
-    """The outcome of every reply, in order."""
     history: tuple[Message, ...] = ()
     usage: Usage = Usage()
     elapsed_ms: float = 0.0
@@ -128,6 +125,12 @@ class DirectResult(Struct, frozen=True, kw_only=True):
     """The error that a run would have raised."""
     pending: tuple[Approval, ...] = ()
     """What the run waits for: `surecall.resume(trace.run_id, output=EnvelopeForm(...))` goes on."""
+
+    @property
+    def attempts(self) -> tuple[OutputReading, ...]:
+        """The outcome of every reply, in order."""
+        turns = () if self.trace is None else self.trace.turns
+        return tuple(turn.output for turn in turns if turn.output is not None)
 
     @property
     def assistant_text(self) -> str:
@@ -202,7 +205,17 @@ async def direct(
         result = await run(prompt, output=form, **given)
     except Exception as error:
         return _report(error, (perf_counter() - started) * 1000)
-    return _wait(result) if isinstance(result, PausedResult) else _succeed(result)
+    paused = isinstance(result, PausedResult)
+    return DirectResult(
+        ok=not paused,
+        envelope=None if paused else result.output,
+        errors=() if result.trace.error is None else (result.trace.error,),
+        history=result.history,
+        usage=result.usage,
+        elapsed_ms=result.elapsed_ms,
+        trace=result.trace,
+        pending=result.pending,
+    )
 
 
 def make_registry(directives: Types) -> DirectiveRegistry:
@@ -223,52 +236,25 @@ def _listen(
     return listen
 
 
-def _succeed(result: OutputResult[Envelope]) -> DirectResult:
-    return DirectResult(
-        ok=True,
-        envelope=result.output,
-        attempts=result.attempts,
-        history=result.history,
-        usage=result.usage,
-        elapsed_ms=result.elapsed_ms,
-        trace=result.trace,
-    )
-
-
-def _wait(result: PausedResult) -> DirectResult:
-    return DirectResult(
-        ok=False,
-        errors=() if result.trace.error is None else (result.trace.error,),
-        history=result.history,
-        usage=result.usage,
-        elapsed_ms=result.elapsed_ms,
-        trace=result.trace,
-        pending=result.pending,
-    )
-
-
 def _report(error: Exception, elapsed_ms: float) -> DirectResult:
     """Put what went wrong into a result."""
     trace = cast("Trace | None", getattr(error, "trace", None))
-    turns = () if trace is None else trace.turns
-    attempts = tuple(turn.output for turn in turns if turn.output is not None)
     usage = Usage()
-    for turn in turns:
+    for turn in () if trace is None else trace.turns:
         summary = turn.response_summary
         usage += (summary and summary.usage) or Usage()
-    errors = (_describe(error),)
-    if isinstance(error, OutputError) and attempts:
-        errors += attempts[-1].errors
-    return DirectResult(
+    result = DirectResult(
         ok=False,
-        errors=errors,
-        attempts=attempts,
+        errors=(_describe(error),),
         history=tuple(getattr(error, "history", ())),
         usage=usage,
         elapsed_ms=elapsed_ms,
         trace=trace,
         error=error,
     )
+    if not isinstance(error, OutputError) or not result.attempts:
+        return result
+    return replace(result, errors=result.errors + result.attempts[-1].errors)
 
 
 def _describe(error: Exception) -> ErrorDetail:

@@ -4,6 +4,7 @@ Only `identity`, `gzip` and `deflate` are read: other codings can burst in a sin
 """
 
 import zlib
+from functools import lru_cache
 from typing import Final
 
 from surecall.base.errors import Code, ProviderReplyError
@@ -147,6 +148,7 @@ def open_decoder(encoding: str, limits: WireLimits, *, max_bytes: int, code: Cod
     raise _bad_encoding(f"uses the content encoding {excerpt(encoding, 40)!r}")
 
 
+@lru_cache(maxsize=64)
 def limit_encodings(accepted: str) -> str:
     """Return an `Accept-Encoding` without the codings that are not read here."""
     items = [item.strip() for item in accepted.split(",")]

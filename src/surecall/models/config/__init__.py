@@ -7,7 +7,6 @@ Unknown keys are errors wherever they are, and every value remembers where it ca
 
 from .load import (
     Config,
-    Setting,
     all_variables,
     find_keys,
     keys_at,
@@ -17,13 +16,11 @@ from .load import (
     read_key,
     read_network,
 )
-from .settings import SETTINGS, SettingKey, variable_of
+from .settings import SETTINGS, variable_of
 
 __all__ = [
     "SETTINGS",
     "Config",
-    "Setting",
-    "SettingKey",
     "all_variables",
     "find_keys",
     "keys_at",

@@ -13,16 +13,11 @@ from .catalog import (
     select,
 )
 from .entries import (
-    LIST_FIELDS,
-    OBJECT_FIELDS,
     PRESET_FIELDS,
     RESERVED_REQUEST_KEYS,
     Capabilities,
     Findings,
-    JSONStability,
     ModelEntry,
-    ModelRule,
-    Preset,
     ProviderEntry,
     SamplingProfile,
     join_capabilities,
@@ -30,11 +25,8 @@ from .entries import (
 )
 from .merge import Merged, deep_merge, merge_presets
 from .resolve import (
-    DEFAULT_PRESET,
-    DEFAULT_PROFILE,
     STRATEGIES,
     ResolvedCapabilities,
-    Strategy,
     applicable,
     find_preset,
     presets_for,
@@ -43,27 +35,19 @@ from .resolve import (
 )
 
 __all__ = [
-    "DEFAULT_PRESET",
-    "DEFAULT_PROFILE",
     "EMBEDDED_PREFIX",
-    "LIST_FIELDS",
-    "OBJECT_FIELDS",
     "PRESET_FIELDS",
     "RESERVED_REQUEST_KEYS",
     "STRATEGIES",
     "Capabilities",
     "Catalog",
     "Findings",
-    "JSONStability",
     "Merged",
     "ModelEntry",
-    "ModelRule",
-    "Preset",
     "ProviderEntry",
     "ResolvedCapabilities",
     "SamplingProfile",
     "Selectable",
-    "Strategy",
     "applicable",
     "deep_merge",
     "embedded_name",
