@@ -74,10 +74,11 @@ def raw_aiohttp(base: str):
 
 def surecall(base: str, *, quick: bool = False):
     import surecall as package
+    from surecall.models.transport import HttpTransport
 
     options = {"quick": True} if quick else {}  # sources of before have no such option
     ticket = package.tool(effect="write", **options)(create_ticket)
-    transport = package.HttpTransport(base, api_key="sk-none")
+    transport = HttpTransport(base, api_key="sk-none")
 
     async def run() -> str:
         result = await package.run(PROMPT, model="stub", tools=[ticket], transport=transport)

@@ -90,6 +90,8 @@ def test_what_is_shown_of_a_cut_envelope_is_a_start_of_the_text(text: str, place
         ('{"n": 1.5, "ok": true, "assistant_text": "x"', "x"),
         ('{"assistant_text": "\\ud83d\\ude00!"}', "\U0001f600!"),
         ('{"assistant_text": "\\ud83d!"}', "\ufffd!"),
+        ('{"assistant_text": "\\\\ud83d\\\\ude00"}', "\\ud83d\\ude00"),
+        ('{"assistant_text": "\\ud83d\\u00e9\\ud83d\\uz"}', "\ufffdé\ufffd\\uz"),
         ("Use {braces} like {this}", ""),
         ("", ""),
     ],

@@ -360,7 +360,7 @@ async def test_a_finding_is_kept_and_decides_nothing(name: str) -> None:
 
 async def test_text_is_shown_when_a_turn_is_not_streamed() -> None:
     """Who listens to a stream gets the answer in one piece."""
-    for text_formats in (False, True):
+    for text_formats in ("off", "all"):
         events: list[Any] = []
         await run_script(
             ["All is well."],

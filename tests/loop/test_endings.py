@@ -295,6 +295,7 @@ async def test_what_is_left_behind_is_logged(caplog: pytest.LogCaptureFixture) -
 
 PROGRAM = """
 import asyncio, surecall
+from surecall.base.errors import RunLimitError
 from surecall.models.transport import ScriptedTransport, assistant, tool_call
 
 @surecall.tool(effect="write")

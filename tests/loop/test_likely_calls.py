@@ -15,7 +15,7 @@ from surecall.base.records import (
     TextRetracted,
     ToolNotExecuted,
 )
-from surecall.loop import MemoryJournal, Options, load_trace, replay_trace, save_trace
+from surecall.loop import MemoryJournal, load_trace, replay_trace, save_trace
 from surecall.loop.options import resolve_options
 from surecall.models.config import load_config
 from surecall.models.transport import ScriptedReply, ScriptedTransport
@@ -208,21 +208,6 @@ async def test_without_a_declared_effect_a_warning_says_so_once(
 # Options
 
 
-@pytest.mark.parametrize(
-    ("given", "word"),
-    [
-        (None, "auto"),
-        (False, "off"),
-        (True, "all"),
-        *((word, word) for word in ("auto", "off", "all")),
-    ],
-)
-def test_both_spellings_mean_the_same(given: Any, word: str) -> None:
-    """Runs of before were stored with null, false and true."""
-    assert Options(text_formats=given).text_formats == word
-    assert resolve_options({"text_formats": given}).options.text_formats == word
-
-
 @pytest.mark.parametrize("name", ["text_formats", "likely_calls"])
 def test_any_other_word_is_refused(name: str) -> None:
     """With the code of a wrong value."""
@@ -231,26 +216,12 @@ def test_any_other_word_is_refused(name: str) -> None:
     assert caught.value.code == Code.INVALID_OPTION
 
 
-def test_the_environment_takes_both_spellings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """As every option."""
-    for value, word in (("off", "off"), ("true", "all"), ("false", "off")):
-        monkeypatch.setenv("SURECALL_OPTIONS__TEXT_FORMATS", value)
-        monkeypatch.setenv("SURECALL_OPTIONS__LIKELY_CALLS", "approve")
-        config = load_config(search=False)
-        options = surecall.Session(model="m", config=config).plan("hi").options
-        assert (options.text_formats, options.likely_calls) == (word, "approve")
-
-
-async def test_the_fingerprint_does_not_change_with_the_spelling() -> None:
-    """A journal of before can be resumed."""
-    prints: set[str] = set()
-    for value in (True, "all"):
-        result = await run_script([FINAL], text_formats=value)
-        prints.add(result.trace.fingerprint)
-    plain = await run_script([FINAL])
-    other = await run_script([FINAL], likely_calls="run")
-    assert len(prints) == 1
-    assert len({*prints, plain.trace.fingerprint, other.trace.fingerprint}) == 3
+    monkeypatch.setenv("SURECALL_OPTIONS__TEXT_FORMATS", "off")
+    monkeypatch.setenv("SURECALL_OPTIONS__LIKELY_CALLS", "approve")
+    options = surecall.Session(model="m", config=load_config(search=False)).plan("hi").options
+    assert (options.text_formats, options.likely_calls) == ("off", "approve")
 
 
 async def test_a_run_with_likely_calls_is_resumed_and_stored(tmp_path: Any) -> None:

@@ -15,10 +15,13 @@ _Place = Literal[
 _BLANK: Final = re.compile(r"\s*+")
 _PLAIN: Final = re.compile(r"[^\"\\]++")
 _ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_ESCAPE_CHARS: Final = 6
-_HIGH: Final = range(0xD800, 0xDC00)
-_LOW: Final = range(0xDC00, 0xE000)
-_LOST: Final = "\ufffd"
+_ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_BROKEN: Final = re.compile(r"\\u[0-9a-fA-F]{0,3}[^0-9a-fA-F]")
+_WHOLE: Final = re.compile(
+    r"(?:[^\"\\]++|\\[^u]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}"
+    # the first half of a character, once what follows it is there
+    rf"|\\u[dD][89abAB][0-9a-fA-F]{{2}}(?=[^\\]|\\[^u]|\\u[0-9a-fA-F]{{4}}|{_BROKEN.pattern}))++"
+)
 _MAX_KEY_CHARS: Final = 200
 _MAX_MARK_CHARS: Final = max(
     *map(len, REASONING), *(len(closer) for mark in REASONING.values() for closer in mark.closers)
@@ -41,8 +44,6 @@ class MemberTextReader:
         self._place: _Place = "start"
         self._rest = ""
         """What has arrived and cannot be used yet."""
-        self._high = 0
-        """The first half of a character that was escaped in two."""
         self._scanner = ValueScanner()
         self._passed = 0
         """How much of the value that is passed over was in earlier pieces."""
@@ -166,44 +167,28 @@ class MemberTextReader:
         return at + end - before
 
     def _read_text(self, text: str, at: int, shown: list[str]) -> int | None:
-        plain = _PLAIN.match(text, at)
-        if plain is not None:
-            shown.append(self._end_pair() + plain.group())
-            return plain.end()
-        if text[at] == '"':
-            shown.append(self._end_pair())
+        """Show what is surely whole: an escape may go on, also as the first half of a pair."""
+        found = _WHOLE.match(text, at)
+        end = found.end() if found else at
+        is_end = text[end : end + 1] == '"'
+        shown.append(_decode(text[at:end]))
+        if is_end:
             self.is_done = True
-            return at + 1
-        return self._read_escape(text, at, shown)
+            return end + 1
+        if _BROKEN.match(text, end):  # not an escape: shown as it is written
+            shown.append("\\u")
+            return end + 2
+        self._rest = text[end:]
+        return None
 
-    def _read_escape(self, text: str, at: int, shown: list[str]) -> int | None:
-        sign = text[at + 1 : at + 2]
-        if not sign or (sign == "u" and len(text) < at + _ESCAPE_CHARS):
-            self._rest = text[at:]
-            return None
-        if sign != "u":
-            shown.append(self._end_pair() + _ESCAPES.get(sign, sign))
-            return at + 2
-        digits = text[at + 2 : at + _ESCAPE_CHARS]
-        try:
-            code = int(digits, 16) if digits.isalnum() else -1
-        except ValueError:
-            code = -1
-        if code < 0:  # not an escape: shown as it is written
-            shown.append(self._end_pair() + "\\u")
-            return at + 2
-        if code in _LOW and self._high:
-            shown.append(chr(0x10000 + ((self._high - 0xD800) << 10) + (code - 0xDC00)))
-            self._high = 0
-        elif code in _HIGH:
-            shown.append(self._end_pair())
-            self._high = code
-        else:
-            shown.append(self._end_pair() + (_LOST if code in _LOW else chr(code)))
-        return at + _ESCAPE_CHARS
 
-    def _end_pair(self) -> str:
-        """Return what becomes of the first half of a character that has no second one."""
-        lost = _LOST if self._high else ""
-        self._high = 0
-        return lost
+def _decode(text: str) -> str:
+    """Return a text without its escapes; half of a character becomes a sign for a lost one."""
+    if "\\" not in text:
+        return text
+    plain = _ESCAPE.sub(lambda found: _unescape(found[1]), text)
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _unescape(sign: str) -> str:
+    return chr(int(sign[1:], 16)) if len(sign) > 1 else _ESCAPES.get(sign, sign)
