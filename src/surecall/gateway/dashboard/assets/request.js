@@ -132,7 +132,7 @@ function drawLane(data) {
               data.parse_error.snippet ? block(data.parse_error.snippet, "The start of what could not be read") : null,
             ] : null,
             data.defects.length ? h("ul", { class: "defects" }, data.defects.map((defect) => h("li", {}, h("code", {}, defect.code), h("span", {}, seen(defect.message)), defect.place ? h("span", { class: "where" }, name(defect.place)) : null))) : null,
-            isWrong ? null : h("p", {}, data.outcome === "failed" ? "Nothing that could be read." : "Nothing was wrong with it."),
+            isWrong ? null : h("p", {}, data.outcome === "failed" ? "Nothing that could be read." : data.changes.length ? "It was usable only with the changes below." : "Nothing was wrong with it."),
           ),
           data.changes.length
             ? stage("changed", "changed", "What surecall changed", countOf(data.changes.length, "receipt"), receiptRows(data.changes))
