@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from surecall.base.errors import Code, ProviderConnectionError
+from surecall.base.errors import Code, ProviderConnectionError, ProviderStatusError
 from surecall.exchange.policy import Delivered, Policy, Sent, Step
 from surecall.models.profiles import Capabilities
+from surecall.models.profiles.entries import SchemaField
 
 from .scene import (
     ARGUMENTS,
@@ -95,6 +96,30 @@ async def test_a_schema_is_used_where_no_choice_can_be_named() -> None:
     delivered = await ask(script, policy=policy, capabilities=capabilities)
     assert calls_in("chat_completions", delivered) == RIGHT
     assert script.asked[1]["response_format"]["type"] == "json_schema"
+
+
+@pytest.mark.parametrize(
+    ("field", "place"),
+    [("structured_outputs", ["json"]), ("guided_json", []), ("json_schema", [])],
+)
+async def test_a_field_of_the_server_holds_the_arguments_of_the_tool_alone(
+    field: SchemaField, place: list[str]
+) -> None:
+    """The tool is the one that the model had called; a refused field leads to the next step."""
+    held = completion(content=json.dumps({"name": "save", "arguments": ARGUMENTS}))
+    refused = ProviderStatusError(Code.BAD_REQUEST, f"unknown field {field}", status=400)
+    policy = Policy(max_requests=4)
+    for answers, count in (((BAD, BAD, held), 3), ((BAD, BAD, refused, TAUGHT), 4)):
+        script = Script(*answers)
+        delivered = await ask(script, policy=policy, capabilities=Capabilities(schema_field=field))
+        assert calls_in("chat_completions", delivered) == RIGHT
+        assert len(script.asked) == count
+        schema = script.asked[2][field]
+        for key in place:
+            schema = schema[key]
+        assert schema["properties"]["name"]["enum"] == ["save"]
+        assert "response_format" not in script.asked[2]
+        assert all(field not in script.asked[other] for other in (0, 1))
 
 
 async def test_arguments_are_held_to_their_schema_where_the_endpoint_can() -> None:
