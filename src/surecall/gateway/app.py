@@ -140,6 +140,8 @@ class Gateway(Core):
         for upstream in self.state.upstreams.values():
             await upstream.close()
         await self.store.close()
+        if self._spans is not None:
+            await asyncio.to_thread(self._spans.close)
         if self._kept_echoes is not None:
             self._kept_echoes.close()
 

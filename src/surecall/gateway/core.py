@@ -4,12 +4,19 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from surecall.base.errors import ProviderStatusError
+from surecall.base.errors import ConfigError, ProviderStatusError
+from surecall.base.redaction import open_log
 from surecall.exchange import Policy
 from surecall.exchange.echoes import EchoCache
 from surecall.exchange.reply_checker import EXCHANGE_RULES
 from surecall.exchange.streams import PULSE_S
-from surecall.gateway.telemetry import RESULTS, Metrics, RequestMetrics, SeriesSnapshot
+from surecall.gateway.telemetry import (
+    RESULTS,
+    Metrics,
+    RequestMetrics,
+    SeriesSnapshot,
+    names_collector,
+)
 from surecall.reading import ReadingLimits
 from surecall.serving import Exchange, HttpConnection, RawHeaders
 from surecall.serving.connection import STATUS_LINES
@@ -20,12 +27,16 @@ from .keys import Keyring
 from .log import log_request
 from .records import RequestRecord, Retention, SpooledRecords, SqliteRecords, StoreCounts
 from .settings import GatewaySettings, PolicySettings
+from .settings.tables import TelemetrySettings
 from .strategy import Strategies
 from .upstreams import Router, Target, Upstream
 
 if TYPE_CHECKING:
+    from surecall.gateway.telemetry import RequestSpans
+
     from .records import RecordStore
 
+_log = open_log("surecall.gateway")
 _MAX_NAMED: Final = 100
 _MAX_NAME_CHARS: Final = 100
 
@@ -182,10 +193,8 @@ class Core:
         self.logs_requests = settings.log.requests
         self.refuses_when_full = settings.store.when_full == "refuse"
         self._spans: Any = None
-        if settings.telemetry.otel:
-            from surecall.gateway.telemetry import RequestSpans
-
-            self._spans = RequestSpans(content=settings.telemetry.otel_content)
+        if settings.telemetry.otel or names_collector():
+            self._spans = _open_spans(settings.telemetry)
 
     def _is_alone(self) -> bool:
         """Tell whether one request at most is under way."""
@@ -279,6 +288,19 @@ class Core:
                 series.allow("upstream", upstreams)
             if "model" in labels:
                 series.allow("model", models)
+
+
+def _open_spans(settings: TelemetrySettings) -> "RequestSpans | None":
+    """Return what makes spans; without the extra, the environment alone does not stop a gateway."""
+    from surecall.gateway.telemetry import RequestSpans
+
+    try:
+        return RequestSpans(content=settings.otel_content)
+    except ConfigError as error:
+        if settings.otel:
+            raise
+        _log.warning("No traces are sent: %s %s", error.message, error.hint)
+        return None
 
 
 def list_models_of(settings: GatewaySettings) -> tuple[str, ...]:

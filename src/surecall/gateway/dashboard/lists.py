@@ -17,6 +17,7 @@ from surecall.gateway.jobs import Job
 from surecall.gateway.keys import Caller
 from surecall.gateway.records import RecordFilter, RequestRecord, count_all
 from surecall.gateway.settings import StoreSettings
+from surecall.gateway.telemetry.otel import read_kept_reply
 from surecall.text import decode
 from surecall.wire import find_protocol
 
@@ -100,19 +101,10 @@ def find_calls(record: RequestRecord) -> list[dict[str, Any]] | None:
     """Return the right calls that the client got; `None` when there are none that were kept."""
     if record.reply_body is None or record.outcome in {"failed", "refused", "unrepaired"}:
         return None
-    wire = find_protocol(record.client_protocol or "chat_completions")
     try:
-        if record.stream:
-            folder = wire.open_stream()
-            folder.feed(record.reply_body)
-            raw = folder.close()
-        else:
-            raw = wire.parse_body(record.reply_body)
-        reply = wire.parse_message(raw)
-        return [
-            {"tool": str(call.name), "arguments": _arguments(call.arguments)}
-            for call in reply.calls[:_MAX_CALLS]
-        ]
+        reply = read_kept_reply(record)
+        calls = () if reply is None else reply.calls[:_MAX_CALLS]
+        return [{"tool": str(call.name), "arguments": _arguments(call.arguments)} for call in calls]
     except SurecallError:
         return None
 

@@ -14,7 +14,7 @@ from surecall.base.metrics import (
     SeriesSnapshot,
 )
 
-from .otel import RequestSpans, RunSpans
+from .otel import RequestSpans, RunSpans, names_collector
 from .record import AttemptNote, ParseError, ProbeNote, RequestRecord, StepNote
 from .requests import OUTCOMES, RESULTS, RequestMetrics, RunMetrics, observe
 
@@ -37,5 +37,6 @@ __all__ = [
     "RunSpans",
     "SeriesSnapshot",
     "StepNote",
+    "names_collector",
     "observe",
 ]

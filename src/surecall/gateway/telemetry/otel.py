@@ -1,33 +1,46 @@
 """Spans for OpenTelemetry after its conventions for generative AI; content only when asked for.
 
-Nothing is sent anywhere by this module: spans go to whatever the program has set up. Without the
-extra `otel`, only making an observer fails.
+Spans and metrics go to whatever the program has set up. Where it has set up nothing and the
+variable `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector, they go there. Without the extra `otel`,
+only making an observer fails.
 """
 
+import os
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from time import time_ns
 from typing import Any, Final
 
-from surecall.base.errors import Code, ConfigError
+from surecall.base.errors import Code, ConfigError, SurecallError
 from surecall.base.records import (
     Event,
+    Message,
     ModelRequestEnded,
     ModelRequestFailed,
     ModelRequestStarted,
+    Reply,
     RunEnded,
     RunStarted,
     ToolCallEnded,
     ToolCallStarted,
 )
 from surecall.base.redaction import excerpt, redact
+from surecall.base.version import VERSION
+from surecall.exchange.request import ClientRequest
 from surecall.text import encode_text
+from surecall.wire import find_protocol
 
 from .record import RequestRecord
 
 SCOPE: Final = "surecall"
 """The name under which spans are made."""
 
+_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_MEASURED_BY: Final = (
+    *("gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model"),
+    *("gen_ai.response.model", "error.type"),
+)
 _MAX_RUNS: Final = 1000
 _MAX_CONTENT_CHARS: Final = 8192
 _PROVIDERS: Final = {
@@ -43,11 +56,72 @@ def _load_tracing() -> Any:
     try:
         return import_module("opentelemetry.trace")
     except ImportError as error:
-        raise ConfigError(
-            Code.EXTRA_MISSING,
-            "Traces need OpenTelemetry, which is not installed.",
-            hint="Run: pip install 'surecall[otel]'",
-        ) from error
+        raise _missing("Traces need OpenTelemetry") from error
+
+
+def _missing(what: str) -> ConfigError:
+    return ConfigError(
+        Code.EXTRA_MISSING,
+        f"{what}, which is not installed.",
+        hint="Run: pip install 'surecall[otel]'",
+    )
+
+
+def names_collector() -> bool:
+    """Tell whether the environment says where traces go."""
+    return any(os.environ.get(name) for name in _ENDPOINTS)
+
+
+def _export() -> Callable[[], object]:
+    """Send spans and metrics to the collector of the environment, unless the program does so.
+
+    Returns:
+        What sends the rest, when all is over.
+    """
+    trace, metrics = _load_tracing(), import_module("opentelemetry.metrics")
+    is_set_up = type(trace.get_tracer_provider()).__name__ != "ProxyTracerProvider"
+    if is_set_up or not names_collector():
+        return lambda: None
+    try:
+        name = "opentelemetry.exporter.otlp.proto.http"
+        spans = import_module(f"{name}.trace_exporter").OTLPSpanExporter()
+        numbers = import_module(f"{name}.metric_exporter").OTLPMetricExporter()
+    except ImportError as error:
+        raise _missing("Sending traces needs the OTLP exporter") from error
+    resource = import_module("opentelemetry.sdk.resources").Resource.create(
+        {"service.name": os.environ.get("OTEL_SERVICE_NAME", SCOPE), "service.version": VERSION}
+    )
+    sdk, reading = import_module("opentelemetry.sdk.trace"), "opentelemetry.sdk.metrics"
+    tracing = sdk.TracerProvider(resource=resource)
+    batches = import_module("opentelemetry.sdk.trace.export").BatchSpanProcessor(spans)
+    tracing.add_span_processor(batches)
+    reader = import_module(f"{reading}.export").PeriodicExportingMetricReader(numbers)
+    measuring = import_module(reading).MeterProvider(metric_readers=[reader], resource=resource)
+    trace.set_tracer_provider(tracing)
+    metrics.set_meter_provider(measuring)
+
+    def end() -> None:
+        tracing.shutdown()
+        measuring.shutdown()
+
+    return end
+
+
+class _ModelMetrics:
+    """The metrics of the conventions: how long an operation took, and how many tokens it used."""
+
+    def __init__(self) -> None:
+        meter = import_module("opentelemetry.metrics").get_meter(SCOPE)
+        self._seconds = meter.create_histogram("gen_ai.client.operation.duration", unit="s")
+        self._tokens = meter.create_histogram("gen_ai.client.token.usage", unit="{token}")
+
+    def observe(self, span: Mapping[str, Any], seconds: float) -> None:
+        """Count an operation, by the attributes of its span."""
+        named = {name: span[name] for name in _MEASURED_BY if name in span}
+        self._seconds.record(seconds, named)
+        for kind in ("input", "output"):
+            if count := span.get(f"gen_ai.usage.{kind}_tokens"):
+                self._tokens.record(count, {**named, "gen_ai.token.type": kind})
 
 
 def _content(text: str) -> str:
@@ -64,7 +138,10 @@ class RequestSpans:
 
     def __init__(self, provider: Any = None, *, content: bool = False) -> None:
         self._trace = _load_tracing()
+        self.close = _export() if provider is None else lambda: None
+        """Sends what waits; call it once."""
         self._tracer = self._trace.get_tracer(SCOPE, tracer_provider=provider)
+        self._metrics = _ModelMetrics()
         self._has_content = content
         propagation = import_module("opentelemetry.trace.propagation.tracecontext")
         self._propagator: Any = propagation.TraceContextTextMapPropagator()
@@ -75,13 +152,16 @@ class RequestSpans:
         if traceparent:
             parent = self._propagator.extract({"traceparent": traceparent})
         start = int(record.time * 1e9)
-        end = start + max(int((record.upstream_ms + record.added_ms) * 1e6), 0)
+        seconds = (record.upstream_ms + record.added_ms) / 1000
+        end = start + max(int(seconds * 1e9), 0)
+        attributes = self._attributes(record)
+        self._metrics.observe(attributes, seconds)
         span = self._tracer.start_span(
             f"chat {redact(record.model_asked)}".rstrip(),
             context=parent,
             kind=self._trace.SpanKind.CLIENT,
             start_time=start,
-            attributes=self._attributes(record),
+            attributes=attributes,
         )
         if record.error_code:
             span.set_status(self._trace.Status(self._trace.StatusCode.ERROR, record.error_code))
@@ -119,13 +199,78 @@ class RequestSpans:
         if record.error_code:
             attributes["error.type"] = record.error_code
         if self._has_content:
-            bodies = {"request": record.request_body, "reply": record.reply_body}
-            attributes |= {
-                f"surecall.{name}.body": _content(body.decode("utf-8", "replace"))
-                for name, body in bodies.items()
-                if body is not None
-            }
+            attributes |= _read_content(record)
         return attributes
+
+
+def _read_content(record: RequestRecord) -> dict[str, Any]:
+    """Return what was asked and answered under the names of the conventions, as JSON."""
+    found: dict[str, Any] = {}
+    body, name = record.request_body, record.client_protocol
+    try:
+        if body is not None:
+            request = ClientRequest.parse(
+                name, body, model=record.model_asked, stream=record.stream
+            ).ask()
+            messages = [_write_message(item) for item in request.messages]
+            system = [item for item in messages if item["role"] in ("system", "developer")]
+            parts = [part for item in system for part in item["parts"]]
+            found["gen_ai.input.messages"] = [item for item in messages if item not in system]
+            found["gen_ai.system_instructions"] = parts
+            found["gen_ai.tool.definitions"] = [
+                {
+                    "type": "function",
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": tool.parameters,
+                }
+                for tool in request.tools
+            ]
+        if (reply := read_kept_reply(record)) is not None:
+            parts = [{"type": "text", "content": reply.content}] if reply.content else []
+            parts += [_write_call(call.id, call.name, call.arguments) for call in reply.calls]
+            reason = reply.finish_reason or "stop"
+            answer = {"role": "assistant", "parts": parts, "finish_reason": reason}
+            found["gen_ai.output.messages"] = [answer]
+    except SurecallError:  # it is not a request or a reply at all
+        pass
+    texts: dict[str, Any] = {
+        name: _content(encode_text(value)) for name, value in found.items() if value
+    }
+    if reasons := [item["finish_reason"] for item in found.get("gen_ai.output.messages", ())]:
+        texts["gen_ai.response.finish_reasons"] = reasons
+    return texts
+
+
+def read_kept_reply(record: RequestRecord) -> Reply | None:
+    """Return the reply that a client got, as far as it was kept.
+
+    Raises:
+        SurecallError: It is no reply of the client's format.
+    """
+    if record.reply_body is None:
+        return None
+    wire = find_protocol(record.client_protocol or "chat_completions")
+    if not record.stream:
+        return wire.parse_message(wire.parse_body(record.reply_body))
+    folder = wire.open_stream()
+    folder.feed(record.reply_body)
+    return wire.parse_message(folder.close())
+
+
+def _write_message(message: Message) -> dict[str, Any]:
+    parts: list[dict[str, Any]] = []
+    if message.role == "tool":
+        answer = {"type": "tool_call_response", "id": message.tool_call_id}
+        parts.append({**answer, "response": message.text})
+    elif message.text:
+        parts.append({"type": "text", "content": message.text})
+    parts += [_write_call(call.id, call.name, call.arguments) for call in message.tool_calls]
+    return {"role": message.role, "parts": parts}
+
+
+def _write_call(call_id: Any, name: Any, arguments: Any) -> dict[str, Any]:
+    return {"type": "tool_call", "id": call_id, "name": name, "arguments": arguments}
 
 
 class _OpenRun:
@@ -158,7 +303,10 @@ class RunSpans:
         self, provider: Any = None, *, content: bool = False, system: str = "openai"
     ) -> None:
         self._trace = _load_tracing()
+        self.close = _export() if provider is None else lambda: None
+        """Sends what waits; call it once, when no more runs come."""
         self._tracer = self._trace.get_tracer(SCOPE, tracer_provider=provider)
+        self._metrics = _ModelMetrics()
         self._has_content = content
         self._system = system
         self._runs: OrderedDict[str, _OpenRun] = OrderedDict()
@@ -224,6 +372,15 @@ class RunSpans:
         if event.usage is not None:
             span.set_attribute("gen_ai.usage.input_tokens", event.usage.input_tokens)
             span.set_attribute("gen_ai.usage.output_tokens", event.usage.output_tokens)
+        named: dict[str, Any] = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": self._system,
+            "gen_ai.request.model": run.model,
+        }
+        if event.usage is not None:
+            named["gen_ai.usage.input_tokens"] = event.usage.input_tokens
+            named["gen_ai.usage.output_tokens"] = event.usage.output_tokens
+        self._metrics.observe(named, event.elapsed_ms / 1000)
         span.set_attribute("surecall.calls", event.tool_calls_count)
         span.set_attribute("surecall.receipts", event.receipts_count)
         if event.defect_codes:
