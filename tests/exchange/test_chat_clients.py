@@ -11,7 +11,6 @@ from surecall.base.records import RawCall, Reply, Usage
 from surecall.exchange import Policy
 from surecall.exchange.mediation import mediate
 from surecall.exchange.request import ClientRequest
-from surecall.exchange.streams import write_several
 from surecall.wire import find_protocol
 
 from .scene import Script
@@ -248,7 +247,7 @@ def test_several_replies_keep_what_they_have_besides_a_message() -> None:
     document = {"id": "c1", "object": "chat.completion", "created": 1, "model": "m"}
     body = json.dumps({**document, "choices": choices}).encode()
     state: Any = ChatCompletionStreamState()
-    data = write_several(request_for("chat_completions"), body)
+    data = request_for("chat_completions").write_events(body)
     for line in data.split(b"\n"):
         if line.startswith(b"data: {"):
             state.handle_chunk(ChatCompletionChunk.model_validate_json(line[6:]))

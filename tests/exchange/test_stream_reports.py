@@ -10,7 +10,7 @@ from surecall.exchange import Policy
 from surecall.exchange.echoes import EchoCache
 from surecall.exchange.history import repair_history
 from surecall.exchange.request import ClientRequest
-from surecall.exchange.streams import StreamRelay, ask_whole, is_several, write_several
+from surecall.exchange.streams import StreamRelay
 
 from .streaming import FORMATS, calls_in, fold, relay, request_for, route_to, stream_of, text_call
 
@@ -148,8 +148,8 @@ def test_several_replies_are_asked_for_whole_and_streamed() -> None:
     document = json.loads(request_for("chat_completions").body)
     document |= {"n": 2, "stream_options": {"include_usage": True}}
     request = ClientRequest.parse("chat_completions", json.dumps(document).encode())
-    assert is_several(request)
-    whole = ask_whole(request)
+    assert request.streams_several
+    whole = request.as_whole()
     assert (whole.stream, whole.choices) == (False, 2)
     assert "stream" not in whole.document
     call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
@@ -164,7 +164,7 @@ def test_several_replies_are_asked_for_whole_and_streamed() -> None:
         ],
         "usage": {"total_tokens": 3},
     }
-    events = write_several(request, json.dumps(reply).encode()).split(b"\n\n")
+    events = request.write_events(json.dumps(reply).encode()).split(b"\n\n")
     chunks = [json.loads(event[6:]) for event in events[:-2]]
     assert events[-2] == b"data: [DONE]"
     assert chunks[0]["choices"][0]["delta"]["tool_calls"] == [{"index": 0, **call}]

@@ -26,10 +26,7 @@ from surecall.exchange.request import ClientRequest, add_members
 from surecall.exchange.streams import (
     PULSE_S,
     StreamRelay,
-    ask_whole,
-    is_several,
     rescue_call,
-    write_several,
 )
 from surecall.models.profiles import Catalog, resolve_capabilities
 from surecall.text import SSEReader, decode, encode, render_event
@@ -187,7 +184,7 @@ class _Exchange:
 
     async def stream(self) -> Any:
         """Return the reply as a stream; an error that comes before any text has its own status."""
-        if is_several(self._request):
+        if self._request.streams_several:
             return await self._stream_several()
         relay = self._open_relay(self._route)
         try:
@@ -204,10 +201,10 @@ class _Exchange:
 
     async def _stream_several(self) -> Any:
         """Return several replies as a stream; they are asked for whole."""
-        delivered = await self._mediate(ask_whole(self._request))
+        delivered = await self._mediate(self._request.as_whole())
         if delivered.error is not None and delivered.status >= 400:
             return self._deliver(delivered)
-        data = write_several(self._request, delivered.body)
+        data = self._request.write_events(delivered.body)
         return self._respond_events(data, delivered)
 
     def _respond_events(self, data: bytes, done: Report) -> Any:

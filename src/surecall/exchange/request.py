@@ -35,6 +35,7 @@ _FORMS: Final = (
     ("text", b'"json_'),
 )
 """Members of a request that demand a form of the answer, and what shows that they do."""
+_STREAM_FIELDS: Final = ("stream", "stream_options")
 _LOADED: Final = "tool_search"
 """The kind of a tool that finds functions which the request does not name."""
 
@@ -291,6 +292,28 @@ class ClientRequest:
             return as_fields(decode(encode(stated), surrogates="replace"))
         except JSONTextError:  # in what nobody has had to read so far
             return {}
+
+    @property
+    def streams_several(self) -> bool:
+        """Whether a stream of several replies is asked for, any of which may have calls.
+
+        Which call belongs to which reply is only certain once all of them are there, so they are
+        asked for whole, and `write_events` makes a stream of them.
+        """
+        return self.stream and self.choices > 1 and self.offers_tools
+
+    def as_whole(self) -> "ClientRequest":
+        """Return the same request for a whole reply."""
+        body = self.body
+        if self.protocol.stream_fields:  # or else the path says so
+            fields = self.document.items()
+            body = encode({name: item for name, item in fields if name not in _STREAM_FIELDS})
+        return ClientRequest.parse(self.protocol, body, model=self.model, stream=False)
+
+    def write_events(self, body: bytes) -> bytes:
+        """Return the events of a whole reply, which came to its end, in the client's format."""
+        document = as_fields(decode(body, surrogates="replace"))
+        return self.protocol.write_events(document, self.document)
 
     def as_functions(self) -> "ClientRequest":
         """Return the request for an endpoint of another format, where tools are functions only.

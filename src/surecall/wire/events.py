@@ -10,7 +10,7 @@ is for each format to say.
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
 from surecall.base.errors import (
@@ -24,7 +24,7 @@ from surecall.base.json_values import as_fields, text_or_none
 from surecall.base.limits import MAX_LINE_BYTES, MIB
 from surecall.base.records import Defect, Usage
 from surecall.base.redaction import excerpt
-from surecall.text import SSEReader, decode, encode, mend_surrogates
+from surecall.text import SSEReader, decode, decoder_of, encode, mend_surrogates
 
 from .errors import check_body, parse_error_object
 from .kept import Kept
@@ -60,8 +60,6 @@ _MAX_PARTIAL_CHARS: Final = 20_000
 _MAX_HEAD_BYTES: Final = 16 * 1024
 _MAX_BODY_BYTES: Final = 16 * MIB
 _LARGE_EVENT_BYTES: Final = 512 * 1024
-_MAX_MISSED: Final = 16
-"""After so many unusual events in a row, the next are not taken for usual ones."""
 _MAX_CONTAINERS: Final = 200_000
 _MAX_VALUES: Final = 2_000_000
 
@@ -88,7 +86,7 @@ class EventCutter:
     An event or a stream that is too long raises `STREAM_TOO_LARGE`.
     """
 
-    __slots__ = ("_has_returns", "_max_event_bytes", "_max_stream_bytes", "_partial", "received")
+    __slots__ = ("_max_event_bytes", "_max_stream_bytes", "_partial", "has_returns", "received")
 
     def __init__(
         self,
@@ -98,40 +96,50 @@ class EventCutter:
     ) -> None:
         self._partial = bytearray()
         """The beginning of an event that waits for the rest of it."""
-        self._has_returns = False
+        self.has_returns = False
+        """Whether any line ends in a carriage return."""
         self.received = 0
         self._max_event_bytes = max_event_bytes
         self._max_stream_bytes = max_stream_bytes
 
-    def feed(self, chunk: bytes) -> list[Event]:
-        """Take the next bytes and return all events that are whole now."""
+    def take(self, chunk: bytes) -> bytes:
+        """Take the next bytes and return those of all events that are whole now."""
         self.received += len(chunk)
         if self.received > self._max_stream_bytes:
             raise _too_large("The stream", self._max_stream_bytes)
-        if not self._has_returns and _RETURN in chunk:
-            self._has_returns = True
+        if not self.has_returns and _RETURN in chunk:
+            self.has_returns = True
         partial = self._partial
-        if not partial and not self._has_returns:
-            if chunk[:1] == b":" and chunk[-2:] == b"\n\n" and b"data" not in chunk:
-                return [Event(chunk, b"")]  # comments alone, which may be very many
-            *blocks, rest = chunk.split(b"\n\n")
-            events = [_read(block, block + b"\n\n") for block in blocks]
-            if rest:
-                partial += rest
-        else:
-            searched = max(0, len(partial) - 3)
-            partial += chunk
-            end = self._last_end(partial, searched)
-            events = self._split(bytes(partial[:end])) if end else []
-            del partial[:end]
+        if not partial and not self.has_returns and chunk.endswith(b"\n\n"):
+            return chunk
+        searched = max(0, len(partial) - 3)
+        partial += chunk
+        end = self._last_end(partial, searched)
+        whole = bytes(partial[:end])
+        del partial[:end]
         if len(partial) > self._max_event_bytes:
             raise _too_large("An event of the stream", self._max_event_bytes)
-        return events
+        return whole
 
-    @property
-    def is_between(self) -> bool:
-        """Whether nothing waits for the rest of an event."""
-        return not (self._partial or self._has_returns)
+    def cut(self, data: bytes, start: int = 0) -> Event:
+        """Return the event that begins at a place of bytes that `take` returned."""
+        if self.has_returns:
+            found = _BLANK_LINE.search(data, start)
+            end = len(data) if found is None else found.end()
+            return _read(data[start:end], data[start:end])
+        if data[start] == _COLON and b"data" not in data:
+            return Event(data[start:], b"")  # comments alone, which may be very many
+        end = data.find(b"\n\n", start) + 2
+        return _read(data[start : end - 2], data[start:end])
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Take the next bytes and return all events that are whole now."""
+        data, at = self.take(chunk), 0
+        events: list[Event] = []
+        while at < len(data):
+            events.append(self.cut(data, at))
+            at += len(events[-1].raw)
+        return events
 
     def close(self) -> Event:
         """Return what is behind the last whole event; it may have been cut."""
@@ -139,18 +147,8 @@ class EventCutter:
         self._partial.clear()
         return _read(rest.rstrip(b"\r\n"), rest) if rest.strip() else Event(b"", b"")
 
-    def _split(self, data: bytes) -> list[Event]:
-        if not self._has_returns:
-            return [_read(block, block + b"\n\n") for block in data.split(b"\n\n")[:-1]]
-        events, start = list[Event](), 0
-        for found in _BLANK_LINE.finditer(data):
-            block = data[start : found.end()]
-            events.append(_read(block, block))
-            start = found.end()
-        return events
-
     def _last_end(self, data: bytes | bytearray, start: int) -> int:
-        if not self._has_returns:
+        if not self.has_returns:
             return data.rfind(b"\n\n", start) + 2 if data.find(b"\n\n", start) >= 0 else 0
         end = 0
         for found in _BLANK_LINE.finditer(data, start):
@@ -193,6 +191,62 @@ def _too_large(what: str, max_bytes: int) -> ProviderReplyError:
     )
 
 
+class Run(NamedTuple):
+    """Events that only went on with one text, or with the arguments of one call."""
+
+    kind: int
+    raw: bytes
+    pieces: list[str]
+    ends: list[int]
+    """Where each event ends."""
+
+    @property
+    def events(self) -> list[Event]:
+        """The events one by one."""
+        return EventCutter().feed(self.raw)
+
+    @property
+    def blocks(self) -> list[bytes]:
+        """Their bytes."""
+        return [self.raw[at:end] for at, end in zip([0, *self.ends], self.ends, strict=False)]
+
+
+class _Form(NamedTuple):
+    """How an event is written: the bytes around its text, in which another one may stand."""
+
+    start: bytes
+    end: bytes
+    kind: int
+    place: Any
+    is_numbered: bool
+
+
+_HOLE: Final = b"\0"
+"""Where the number of an event was."""
+_NUMBERS_AS: Final = (b'"sequence_number":%d', b'"sequence_number": %d')
+_decode_texts: Final = decoder_of(list[str])
+
+
+def _find_form(raw: bytes, more: tuple[int, Any, str], number: int | None) -> _Form | None:
+    """Return the form of an event that was read in full, if it can be told from its bytes."""
+    kind, place, text = more
+    if not text or _HOLE in raw or may_have_halves(raw):
+        return None
+    written = encode(text)
+    start, found, end = raw.partition(written)
+    if not found or written in end or b"\\" in start or b"\\" in end:
+        return None  # the text may be elsewhere, written in another way
+    start, end = start + b'"', b'"' + end
+    if number is None:
+        return _Form(start, end, kind, place, is_numbered=False)
+    for style in _NUMBERS_AS:
+        found, hole = style % number, style.replace(b"%d", _HOLE)
+        if raw.count(found) == 1:
+            start, end = start.replace(found, hole), end.replace(found, hole)
+            return _Form(start, end, kind, place, is_numbered=True)
+    return None
+
+
 class _Partial(Protocol):
     """A reply, as far as it has arrived."""
 
@@ -229,10 +283,6 @@ class EventReader(ABC):
     """Whether several replies can be asked for at once."""
     takes_comments: bool = True
     """Whether clients of this format take comments."""
-    text_look: bytes = _DATA
-    """How events begin that only go on with a text."""
-    call_look: tuple[bytes, bytes] = (b"\n", b"")
-    """How events that only go on with the arguments of a call begin, and what all have."""
     parse_body: Callable[[bytes, Mapping[str, str]], RawReply]
     """Reads a plain body that came instead of a stream."""
     parse_error: Callable[..., ProviderStatusError] = staticmethod(parse_error_object)
@@ -265,16 +315,17 @@ class EventReader(ABC):
         """Whether the provider said that nothing more will come."""
         self._is_closing = False
         self._skipped = 0
-        self._missed = 0
-        self._unusual: Event | None = None
-        """The last event that was taken for a usual one and was none."""
+        self._form: _Form | None = None
+        """How the last event was written, if it only went on."""
+        self._more: tuple[int, Any, str] | None = None
+        """What such an event brought: whether a text or arguments, where, and which."""
+        self.sequence: int | None = None
+        """The number of the last event, where the format numbers these."""
         self._repeated: tuple[Defect, ...] = ()
         self.events = 0
         """How many events with data have come."""
         self.piece = ""
         """The text that the last event brought."""
-        self.pieces: list[str] = []
-        """What each event of the last run brought."""
         self.is_odd = False
         """Whether something came that not every client of the format understands as it is."""
         self.has_calls = False
@@ -316,20 +367,14 @@ class EventReader(ABC):
         shown: list[StreamDelta] = []
         if self.done:
             return shown
-        events = self.cut(chunk)
-        at = 0
-        while at < len(events) and not self.done:
-            kind = self.take_run(events, at)
-            if kind >= 0:
-                at += len(self.pieces)
-                if kind != CALL:
-                    name = "text" if kind == TEXT else "reasoning"
-                    shown += [StreamDelta(name, piece) for piece in self.pieces if piece]
-                continue
-            event = events[at]
-            at += 1
-            if event.data:
-                self._take_event(event, shown)
+        for item in self.read(chunk):
+            if isinstance(item, Run):
+                if item.kind == TEXT:
+                    shown += [StreamDelta("text", piece) for piece in item.pieces if piece]
+            elif item.data:
+                self._take_event(item, shown)
+            if self.done:
+                break
         return shown
 
     def close(self) -> RawReply:
@@ -351,14 +396,34 @@ class EventReader(ABC):
 
     # event by event
 
-    def cut(self, chunk: bytes) -> list[Event]:
-        """Take the next bytes and return the events that are whole now; none of a plain body."""
+    def read(self, chunk: bytes) -> Iterable[Event | Run]:
+        """Take the next bytes and return the events that are whole now; none of a plain body.
+
+        Each has to be taken before the next is asked for, but for those of a run.
+
+        Raises:
+            ProviderError: They are too many.
+        """
         if not self._is_sniffed:
             chunk = self._sniff(chunk)
         if self._body is not None:
             self._take_body(chunk)
-            return []
-        return self._cutter.feed(chunk)
+            return ()
+        data = self._cutter.take(chunk)
+        run = self._read_run(data, 0) if self._form is not None and data else None
+        if run is not None and len(run.raw) == len(data):
+            return (run,)
+        return self._read_on(data, run)
+
+    def _read_on(self, data: bytes, found: Event | Run | None) -> Iterator[Event | Run]:
+        at = 0
+        while at < len(data):
+            if found is None and self._form is not None:
+                found = self._read_run(data, at)
+            found = found or self._cutter.cut(data, at)
+            at += len(found.raw)
+            yield found
+            found = None
 
     def rest(self) -> Event:
         """Return what is behind the last whole event, now that nothing more will come."""
@@ -384,74 +449,40 @@ class EventReader(ABC):
             self.piece = "".join(texts)
         return kind or (TEXT if self.piece else PASS)
 
-    def take_run(self, events: list[Event], start: int) -> int:
-        """Take events from one on that only go on with one text or one call; often there are none.
-
-        What each brought is in `pieces`. Those of a stream that is passed on are in the form that
-        clients read.
-
-        Returns:
-            What they brought, or -1 if there are none.
-        """
-        unusual = self._unusual
-        if not self.events or events[start] is unusual or self._missed >= _MAX_MISSED:
-            return -1
-        if not self._goes_on():
-            return -1
-        kind = place = -1
-        pieces: list[str] = []
-        is_passed, is_named, read = self._is_passed, self.is_named, self._read_usual
-        for event in events[start:] if start else events:
-            if is_passed and (not event[3] or bool(event[2]) is not is_named):
+    def _read_run(self, data: bytes, start: int) -> Run | None:
+        """Read events from a place on that differ from the last one in their text alone."""
+        form = self._form
+        assert form is not None
+        head, tail, kind, place, is_numbered = form
+        at, number, texts, ends = start, self.sequence or 0, list[bytes](), list[int]()
+        while True:
+            if is_numbered:
+                number += 1
+                written = b"%d" % number
+                head, tail = form[0].replace(_HOLE, written), form[1].replace(_HOLE, written)
+            if not data.startswith(head, at):
                 break
-            try:
-                found = read(event[1])
-            except UNREADABLE:
-                self._unusual = event
+            begin = at + len(head)
+            end = data.find(b"\n\n", begin) + 2
+            if not data.endswith(tail, begin, end):
                 break
-            if found is None or (pieces and (found[0] != kind or found[1] != place)):
-                break
-            kind, place, piece = found
-            pieces.append(piece)
-        if not pieces or not self._add_usual(kind, place, "".join(pieces), len(pieces)):
-            self._missed += unusual is not self._unusual
-            return -1
-        self._missed = 0
-        self.events += len(pieces)
-        self.pieces = pieces
-        return kind
-
-    def take_piece(self, chunk: bytes) -> int:
-        """Take bytes that are one event which only goes on with a text.
-
-        Returns:
-            What it brought, or -1 if they are anything else.
-        """
-        start, cutter = self.text_look, self._cutter
-        end = len(chunk) - 2
-        if not chunk.startswith(start) or chunk.find(b"\n", len(start)) != end:
-            return -1
-        if chunk[-1] != _FEED or _RETURN in chunk or not cutter.is_between:
-            return -1
-        if not self.events or self._missed >= _MAX_MISSED or not self._goes_on():
-            return -1
+            text = data[begin : end - len(tail)]
+            if text[-1:] == b"\\":  # which may hide the end of the text
+                return None
+            texts.append(text)
+            ends.append(end - start)
+            at = end
+        if not texts:
+            return None
         try:
-            found = self._read_usual(chunk[len(start) : end])
+            pieces = _decode_texts(b'["%b"]' % b'","'.join(texts))
         except UNREADABLE:
-            return -1
-        if found is None or found[0] == CALL or not self._add_usual(*found, 1):
-            return -1
-        self.events += 1
-        cutter.received += len(chunk)
-        kind, _, piece = found
-        self.piece = piece if kind == TEXT else ""
-        return kind
-
-    def is_more(self, chunk: bytes) -> bool:
-        """Tell whether the next bytes, which are not taken, go on with a call by their look."""
-        start, mark = self.call_look
-        is_one = chunk.find(b"\n\n") == len(chunk) - 2
-        return is_one and chunk.startswith(start) and mark in chunk
+            return None
+        if len(pieces) != len(texts):
+            return None
+        self.events += len(pieces)
+        self._add_more(kind, place, "".join(pieces), len(pieces))
+        return Run(kind, data if not start and at == len(data) else data[start:at], pieces, ends)
 
     def write(self, event: Event) -> bytes:
         """Return an event in the form that the official clients of the format read.
@@ -506,21 +537,9 @@ class EventReader(ABC):
     def _begin(self) -> None:
         """Make what the events are folded into; `_partial` is the reply."""
 
-    def _goes_on(self) -> bool:
-        """Tell whether the next event may be one that only goes on."""
-        return False
-
-    def _read_usual(self, data: bytes) -> tuple[int, Any, str] | None:
-        """Read such an event: whether it brings text, a thought or arguments, where, and which.
-
-        Raises:
-            ValueError: The event is another one.
-        """
-        return None
-
-    def _add_usual(self, kind: int, place: Any, text: str, count: int) -> bool:
-        """Add what so many such events brought; tell whether there is such a place."""
-        return False
+    @abstractmethod
+    def _add_more(self, kind: int, place: Any, text: str, count: int) -> None:
+        """Add the text of so many events which are like one that only went on."""
 
     @abstractmethod
     def _take_fields(
@@ -579,6 +598,7 @@ class EventReader(ABC):
         if data[:1] == b"[" and data.strip() == _DONE:
             return self._take_done(shown)
         self.events += 1
+        self._form = self._more = None
         if len(data) > _LARGE_EVENT_BYTES:
             _refuse_many_values(data)
         try:
@@ -591,7 +611,11 @@ class EventReader(ABC):
             raise self._read_error(value)
         if value.__class__ is not dict:
             return self._refuse_event(data, "it is not a JSON object.")
-        return self._take_fields(value, event, shown) or PASS
+        kind = self._take_fields(value, event, shown) or PASS
+        more = self._more
+        if more is not None and event.is_plain and bool(event.name) is self.is_named:
+            self._form = _find_form(event.raw, more, self.sequence)
+        return kind
 
     def _decode_event(self, event: Event) -> tuple[Event, Any]:
         """Return an event and its value, with null for figures that are not finite."""

@@ -19,14 +19,13 @@ from surecall.reading.taught import with_receipts
 from surecall.reading.truncation import came_to_its_end
 from surecall.wire import Stated
 from surecall.wire.bodies import note_type
-from surecall.wire.events import CALL, END, FRAME, PASS, PING, TEXT, Event, cut_events
+from surecall.wire.events import CALL, END, FRAME, PASS, PING, TEXT, Event, Run, cut_events
 
-from .sides import Found, Side
+from .client_stream import ClientStream, Found
 from .thinking import LeadingThought, ThoughtEvents
 from .watch import TextWatch
 
 _MAX_HELD_BYTES: Final = 16 * MIB
-_MAX_GATHERED: Final = 256
 _MAX_EARLY_BYTES: Final = 256 * 1024
 _CALL_ENDS: Final = frozenset({"tool_calls", "function_call", "malformed_function_call"})
 _HARMLESS: Final = frozenset(
@@ -42,7 +41,7 @@ _HARMLESS: Final = frozenset(
 _OWN: Final = Asked(body=b"")
 
 
-class Passing(Side):
+class Passing(ClientStream):
     """Passes the events of one stream on, and holds them back from the first call on.
 
     Args:
@@ -84,8 +83,6 @@ class Passing(Side):
         self._waiting: list[tuple[Event, int]] = []
         """Events that are held back, and how much text had come with each."""
         self._waiting_bytes = 0
-        self._gathered: list[bytes] = []
-        """Events that go on with a call, by their look, and are not read yet."""
         self._is_holding = False
         self._error: SurecallError | None = None
         self._has_words = False
@@ -137,89 +134,49 @@ class Passing(Side):
         reader = self._reader
         if self._error is not None or reader.done:
             return b""
-        if self._is_holding:
-            if len(self._gathered) < _MAX_GATHERED and reader.is_more(chunk):
-                self._gathered.append(chunk)
-                return b""
-            if self._gathered:
-                chunk = b"".join((*self._gathered, chunk))
-                self._gathered.clear()
         if self.early is not None:
             self._keep_early(chunk)
+        passed: list[bytes] = []
         try:
-            if not self._is_holding and reader.take_piece(chunk) >= 0:
-                data = chunk[len(reader.text_look) : -2]
-                return self._send(Event(chunk, data), reader.piece)
-            events = reader.cut(chunk)
+            for item in reader.read(chunk):
+                passed.append(self._take_run(item) if isinstance(item, Run) else self._take(item))
+                if self._error is not None or reader.done or self.is_tagged:
+                    break
         except ProviderError as error:
             self._error = error
-            return b""
-        passed: list[bytes] = []
-        at = 0
-        while at < len(events):
-            try:
-                kind = reader.take_run(events, at)
-            except SurecallError as error:
-                self._error = error
-                break
-            if kind >= 0:
-                count = len(reader.pieces)
-                run = events if count == len(events) else events[at : at + count]
-                passed.append(self._take_run(run, kind))
-                at += count
-            else:
-                passed.append(self._take(events[at]))
-                at += 1
-            if self._error is not None or reader.done or self.is_tagged:
-                break
         return passed[0] if len(passed) == 1 else b"".join(passed)
 
-    def _read_gathered(self) -> None:
-        """Read events that could wait: nothing of them goes on before the end."""
-        if self._gathered:
-            self.feed(b"")
-
-    def _take_run(self, events: list[Event], kind: int) -> bytes:
+    def _take_run(self, run: Run) -> bytes:
         """Take events that only go on with one text or one call, and return what goes on now."""
-        pieces = self._reader.pieces if kind == TEXT else [""] * len(events)
-        if kind == CALL or self._is_holding:
+        text = "".join(run.pieces) if run.kind == TEXT else ""
+        if run.kind == CALL or self._is_holding:
             self._is_holding = True
-            return self._hold(
-                Event(b"".join([event.raw for event in events]), b""), "".join(pieces)
-            )
-        passed = self._send(events[0], pieces[0])
-        if len(events) == 1:
-            return passed
-        more = self._flow_plain(events[1:], pieces[1:])
-        if more is not None:
-            return passed + more
-        out = [passed]
-        for event, piece in zip(events[1:], pieces[1:], strict=True):
-            if self.is_tagged or self._error is not None:
-                break
-            out.append(self._send(event, piece))
-        return b"".join(out)
-
-    def _flow_plain(self, events: list[Event], pieces: list[str]) -> bytes | None:
-        """Pass events on at once, if nothing waits and no call can begin in their text."""
-        watch, text = self._watch, "".join(pieces)
-        if self._waiting or self._is_thinking or self._is_holding or self.is_tagged:
-            return None
-        raw = b"".join([event.raw for event in events])
-        if watch is None or not text:
-            self._has_words = self._has_words or bool(text.strip())
-            return raw
-        end = watch.fed
-        if watch.is_at_start or not watch.take_plain(text):
-            return None
+            return self._hold(Event(run.raw, b""), text)
+        if self._is_thinking:
+            return self._take_each(run.events, run.pieces)
+        watch = self._watch
+        if len(run.pieces) == 1 or watch is None:
+            return self._flow(Event(run.raw, b""), text)
+        if not self._waiting and watch.pass_plain(text):
+            self._has_words = self._has_words or not text.isspace()
+            return run.raw
+        events = [Event(block, b"") for block in run.blocks]
+        if not watch.take_plain(text):
+            return self._take_each(events, run.pieces)
         self._has_words = self._has_words or not text.isspace()
-        if watch.decided == watch.fed:
-            watch.note_passed(watch.fed)
-            return raw
-        for event, piece in zip(events, pieces, strict=True):
+        end = watch.fed - len(text)
+        for event, piece in zip(events, run.pieces, strict=True):
             end += len(piece)
             self._wait(event, end)
         return self._release(watch)
+
+    def _take_each(self, events: list[Event], pieces: list[str]) -> bytes:
+        out: list[bytes] = []
+        for event, piece in zip(events, pieces, strict=True):
+            out.append(self._send(event, piece))
+            if self.is_tagged or self._error is not None:
+                break
+        return b"".join(out)
 
     def _keep_early(self, chunk: bytes) -> None:
         assert self.early is not None
@@ -365,7 +322,8 @@ class Passing(Side):
         if not self._is_thinking or not piece:
             return self._flow(event, piece)
         assert self._thoughts is not None
-        parts, text = self._thoughts.take(event.data, piece)
+        data = event.data or cut_events(event.raw)[0].data
+        parts, text = self._thoughts.take(data, piece)
         self._is_thinking = not self._thoughts.is_done
         return parts.rest + parts.thought + self._pass_text(parts.text, text)
 
@@ -376,7 +334,6 @@ class Passing(Side):
 
     def pulse(self) -> bytes:
         """Return an event that says nothing if the client waits for what is held back."""
-        self._read_gathered()
         is_held = self._is_holding or (bool(self._waiting) and self.early is None)
         if not is_held or self._error is not None:
             return b""
@@ -394,7 +351,6 @@ class Passing(Side):
 
     def close(self, error: SurecallError | None) -> Found:
         """Return what came, or raise why it is not whole."""
-        self._read_gathered()
         reader = self._reader
         if self._error is None and not reader.done:
             if error is not None:

@@ -11,11 +11,13 @@ from surecall.base.json_values import as_fields
 from surecall.base.records import Defect, Reading, Receipt, Reply, Usage
 from surecall.exchange.documents import note_outcome, note_stop, says_calls
 from surecall.exchange.echoes import EchoCache
+from surecall.exchange.mediation import mediate
 from surecall.exchange.policy import (
     Ending,
     Outcome,
     Policy,
     Route,
+    Sent,
 )
 from surecall.exchange.prepare import Asked
 from surecall.exchange.refusals import choose_bad
@@ -27,8 +29,8 @@ from surecall.text import decode, encode
 from surecall.wire import WireProtocol
 from surecall.wire.substitutes import restore_names
 
+from .client_stream import ClientStream, Found
 from .passing import Passing
-from .sides import Found, Side
 from .translating import Translating
 
 PULSE_S: Final = 2.0
@@ -82,7 +84,7 @@ class StreamRelay:
         self._tries.requests = 1
         self._first: Asked | None = None
         self._start = b""
-        self._side: Side | None = None
+        self._side: ClientStream | None = None
         self._again: _Again | None = None
         self._held_text: str | None = None
         """What comes in the place of text that was held back."""
@@ -179,7 +181,7 @@ class StreamRelay:
         self._ending = self._fail(error)
         return self._ending
 
-    def _open(self, chunk: bytes) -> Side:
+    def _open(self, chunk: bytes) -> ClientStream:
         """Find out from the first bytes whether the events can be passed on as they are."""
         start = chunk.removeprefix(_MARK).lstrip()[:1]
         is_same = self._route.protocol.name == self._request.protocol.name
@@ -192,7 +194,7 @@ class StreamRelay:
             )
         return self._side
 
-    def _write_anew(self, side: Side) -> bytes:
+    def _write_anew(self, side: ClientStream) -> bytes:
         """Write a stream anew from its first part on, which is reasoning in tags."""
         assert isinstance(side, Passing)
         request, policy, headers = self._request, self._policy, self._headers
@@ -220,7 +222,7 @@ class StreamRelay:
             self._tries.usage = self._tries.usage or side.usage
             return self._go_on(failure, side) or self._fail(failure)
 
-    def _go_on(self, failure: SurecallError, side: Side) -> Ending | None:
+    def _go_on(self, failure: SurecallError, side: ClientStream) -> Ending | None:
         """Ask again for a stream that ended in a call; nothing for a client without a loop."""
         is_error = self._checker.refused_calls in ("auto", "error")
         if failure.code != Code.STREAM_TRUNCATED or is_error:
@@ -232,7 +234,7 @@ class StreamRelay:
 
     # What becomes of calls
 
-    def _decide(self, found: Found, side: Side) -> Ending:
+    def _decide(self, found: Found, side: ClientStream) -> Ending:
         """Deliver what was read first, or ask for something better."""
         assert found.reading is not None
         reply = found.reply or Reply()
@@ -275,7 +277,7 @@ class StreamRelay:
             return self._salvage(self._side) or self._refuse()
         return self._end(self._side.leave(), "reasked" if self._tries.requests > 1 else "clean")
 
-    def _salvage(self, side: Side) -> Ending | None:
+    def _salvage(self, side: ClientStream) -> Ending | None:
         """Deliver what can be of calls that nothing made right; nothing if that is an error."""
         tries = self._tries
         assert tries.first_bad is not None
@@ -298,7 +300,7 @@ class StreamRelay:
         data = side.deliver(calls, text, note=note, is_again=is_again)
         return self._end(data, "unrepaired", receipts=receipts, calls=len(calls))
 
-    def _has_text(self, verdict: Verdict, side: Side) -> bool:
+    def _has_text(self, verdict: Verdict, side: ClientStream) -> bool:
         """Tell whether the client has any of the text of a reply, or gets it."""
         said = "" if verdict.reading is None else verdict.reading.content
         return side.has_sent_text or bool(said.strip())
@@ -405,6 +407,27 @@ class StreamRelay:
             model_answered=None if self._side is None else self._side.model,
             **self._tries.report(),
         )
+
+
+async def rescue_call(
+    sent: Sent, request: ClientRequest, route: Route, policy: Policy, *, request_id: str = ""
+) -> Ending | None:
+    """Return the stream that delivers the call which an error holds, or `None` without one."""
+
+    async def send(_: bytes) -> Sent:
+        return sent
+
+    one = replace(policy, max_requests=1, show_receipts=False)
+    delivered = await mediate(request, route, one, send)
+    if delivered.error is not None or not delivered.calls:
+        return None
+    own = Route(protocol=request.protocol, model=route.model)
+    relay = StreamRelay(request, own, one, request_id=request_id)
+    written = relay.feed(delivered.body)
+    ending = relay.finish()
+    if ending.error is not None or ending.ask is not None:
+        return None
+    return Ending(data=written + ending.data, **delivered.report())
 
 
 class _Again:

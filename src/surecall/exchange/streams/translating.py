@@ -16,12 +16,11 @@ from surecall.text import encode_text
 from surecall.wire import StreamDelta, StreamWriter
 from surecall.wire.substitutes import restore_names
 
-from .legacy import LegacyWriter
-from .sides import Found, Side
+from .client_stream import ClientStream, Found
 from .thinking import LeadingThought
 
 
-class Translating(Side):
+class Translating(ClientStream):
     """Reads a stream in the endpoint's format and writes it in the client's.
 
     Args:
@@ -43,7 +42,7 @@ class Translating(Side):
         asked: Asked,
         headers: Mapping[str, str],
         *,
-        begun: Side | None = None,
+        begun: ClientStream | None = None,
     ) -> None:
         self._request = request
         self._checker = checker
@@ -53,8 +52,7 @@ class Translating(Side):
         model, reply_id = request.model, None
         if begun is not None:
             model, reply_id = begun.model or model, begun.reply_id
-        open_writer = LegacyWriter if request.is_legacy else request.protocol.open_writer
-        self._writer: StreamWriter = open_writer(
+        self._writer: StreamWriter = request.protocol.open_writer(
             model=model, reply_id=reply_id, request=request.settings
         )
         self._reader: ReplyReader | None = None

@@ -100,15 +100,9 @@ class TextWatch:
 
     def take_plain(self, text: str) -> bool:
         """Take text of several events at once, if no call can begin in it; tell whether it was."""
-        if self._is_off:
-            self.feed(text)
-            return True
-        found = self._tail + text
-        if self._reader is not None or self._has_opener(found):
+        if self._reader is not None or self.is_at_start or self._has_opener(self._tail + text):
             return False
-        self.fed += len(text)
-        self._recent.append(text)
-        self._take_found(found)
+        self.feed(text)
         return True
 
     def feed(self, text: str) -> None:

@@ -21,10 +21,7 @@ from surecall.exchange.policy import Delivered, Ending, Policy, Route, Sent
 from surecall.exchange.request import ClientRequest
 from surecall.exchange.streams import (
     StreamRelay,
-    ask_whole,
-    is_several,
     rescue_call,
-    write_several,
 )
 from surecall.gateway.heads import render_error, returned_headers
 from surecall.gateway.upstreams import may_fall_back
@@ -70,7 +67,7 @@ class StreamingJob(AnsweringJob):
     async def _stream(
         self, request: ClientRequest, route: Route, policy: Policy, asking: Asking
     ) -> bool:
-        if is_several(request):
+        if request.streams_several:
             return await self._stream_several(request, route, policy, asking)
         relay = StreamRelay(
             request,
@@ -112,7 +109,7 @@ class StreamingJob(AnsweringJob):
         """Answer with a stream of several replies, once all of them are there."""
         whole = replace(policy, show_receipts=False)
         delivered = await mediate(
-            ask_whole(request),
+            request.as_whole(),
             route,
             whole,
             asking.send,
@@ -130,7 +127,7 @@ class StreamingJob(AnsweringJob):
             if delivered.status >= 400:
                 await self._deliver(delivered)
                 return True
-        data = write_several(request, delivered.body)
+        data = request.write_events(delivered.body)
         ending = Ending(data=data, **delivered.report())
         ending = note_outcome(ending, request.protocol, self.id, shows=policy.show_receipts)
         await self._finish_stream(ending, error)

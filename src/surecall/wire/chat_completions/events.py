@@ -8,12 +8,10 @@ chunk may go on with text.
 
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from msgspec import Struct
-
 from surecall.base.errors import Code
 from surecall.base.json_values import as_fields, as_list, text_or_none
 from surecall.base.records import Defect, Usage
-from surecall.text import decoder_of, mend_surrogates, mend_surrogates_in
+from surecall.text import mend_surrogates, mend_surrogates_in
 from surecall.wire.events import (
     CALL,
     END,
@@ -211,49 +209,6 @@ class _Detail:
         return {**self.fields, **{key: str(text) for key, text in self.texts.items()}}
 
 
-_Blank: TypeAlias = Literal[""] | None
-
-
-class _MoreArguments(Struct, gc=False, forbid_unknown_fields=True):
-    arguments: str
-    name: _Blank = None
-
-
-class _MoreCall(Struct, gc=False, forbid_unknown_fields=True):
-    index: int
-    function: _MoreArguments
-    id: _Blank = None
-    type: Literal["function"] | None = None
-
-
-class _MoreDelta(Struct, gc=False, forbid_unknown_fields=True):
-    content: str | None = None
-    tool_calls: tuple[_MoreCall] | None = None
-    role: None = None
-    refusal: None = None
-    function_call: None = None
-    reasoning: _Blank = None
-    reasoning_content: _Blank = None
-
-
-class _MoreChoice(Struct, gc=False):
-    delta: _MoreDelta
-    index: Literal[0] = 0
-    finish_reason: None = None
-    message: None = None
-    error: None = None
-
-
-class _MoreChunk(Struct, gc=False):
-    """A chunk that only goes on with the text or with one call."""
-
-    choices: tuple[_MoreChoice]
-    error: None = None
-    usage: None = None
-    object: Literal["chat.completion.chunk"] | None = None
-
-
-_decode_more: Final = decoder_of(_MoreChunk)
 _CALL_KEYS: Final = ("tool_calls", "function_call")
 _TEXT_KEYS: Final = ("content", "refusal", *REASONING_KEYS)
 
@@ -262,7 +217,6 @@ class ChatReader(EventReader):
     """Reads one streamed reply."""
 
     has_choices = True
-    call_look = (b"data: {", b'"arguments":')
     parse_body = staticmethod(parse_body)
 
     def _begin(self) -> None:
@@ -301,24 +255,11 @@ class ChatReader(EventReader):
         """The tokens, as far as they are known."""
         return self._usage
 
-    def _goes_on(self) -> bool:
-        is_one = self.choice == 0 and self._choices == 1 and self._finish is None
-        self._lists_content = False
-        return is_one and not self._message.has_halves
-
-    def _read_usual(self, data: bytes) -> tuple[int, int, str] | None:
-        delta = _decode_more(data).choices[0].delta
-        content, calls = delta.content, delta.tool_calls
-        if calls is None:
-            return (TEXT, 0, content) if content else None
-        piece = calls[0]
-        return None if content else (CALL, piece.index, piece.function.arguments)
-
-    def _add_usual(self, kind: int, place: Any, text: str, count: int) -> bool:
+    def _add_more(self, kind: int, place: Any, text: str, count: int) -> None:
         if kind == CALL:
-            return not self.is_legacy and self._message.calls.add(place, text)
-        self._message.add_text(text)
-        return True
+            self._message.calls.add(place, text)
+        else:
+            self._message.add_text(text)
 
     def _take_fields(
         self, fields: dict[str, Any], event: Event, shown: list[StreamDelta]
@@ -381,6 +322,8 @@ class ChatReader(EventReader):
             if choice.__class__ is not dict:
                 return self._refuse_event(data, "a choice is not an object.")
             kind = self._take_choice(choice, data, shown) or kind
+        if len(as_list(choices)) == 1 and self._finish is None:
+            self._look_for_more(as_fields(choices[0]))
         return kind
 
     def _take_choice(self, choice: dict[str, Any], data: bytes, shown: list[StreamDelta]) -> int:
@@ -418,6 +361,25 @@ class ChatReader(EventReader):
             self._message.flush(shown)
             self._note_end(finish, self.choice or 0)
         return kind
+
+    def _look_for_more(self, choice: dict[str, Any]) -> None:
+        """Note the text or the arguments of a chunk whose one choice brings nothing else."""
+        delta = choice.get("delta")
+        if delta.__class__ is not dict or choice.get("index") not in (None, self.choice):
+            return
+        said = {key: value for key, value in as_fields(delta).items() if value and key != "role"}
+        content, calls = said.pop("content", None), said.pop("tool_calls", None)
+        if said or self.is_several or self._message.has_halves:
+            return
+        if isinstance(content, str) and not calls:
+            self._more = TEXT, 0, content
+        elif isinstance(calls, list) and len(as_list(calls)) == 1 and not (content or self.is_odd):
+            entry = as_fields(calls[0])
+            index, function = entry.get("index"), dict(as_fields(entry.get("function")))
+            arguments = function.pop("arguments", None)
+            said = {key for key, value in entry.items() if value} - {"function", "index", "type"}
+            if type(index) is int and isinstance(arguments, str):
+                self._more = None if said or any(function.values()) else (CALL, index, arguments)
 
     def _note_end(self, finish: str | None, index: int) -> None:
         if finish is not None:

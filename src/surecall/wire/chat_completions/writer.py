@@ -97,7 +97,10 @@ class ChatStreamWriter:
         }
         self._ids = CallIds(seed=reply_id or "")
         self._calls = 0
-        options = as_fields((request or {}).get("stream_options"))
+        asked = request or {}
+        options = as_fields(asked.get("stream_options"))
+        self._is_legacy = bool(asked.get("functions")) and not asked.get("tools")
+        """Whether the client looks for a call in `function_call`."""
         self._tells_usage = request is None or options.get("include_usage") is True
 
     def begin(self) -> bytes:
@@ -118,6 +121,9 @@ class ChatStreamWriter:
 
     def call(self, call: RawCall) -> bytes:
         """Write one whole call."""
+        if self._is_legacy:
+            function = {"name": name_text(call), "arguments": arguments_text(call)}
+            return self._chunk({"function_call": function})
         entry = {"index": self._calls, **_render_call(call, self._ids)}
         self._calls += 1
         return self._chunk({"tool_calls": [entry]})
@@ -129,6 +135,8 @@ class ChatStreamWriter:
     def end(self, reply: Reply) -> bytes:
         """Close the reply with its finish reason and usage; its text is not written again."""
         finish = _render_finish(reply, wrote_calls=self._calls > 0)
+        if self._is_legacy and finish == "tool_calls":
+            finish = "function_call"
         written = self._chunk(_echo_extra(reply), finish)
         if self._tells_usage and reply.usage is not None:
             usage = _render_usage(reply.usage)

@@ -5,54 +5,21 @@ finish is never invented. No call may follow it, and text only where its chunk s
 again. Without `alt=sse` the same chunks come as one JSON list, which is read when it has ended.
 """
 
-from typing import Any, Final, Literal
-
-from msgspec import Raw, Struct
+from typing import Any, Final
 
 from surecall.base.errors import Code, ProviderError
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import Usage
-from surecall.text import decode, decoder_of
+from surecall.text import decode
 from surecall.wire.events import CALL, END, PASS, TEXT, Event, EventReader, may_have_halves
 from surecall.wire.kept import HeldHalves
 from surecall.wire.records import RawReply, Stated, StreamDelta
-from surecall.wire.replies import decode_finite
 
 from .names import member
-from .replies import ReplyFold, find_repeated_keys, parse_body, parse_error_object, parse_usage
+from .replies import ReplyFold, find_repeated_keys, parse_body, parse_error_object
 
 _ODD_NAMES: Final = (b'"function_call"', b'"finish_reason"')
 """Members in the other spelling, which clients do not look for."""
-
-
-class _Part(Struct, gc=False, forbid_unknown_fields=True):
-    text: str
-    thought: Literal[True] | None = None
-
-
-class _Content(Struct, gc=False):
-    parts: tuple[_Part]
-    role: Literal["model"] | None = None
-    tool_calls: None = None
-
-
-class _Candidate(Struct, gc=False):
-    content: _Content
-    index: Literal[0] = 0
-    finishReason: None = None  # noqa: N815 - the name on the wire
-    finish_reason: None = None
-
-
-class _More(Struct, gc=False):
-    """A chunk that only goes on with a text or a thought."""
-
-    candidates: tuple[_Candidate]
-    usageMetadata: Raw = Raw()  # noqa: N815 - the name on the wire
-    usage_metadata: None = None
-    error: None = None
-
-
-_decode_more: Final = decoder_of(_More)
 
 
 class GeminiReader(EventReader):
@@ -67,8 +34,6 @@ class GeminiReader(EventReader):
         self._fold = ReplyFold(self._headers, self._kept)
         self._partial = self._fold.parts
         self._halves = HeldHalves()
-        self._late_usage = b""
-        """The last figures that were not read yet."""
         self._seen: set[Any] = set()
         self._ended: set[Any] = set()
 
@@ -85,32 +50,14 @@ class GeminiReader(EventReader):
     @property
     def usage(self) -> Usage | None:
         """The tokens, as far as they are known."""
-        if self._late_usage:
-            self._fold.usage = parse_usage(decode_finite(self._late_usage)) or self._fold.usage
-            self._late_usage = b""
         return self._fold.usage
 
-    def _goes_on(self) -> bool:
-        fold = self._fold
-        is_one = fold.index == 0 and self._choices == 1 and fold.finish is None
-        return is_one and not self._halves.are_held
-
-    def _read_usual(self, data: bytes) -> tuple[int, int, str] | None:
-        chunk = _decode_more(data)
-        part = chunk.candidates[0].content.parts[0]
-        if len(chunk.usageMetadata):
-            self._late_usage = bytes(chunk.usageMetadata)
-        return (PASS if part.thought else TEXT), 0, part.text
-
-    def _add_usual(self, kind: int, place: Any, text: str, count: int) -> bool:
-        self._fold.parts.add_text(text, is_thought=kind == PASS)
-        return True
+    def _add_more(self, kind: int, place: Any, text: str, count: int) -> None:
+        self._fold.parts.add_text(text)
 
     def _take_fields(
         self, fields: dict[str, Any], event: Event, shown: list[StreamDelta]
     ) -> int | None:
-        if self._late_usage and member(fields, "usageMetadata"):
-            self._late_usage = b""
         if fields.get("error"):
             raise self._read_error(fields)
         parts = self._fold.parts
@@ -122,11 +69,10 @@ class GeminiReader(EventReader):
                 self.stated = Stated(error, event.data)
             error.body = self._text_so_far() or error.body
             raise error from None
-        for kind, piece in parts.take_new():
+        new = parts.take_new()
+        for kind, piece in new:
             self._halves.show(kind, piece, shown)
-        self.is_odd = (
-            self.is_odd or b'"function_call"' in event.data or b'"finish_reason"' in event.data
-        )
+        self.is_odd = self.is_odd or any(name in event.data for name in _ODD_NAMES)
         if self._choices > 1:
             self._note_ends(fields)
         if self._fold.finish is not None:
@@ -138,7 +84,18 @@ class GeminiReader(EventReader):
         if not fields.get("candidates") and member(fields, "promptFeedback"):
             self.has_calls = self.is_odd = True
             return CALL
-        return END if self._is_finished() else PASS
+        if self._is_finished():
+            return END
+        if len(new) == 1 and not (self.is_several or self._halves.are_held):
+            self._look_for_more(fields, new[0][1])
+        return PASS
+
+    def _look_for_more(self, chunk: dict[str, Any], text: str) -> None:
+        """Note the text of a chunk that brings nothing else."""
+        candidates = as_list(chunk.get("candidates"))
+        content = as_fields(as_fields(candidates[0]).get("content"))
+        if len(candidates) == 1 and content.get("parts") == [{"text": text}]:
+            self._more = TEXT, 0, text
 
     def _note_ends(self, chunk: dict[str, Any]) -> None:
         """Note which of several replies have come to their end."""
@@ -177,6 +134,5 @@ class GeminiReader(EventReader):
         return self._fold.finish is not None
 
     def _render(self) -> RawReply:
-        self._fold.usage = self.usage
         self._fold.defects += (*self._repeated, *self._skipped_defects())
         return self._fold.render()

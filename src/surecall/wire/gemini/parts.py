@@ -196,9 +196,9 @@ class PartialParts:
                     part = other_fields(part, ("text", "thought"))
             self._begin(part, None)
 
-    def add_text(self, text: str, *, is_thought: bool) -> None:
-        """Add a piece of text, or of a thought."""
-        self._take_text({"thought": True} if is_thought else {}, text)
+    def add_text(self, text: str) -> None:
+        """Add a piece of text."""
+        self._take_text({}, text)
         self._new.clear()  # whoever reads it so shows it as well
 
     def take_new(self) -> list[tuple[Literal["text", "reasoning"], str]]:

@@ -4,15 +4,14 @@ A stream is complete when `message_stop` has come. Anything less is `STREAM_TRUN
 never invented. A message begins once, and no content follows its stop reason.
 """
 
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, cast
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.base.errors import Code
 from surecall.base.json_values import as_fields, as_list, text_or_none
 from surecall.base.records import Defect, Usage
-from surecall.text import decode, decode_plain, decoder_of
+from surecall.text import decode, decode_plain
 from surecall.wire.events import (
     CALL,
     END,
@@ -41,35 +40,11 @@ _BLOCK_ENDS: Final = frozenset(
 )
 
 
-class _TextPiece(Struct, gc=False, forbid_unknown_fields=True, tag_field="type", tag="text_delta"):
-    text: str
-
-
-class _InputPiece(
-    Struct, gc=False, forbid_unknown_fields=True, tag_field="type", tag="input_json_delta"
-):
-    partial_json: str
-
-
-class _MorePiece(Struct, gc=False):
-    """An event that only goes on with the text or the arguments of a block."""
-
-    type: Literal["content_block_delta"]
-    index: int
-    delta: _TextPiece | _InputPiece
-    error: None = None
-
-
-_decode_more: Final = decoder_of(_MorePiece)
-
-
 class MessagesReader(EventReader):
     """Reads one streamed reply."""
 
     end_is = "message_stop"
     is_named = True
-    text_look = b"event: content_block_delta\ndata: "
-    call_look = (b"event: content_block_delta\ndata: {", b'"input_json_delta"')
     parse_body = staticmethod(parse_body)
 
     def _begin(self) -> None:
@@ -101,20 +76,8 @@ class MessagesReader(EventReader):
         """The tokens, as far as they are known."""
         return parse_usage(self._usage)
 
-    def _goes_on(self) -> bool:
-        return not self._has_stopped and not self._halves.are_held
-
-    def _read_usual(self, data: bytes) -> tuple[int, int, str] | None:
-        event = _decode_more(data)
-        piece = event.delta
-        if isinstance(piece, _TextPiece):
-            return TEXT, event.index, piece.text
-        return CALL, event.index, piece.partial_json
-
-    def _add_usual(self, kind: int, place: Any, text: str, count: int) -> bool:
-        if kind == TEXT:
-            return self._blocks.add(place, "text", text)
-        return place in self._open_calls and self._blocks.add(place, "input", text)
+    def _add_more(self, kind: int, place: Any, text: str, count: int) -> None:
+        self._blocks.add(place, text)
 
     def _take_fields(
         self, fields: dict[str, Any], event: Event, shown: list[StreamDelta]
@@ -257,14 +220,17 @@ class MessagesReader(EventReader):
         piece = self._blocks.take(index, delta)
         if piece is None:
             return PASS
-        if piece[0] != "input":
-            self._show(*piece, shown)
+        field, text = piece
+        if field != "input":
+            self._show(field, text, shown)
+            if field == "text" and self._numbered is None and not self._halves.are_held:
+                self._more = TEXT, index, text
             return PASS
-        if (
-            type(index) is not int or index not in self._open_calls
-        ):  # of a tool that the provider runs, or of no block
+        if type(index) is not int or index not in self._open_calls:
+            # Of a tool that the provider runs, or of no block.
             self.is_odd = self.is_odd or self.has_calls or index is None
             return CALL if self.has_calls else PASS
+        self._more = (CALL, index, text) if self._numbered is None else None
         return CALL
 
     def _end_thought(self, shown: list[StreamDelta]) -> None:

@@ -108,14 +108,11 @@ class PartialBlocks(Noted):
         block = self._find(index)
         return block is None or block.kind != "tool_use"
 
-    def add(self, index: int, field: _Field, piece: str) -> bool:
-        """Add a piece to the block with this index; tell whether that takes such pieces."""
-        block = self._by_index.get(index)
-        if block is None or block.field != field:
-            return False
+    def add(self, index: Any, piece: str) -> None:
+        """Add a piece to the block that took the last one with this index."""
+        block = self._find(index)
+        assert block is not None
         block.text.append(piece)
-        block.has_pieces = True
-        return True
 
     def take(self, index: Any, delta: dict[str, Any]) -> tuple[_Field, str] | None:
         """Add one piece; return its kind and text when it is text."""

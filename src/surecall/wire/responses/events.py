@@ -5,14 +5,12 @@ A stream is complete when the event that ends a response has been seen; anything
 when the two differ, a defect says so. Nothing behind that event is read.
 """
 
-from typing import Any, Final, Literal
-
-from msgspec import Struct
+from typing import Any, Final
 
 from surecall.base.errors import Code, ProviderError
 from surecall.base.json_values import as_fields, as_list, text_or_none
 from surecall.base.records import Defect, Usage
-from surecall.text import decoder_of, encode, mend_surrogates_in
+from surecall.text import encode, mend_surrogates_in
 from surecall.wire.events import (
     CALL,
     END,
@@ -62,6 +60,7 @@ _WHOLES: Final = {
 _CALL_TYPE: Final = "function_call"
 CALL_ITEMS: Final = frozenset({_CALL_TYPE, "custom_tool_call"})
 """The types of items that are calls of tools which the client runs."""
+_ARGUMENTS_DELTA: Final = "response.function_call_arguments.delta"
 _ARGUMENTS_DONE: Final = "response.function_call_arguments.done"
 _CALL_PIECES: Final = ("response.function_call_arguments.", "response.custom_tool_call_input.")
 _BROKEN_OFF: Final = ("incomplete", "cancelled", "canceled")
@@ -78,27 +77,11 @@ class _Call:
         self.is_done = False
 
 
-class _More(Struct, gc=False):
-    """An event that only goes on with a text or with the arguments of a call."""
-
-    type: Literal["response.output_text.delta", "response.function_call_arguments.delta"]
-    delta: str
-    output_index: int
-    content_index: int = 0
-    sequence_number: int | None = None
-    error: None = None
-
-
-_decode_more: Final = decoder_of(_More)
-
-
 class ResponsesReader(EventReader):
     """Reads one streamed reply."""
 
     end_is = "the event that ends a response"
     is_named = True
-    text_look = b"event: response.output_text.delta\ndata: "
-    call_look = (b"event: response.function_call_arguments.delta\ndata: {", b"")
     parse_body = staticmethod(parse_body)
 
     def _begin(self) -> None:
@@ -108,10 +91,6 @@ class ResponsesReader(EventReader):
         self._response: dict[str, Any] = {}
         self._calls: dict[Any, _Call] = {}
         self._finish: str | None = None
-        self.sequence: int | None = None
-        """The number of the last event."""
-        self._read_to: int | None = None
-        """The number of the last event of a run, as far as it is read."""
         self.begun: dict[str, Any] = {}
         """The response as it was when it began."""
         self.items: list[tuple[Any, Any, dict[str, Any] | None]] = []
@@ -146,33 +125,13 @@ class ResponsesReader(EventReader):
             self.sequence = before  # whatever takes its place has its number
             raise
 
-    def _goes_on(self) -> bool:
-        self._read_to = self.sequence
-        return not self._output.has_halves
-
-    def _read_usual(self, data: bytes) -> tuple[int, Any, str] | None:
-        event = _decode_more(data)
-        if self._read_to is not None:
-            self._read_to += 1
-        if event.sequence_number != self._read_to:
-            return None
-        place = event.output_index
-        if event.type == "response.output_text.delta":
-            return TEXT, (place, event.content_index), event.delta
-        return CALL, place, event.delta
-
-    def _add_usual(self, kind: int, place: Any, text: str, count: int) -> bool:
-        if kind == TEXT:
-            self._output.add(place[0], "output_text", place[1], text, [])
-        else:
-            call = self._calls.get(place)
-            if call is None or call.is_done:
-                return False
-            call.pieces.append(text)
-            self._output.add(place, "arguments", 0, text, [])
+    def _add_more(self, kind: int, place: Any, text: str, count: int) -> None:
+        key, part, index = place
+        if kind == CALL:
+            self._calls[key].pieces.append(text)
+        self._output.add(key, part, index, text, [])
         if self.sequence is not None:
             self.sequence += count
-        return True
 
     def _take_fields(
         self, fields: dict[str, Any], event: Event, shown: list[StreamDelta]
@@ -208,6 +167,9 @@ class ResponsesReader(EventReader):
             self.is_odd = True
         elif kind.endswith(".delta"):
             call.pieces.append(str(fields.get("delta")))
+            place = _place(fields)
+            if kind == _ARGUMENTS_DELTA and place is not None and not self._output.has_halves:
+                self._more = CALL, (place, "arguments", 0), call.pieces[-1]
         elif kind == _ARGUMENTS_DONE and fields.get("arguments") != "".join(call.pieces):
             self.is_odd = True
         return CALL
@@ -284,12 +246,7 @@ class ResponsesReader(EventReader):
         self, kind: str, fields: dict[str, Any], data: bytes, shown: list[StreamDelta]
     ) -> None:
         if kind in _DELTAS:
-            part, numbered_by = _DELTAS[kind]
-            piece = fields.get("delta")
-            if not isinstance(piece, str):
-                self._refuse_event(data, "its delta is not text.")
-                return
-            self._output.add(_key(fields), part, _index(fields, numbered_by), piece, shown)
+            self._add_delta(kind, fields, data, shown)
         elif kind in _WHOLES:
             part, numbered_by, name = _WHOLES[kind]
             text = fields.get(name)
@@ -311,6 +268,18 @@ class ResponsesReader(EventReader):
             self._response = as_fields(fields.get("response")) or self._response
         elif kind in _ENDS:
             self._end(kind, as_fields(fields.get("response")), data, shown)
+
+    def _add_delta(
+        self, kind: str, fields: dict[str, Any], data: bytes, shown: list[StreamDelta]
+    ) -> None:
+        part, numbered_by = _DELTAS[kind]
+        piece, key, index = fields.get("delta"), _key(fields), _index(fields, numbered_by)
+        if not isinstance(piece, str):
+            self._refuse_event(data, "its delta is not text.")
+            return
+        self._output.add(key, part, index, piece, shown)
+        if part == "output_text" and not self._output.has_halves:
+            self._more = TEXT, (key, part, index), piece
 
     def _end(
         self, kind: str, response: dict[str, Any], data: bytes, shown: list[StreamDelta]

@@ -28,7 +28,7 @@ class Found(Struct, kw_only=True):
     """What comes in the place of held text; `None` leaves it as it is."""
 
 
-class Side(ABC):
+class ClientStream(ABC):
     """One stream, on its way to the client."""
 
     is_tagged = False
