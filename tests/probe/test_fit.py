@@ -20,7 +20,7 @@ from surecall.models.probe.fit import (
 )
 from surecall.models.transport import ScriptedTransport, assistant, tool_call
 from surecall.wire import find_protocol
-from surecall.wire.chat_completions.logprobs import parse_first_token
+from surecall.wire.chat_completions.bodies import parse_first_token
 
 CHAT = find_protocol("chat_completions")
 TOOL = ToolSpec(name="save", description="Save a text.")

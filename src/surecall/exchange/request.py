@@ -17,7 +17,7 @@ from surecall.calls import FORMATS, ToolNames, openers_of
 from surecall.text import decode, decoder_of, encode
 from surecall.wire import WireProtocol, find_protocol
 from surecall.wire.conversation import Conversation
-from surecall.wire.traits import Traits
+from surecall.wire.records import Traits
 
 from .choice import FREE, read_choice
 

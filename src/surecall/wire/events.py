@@ -60,6 +60,8 @@ _MAX_PARTIAL_CHARS: Final = 20_000
 _MAX_HEAD_BYTES: Final = 16 * 1024
 _MAX_BODY_BYTES: Final = 16 * MIB
 _LARGE_EVENT_BYTES: Final = 512 * 1024
+_MAX_RUN_BYTES: Final = 32 * 1024
+_MAX_LATE: Final = 256
 _MAX_CONTAINERS: Final = 200_000
 _MAX_VALUES: Final = 2_000_000
 
@@ -197,32 +199,24 @@ class Run(NamedTuple):
     kind: int
     raw: bytes
     pieces: list[str]
-    ends: list[int]
-    """Where each event ends."""
 
     @property
     def events(self) -> list[Event]:
         """The events one by one."""
         return EventCutter().feed(self.raw)
 
-    @property
-    def blocks(self) -> list[bytes]:
-        """Their bytes."""
-        return [self.raw[at:end] for at, end in zip([0, *self.ends], self.ends, strict=False)]
-
 
 class _Form(NamedTuple):
     """How an event is written: the bytes around its text, in which another one may stand."""
 
     start: bytes
+    """With a hole in the place of its number, if it has one."""
     end: bytes
     kind: int
     place: Any
-    is_numbered: bool
 
 
 _HOLE: Final = b"\0"
-"""Where the number of an event was."""
 _NUMBERS_AS: Final = (b'"sequence_number":%d', b'"sequence_number": %d')
 _decode_texts: Final = decoder_of(list[str])
 
@@ -237,14 +231,13 @@ def _find_form(raw: bytes, more: tuple[int, Any, str], number: int | None) -> _F
     if not found or written in end or b"\\" in start or b"\\" in end:
         return None  # the text may be elsewhere, written in another way
     start, end = start + b'"', b'"' + end
-    if number is None:
-        return _Form(start, end, kind, place, is_numbered=False)
-    for style in _NUMBERS_AS:
-        found, hole = style % number, style.replace(b"%d", _HOLE)
-        if raw.count(found) == 1:
-            start, end = start.replace(found, hole), end.replace(found, hole)
-            return _Form(start, end, kind, place, is_numbered=True)
-    return None
+    if number is not None:
+        style = next((style for style in _NUMBERS_AS if raw.count(style % number) == 1), b"")
+        numbered = style and start.replace(style % number, style.replace(b"%d", _HOLE))
+        if not numbered or _HOLE not in numbered:
+            return None
+        start = numbered
+    return _Form(start, end, kind, place)
 
 
 class _Partial(Protocol):
@@ -317,6 +310,8 @@ class EventReader(ABC):
         self._skipped = 0
         self._form: _Form | None = None
         """How the last event was written, if it only went on."""
+        self._late: list[str] = []
+        """What came in runs and is not added to the reply yet."""
         self._more: tuple[int, Any, str] | None = None
         """What such an event brought: whether a text or arguments, where, and which."""
         self.sequence: int | None = None
@@ -410,7 +405,7 @@ class EventReader(ABC):
             self._take_body(chunk)
             return ()
         data = self._cutter.take(chunk)
-        run = self._read_run(data, 0) if self._form is not None and data else None
+        run = self._read_run(self._form, data[:_MAX_RUN_BYTES]) if self._form and data else None
         if run is not None and len(run.raw) == len(data):
             return (run,)
         return self._read_on(data, run)
@@ -419,7 +414,7 @@ class EventReader(ABC):
         at = 0
         while at < len(data):
             if found is None and self._form is not None:
-                found = self._read_run(data, at)
+                found = self._read_run(self._form, data[at : at + _MAX_RUN_BYTES])
             found = found or self._cutter.cut(data, at)
             at += len(found.raw)
             yield found
@@ -428,6 +423,7 @@ class EventReader(ABC):
     def rest(self) -> Event:
         """Return what is behind the last whole event, now that nothing more will come."""
         self._is_closing = True
+        self._add_late()
         return self._cutter.close()
 
     def take(self, event: Event) -> int:
@@ -449,40 +445,43 @@ class EventReader(ABC):
             self.piece = "".join(texts)
         return kind or (TEXT if self.piece else PASS)
 
-    def _read_run(self, data: bytes, start: int) -> Run | None:
-        """Read events from a place on that differ from the last one in their text alone."""
-        form = self._form
-        assert form is not None
-        head, tail, kind, place, is_numbered = form
-        at, number, texts, ends = start, self.sequence or 0, list[bytes](), list[int]()
-        while True:
-            if is_numbered:
+    def _read_run(self, form: _Form, data: bytes) -> Run | None:
+        """Read the first events of some that differ from the last one in their text alone."""
+        head, tail, kind, _ = form
+        blocks = data.split(tail)
+        rest = blocks.pop()
+        texts: list[bytes] = []
+        size = 0
+        number = self.sequence
+        for block in blocks:
+            if number is not None:
                 number += 1
-                written = b"%d" % number
-                head, tail = form[0].replace(_HOLE, written), form[1].replace(_HOLE, written)
-            if not data.startswith(head, at):
+                head = form.start.replace(_HOLE, b"%d" % number)
+            text = block[len(head) :]
+            if not block.startswith(head) or text[-1:] == b"\\":  # which may hide its end
+                rest = b"-"
                 break
-            begin = at + len(head)
-            end = data.find(b"\n\n", begin) + 2
-            if not data.endswith(tail, begin, end):
-                break
-            text = data[begin : end - len(tail)]
-            if text[-1:] == b"\\":  # which may hide the end of the text
-                return None
             texts.append(text)
-            ends.append(end - start)
-            at = end
-        if not texts:
-            return None
+            size += len(block) + len(tail)
         try:
-            pieces = _decode_texts(b'["%b"]' % b'","'.join(texts))
+            pieces = _decode_texts(b'["%b"]' % b'","'.join(texts)) if texts else []
         except UNREADABLE:
             return None
-        if len(pieces) != len(texts):
+        if not pieces or len(pieces) != len(texts):
             return None
         self.events += len(pieces)
-        self._add_more(kind, place, "".join(pieces), len(pieces))
-        return Run(kind, data if not start and at == len(data) else data[start:at], pieces, ends)
+        if self.sequence is not None:
+            self.sequence += len(pieces)
+        self._late += pieces
+        if len(self._late) > _MAX_LATE:
+            self._add_late()
+        return Run(kind, data[:size] if rest else data, pieces)
+
+    def _add_late(self) -> None:
+        """Add what came in runs to the reply."""
+        if self._late and self._form is not None:
+            text, self._late = "".join(self._late), []
+            self._add_more(self._form.kind, self._form.place, text)
 
     def write(self, event: Event) -> bytes:
         """Return an event in the form that the official clients of the format read.
@@ -538,8 +537,8 @@ class EventReader(ABC):
         """Make what the events are folded into; `_partial` is the reply."""
 
     @abstractmethod
-    def _add_more(self, kind: int, place: Any, text: str, count: int) -> None:
-        """Add the text of so many events which are like one that only went on."""
+    def _add_more(self, kind: int, place: Any, text: str) -> None:
+        """Add the text of events which are like one that only went on."""
 
     @abstractmethod
     def _take_fields(
@@ -598,6 +597,7 @@ class EventReader(ABC):
         if data[:1] == b"[" and data.strip() == _DONE:
             return self._take_done(shown)
         self.events += 1
+        self._add_late()
         self._form = self._more = None
         if len(data) > _LARGE_EVENT_BYTES:
             _refuse_many_values(data)

@@ -19,9 +19,8 @@ from .bodies import Checks, Clean, Patched, Plan
 from .conversation import Conversation
 from .errors import parse_error
 from .events import EventReader, event_of
-from .records import RawReply, StreamWriter, WireError
+from .records import RawReply, StreamWriter, Traits, WireError
 from .rewriting import EventRewriter
-from .traits import Traits
 
 
 class WireProtocol(Protocol):

@@ -11,7 +11,7 @@ from surecall.base.errors import Code, RequestError
 from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec
 from surecall.wire import Gemini
 from surecall.wire.gemini import render_tool, schema_losses
-from surecall.wire.gemini.names import own_name, wire_name
+from surecall.wire.gemini.parts import own_name, wire_name
 
 GEMINI = Gemini()
 LOOK = ToolSpec(

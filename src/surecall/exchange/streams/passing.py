@@ -152,16 +152,14 @@ class Passing(ClientStream):
         if run.kind == CALL or self._is_holding:
             self._is_holding = True
             return self._hold(Event(run.raw, b""), text)
-        if self._is_thinking:
-            return self._take_each(run.events, run.pieces)
         watch = self._watch
-        if len(run.pieces) == 1 or watch is None:
+        if watch is None or (len(run.pieces) == 1 and not self._is_thinking):
             return self._flow(Event(run.raw, b""), text)
-        if not self._waiting and watch.pass_plain(text):
+        if not (self._waiting or self._is_thinking) and watch.pass_plain(text):
             self._has_words = self._has_words or not text.isspace()
             return run.raw
-        events = [Event(block, b"") for block in run.blocks]
-        if not watch.take_plain(text):
+        events = run.events
+        if self._is_thinking or not watch.take_plain(text):
             return self._take_each(events, run.pieces)
         self._has_words = self._has_words or not text.isspace()
         end = watch.fed - len(text)

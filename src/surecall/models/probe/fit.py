@@ -17,7 +17,7 @@ from surecall.base.records import Message, ModelRequest, ToolSpec, Usage, clip
 from surecall.base.redaction import cut_secret_causes
 from surecall.models.transport import Transport, exchange
 from surecall.wire import WireProtocol
-from surecall.wire.chat_completions.logprobs import parse_first_token
+from surecall.wire.chat_completions.bodies import parse_first_token
 
 _QUESTION: Final = (
     "A user asks:\n<<<\n{request}\n>>>\n\nThere is one function:\n{name}: {description}\n"

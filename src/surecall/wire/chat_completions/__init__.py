@@ -5,16 +5,14 @@ from types import MappingProxyType
 from typing import Any
 
 from surecall.wire.protocol import WireFormat
-from surecall.wire.traits import Traits
+from surecall.wire.records import Traits
 
 from .bodies import move_thought, patch_reply, put_older_call, read_clean, settle_text, write_events
-from .conversation import ChatConversation
 from .events import ChatReader
 from .replies import parse_body, parse_message
 from .requests import PATH, render_message, render_request, render_tool
-from .rewriting import ChatRewriter
-from .server import parse_history_message, parse_request
-from .writer import ChatStreamWriter, render_error, render_reply
+from .server import ChatConversation, parse_history_message, parse_request
+from .writer import ChatRewriter, ChatStreamWriter, render_error, render_reply
 
 __all__ = [
     "ChatCompletions",

@@ -5,16 +5,14 @@ from types import MappingProxyType
 from typing import Any
 
 from surecall.wire.protocol import WireFormat
-from surecall.wire.traits import Traits
+from surecall.wire.records import Traits
 
 from .bodies import move_thought, patch_reply, read_clean, read_usage, says_why
-from .conversation import GeminiConversation
 from .events import GeminiReader
 from .replies import parse_body, parse_error, parse_message
 from .requests import path_of, render_auth, render_request, render_tool, schema_losses
-from .rewriting import GeminiRewriter
-from .server import parse_request
-from .writer import GeminiStreamWriter, render_error, render_reply
+from .server import GeminiConversation, parse_request
+from .writer import GeminiRewriter, GeminiStreamWriter, render_error, render_reply
 
 __all__ = ["Gemini", "render_tool", "schema_losses"]
 

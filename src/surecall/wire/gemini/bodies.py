@@ -22,7 +22,7 @@ from surecall.wire.bodies import (
     texts_of,
 )
 
-from .names import wire_name
+from .parts import wire_name
 from .replies import parse_usage
 
 

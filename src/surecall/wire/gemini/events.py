@@ -15,7 +15,7 @@ from surecall.wire.events import CALL, END, PASS, TEXT, Event, EventReader, may_
 from surecall.wire.kept import HeldHalves
 from surecall.wire.records import RawReply, Stated, StreamDelta
 
-from .names import member
+from .parts import member
 from .replies import ReplyFold, find_repeated_keys, parse_body, parse_error_object
 
 _ODD_NAMES: Final = (b'"function_call"', b'"finish_reason"')
@@ -52,7 +52,7 @@ class GeminiReader(EventReader):
         """The tokens, as far as they are known."""
         return self._fold.usage
 
-    def _add_more(self, kind: int, place: Any, text: str, count: int) -> None:
+    def _add_more(self, kind: int, place: Any, text: str) -> None:
         self._fold.parts.add_text(text)
 
     def _take_fields(

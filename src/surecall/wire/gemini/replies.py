@@ -38,8 +38,7 @@ from surecall.wire.replies import (
     start_of,
 )
 
-from .names import member, own_name
-from .parts import PartialParts
+from .parts import PartialParts, member, own_name
 
 _MAX_DELAY_S: Final = 86_400.0
 _CALL_FIELDS: Final = frozenset({"args", "id", "name"})

@@ -3,17 +3,14 @@
 from collections.abc import Mapping
 
 from surecall.wire.protocol import WireFormat
-from surecall.wire.traits import Traits
+from surecall.wire.records import Traits
 
 from .blocks import wire_id
-from .bodies import move_thought, patch_reply, read_clean
-from .conversation import MessagesConversation
 from .events import MessagesReader
-from .replies import parse_body, parse_message
+from .replies import move_thought, parse_body, parse_message, patch_reply, read_clean
 from .requests import HEADERS, PATH, render_request, render_tool
-from .rewriting import MessagesRewriter
-from .server import parse_request
-from .writer import MessagesStreamWriter, render_error, render_reply
+from .server import MessagesConversation, parse_request
+from .writer import MessagesRewriter, MessagesStreamWriter, render_error, render_reply
 
 __all__ = ["Messages", "render_tool"]
 

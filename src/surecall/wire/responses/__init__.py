@@ -4,15 +4,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from surecall.wire.protocol import WireFormat
-from surecall.wire.traits import Traits
+from surecall.wire.records import Traits
 
-from .bodies import goes_on, is_waiting, move_thought, patch_reply, read_clean, read_usage, says_why
-from .conversation import ResponsesConversation
 from .events import ResponsesReader
-from .replies import parse_body, parse_message
+from .replies import (
+    goes_on,
+    is_waiting,
+    move_thought,
+    parse_body,
+    parse_message,
+    patch_reply,
+    read_clean,
+    read_usage,
+    says_why,
+)
 from .requests import PATH, render_request
 from .rewriting import ResponsesRewriter
-from .server import parse_request
+from .server import ResponsesConversation, parse_request
 from .tools import as_functions
 from .writer import ResponsesStreamWriter, render_error, render_reply
 
