@@ -16,7 +16,7 @@ from surecall.exchange.agents import is_agent
 from surecall.exchange.mediation import mediate, relay
 from surecall.exchange.policy import Delivered, Policy, Report, Route, Sent
 from surecall.exchange.request import ClientRequest
-from surecall.exchange.streams import StreamRelay, is_several
+from surecall.exchange.streams import StreamRelay
 from surecall.gateway.heads import Wishes, returned_headers
 from surecall.gateway.prompts import name_prompt
 from surecall.gateway.upstreams import Target, may_fall_back
@@ -318,7 +318,7 @@ class Job(StreamingJob):
         assert request is not None
         is_read = request.offers_tools and sent.status < 400
         is_read = is_read and len(sent.body) <= _MAX_OBSERVED_BYTES
-        if policy is None or not is_read or (is_stream and is_several(request)):
+        if policy is None or not is_read or (is_stream and request.streams_several):
             return found
         alone = replace(policy, max_requests=1, repair_history=False, show_receipts=False)
         native = replace(route, strategy="native")
