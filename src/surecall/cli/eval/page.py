@@ -202,8 +202,7 @@ def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
         causes = [item.failure.code for item in summary.overall.error_causes]
         why = f" ({', '.join(dict.fromkeys(causes))})" if causes else ""
         console.print(
-            f"✗ the endpoint failed {count_of(errors, 'trial')}{why}: in no rate of this table, "
-            "wrong for gates and comparisons",
+            f"✗ the endpoint failed {count_of(errors, 'trial')}{why}, which count as wrong",
             style="red",
             soft_wrap=True,
         )
@@ -225,7 +224,8 @@ def _rates(rows: Sequence[tuple[Cell, Group]]) -> "Table":
     axes = [axis for axis in _ROW_AXES if len({getattr(cell, axis) for cell, _ in rows}) > 1]
     columns = dict.fromkeys(("model", *axes), "")
     has_errors = any(group.errors for _, group in rows)
-    figures = ("strict", "answer", "original", *(("errors",) if has_errors else ()), "p50", "p95")
+    errors = ("without errors", "errors") if has_errors else ()
+    figures = ("strict", *errors, "answer", "original", "p50", "p95")
     columns |= dict.fromkeys(figures, "right whole")
     is_priced = any(group.costs.priced for _, group in rows)
     table = make_table(
@@ -236,10 +236,10 @@ def _rates(rows: Sequence[tuple[Cell, Group]]) -> "Table":
         table.add_row(
             line_of(cell.model) + label_simulated(group.simulated),
             *(line_of(getattr(cell, axis)) for axis in axes),
-            describe_rate(group.strict),
+            describe_rate(group.strict_of_all),
+            *((describe_rate(group.strict), str(group.errors)) if has_errors else ()),
             f"{group.answer.k}/{group.answer.n}" if group.answer.n else "-",
-            describe_rate(group.original),
-            *((str(group.errors),) if has_errors else ()),
+            describe_rate(group.original_of_all),
             f"{group.latency.p50_ms:.0f} ms",
             f"{group.latency.p95_ms:.0f} ms",
             *([describe_cost(group.costs.cost_usd)] if is_priced else []),

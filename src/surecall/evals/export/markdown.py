@@ -117,20 +117,21 @@ def code_span(text: str, limit: int = _MAX_NAME_CHARS) -> str:
 
 def _head(summary: Summary, info: RunInfo) -> Iterator[str]:
     mark = _mark(summary.overall.simulated)
-    yield f"### Tool calls: {_share(summary.overall.strict)} right{mark}"
+    yield f"### Tool calls: {_share(summary.overall.strict_of_all)} right{mark}"
     yield ""
     counted = f"{summary.rows:,} trials"
     if summary.rows < info.units:
         counted = f"**unfinished**, {summary.rows:,} of {info.units:,} trials"
     parts = [
         f"Run {code_span(info.id)}: {counted}",
-        f"by the original's loose assertion {_share(summary.overall.original)}",
+        f"by the original's loose assertion {_share(summary.overall.original_of_all)}",
     ]
     if summary.overall.answer.n:
         parts.append(f"answers {_share(summary.overall.answer)}")
     errors = _count_errors(summary)
     if errors:
-        parts.append(f"**{errors:,} errors** of the endpoint, in no rate here")
+        answered = _share(summary.overall.strict)
+        parts.append(f"**{errors:,} errors** of the endpoint count as wrong; without {answered}")
     if summary.controls is not None:
         parts.append(f"controls without tools {_share(summary.controls.strict)}")
     parts.append(f"surecall {info.manifest.package}" if info.manifest.package else "surecall")
@@ -274,10 +275,12 @@ def _details(summary: Summary) -> Iterator[str]:
     yield "|---|---|---|"
     left = len(scenarios) - _MAX_SCENARIOS
     if left > 0:
-        scenarios = sorted(scenarios, key=lambda group: group.strict.value or 0.0)[:_MAX_SCENARIOS]
+        scenarios = sorted(scenarios, key=lambda one: one.strict_of_all.value or 0.0)[
+            :_MAX_SCENARIOS
+        ]
     for group in scenarios:
         name = f"{code_span(group.value)}{_mark(group.simulated)}"
-        yield f"| {name} | {_share(group.strict)} | {_share(group.original)} |"
+        yield f"| {name} | {_share(group.strict_of_all)} | {_share(group.original_of_all)} |"
     if left > 0:
         yield f"| {left} more, none of them worse | | |"
     yield ""
@@ -303,7 +306,7 @@ def _share(rate: Rate) -> str:
 def _pool(
     groups: Sequence[Group], items: Mapping[Cell, Sequence[Item]], *, loose: bool = False
 ) -> Rate | None:
-    """Return the rate of several cells together, clustered by case."""
+    """Return the rate of several cells together, clustered by case; endpoint errors are wrong."""
     if not groups:
         return None
     found = [item for group in groups for item in items.get(_cell(group), ())]
@@ -311,9 +314,9 @@ def _pool(
     for item in (item for item in found if item.drawn):
         key = (item.cell.suite, item.cell.scenario, item.case)
         k, n = drawn.get(key, (0, 0))
-        drawn[key] = (k + (item.original_k if loose else item.k), n + item.n)
+        drawn[key] = (k + (item.original_k if loose else item.k), n + item.tried)
     k = sum(item.original_k if loose else item.k for item in found)
-    return clustered_rate(k, sum(item.n for item in found), drawn.values())
+    return clustered_rate(k, sum(item.tried for item in found), drawn.values())
 
 
 def _merge_simulated(groups: Sequence[Group]) -> Simulated:

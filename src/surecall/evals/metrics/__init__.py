@@ -229,13 +229,12 @@ def _consistency(trials: CaseTrials) -> Consistency:
 def _items_of(tallies: Tallies) -> Iterable[Item]:
     for (cell, control), tally in tallies.items():
         for (_, case), trials in tally.cases.items():
-            if not trials.made:
-                continue
             yield Item(
                 cell=cell,
                 case=case,
                 control=control,
                 n=trials.counts["judged"],
+                tried=trials.counts["tried"],
                 k=trials.counts["strict_ok"],
                 original_k=trials.counts["original_ok"],
                 drawn=trials.drawn,

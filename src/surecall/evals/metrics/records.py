@@ -176,6 +176,8 @@ class Item(Struct, frozen=True, kw_only=True):
     case: str
     control: bool
     n: int
+    tried: int
+    """All trials, those that the endpoint failed as well."""
     k: int
     """Trials that are strictly right."""
     original_k: int
