@@ -21,6 +21,7 @@ from surecall.evals.original import categorize
 from surecall.evals.taxonomy import is_timeout
 from surecall.loop import Session, Trace
 from surecall.models.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
+from surecall.tools import ToolFailed
 
 from .desk import PROMPT, Desk
 
@@ -107,6 +108,7 @@ WRITTEN = (
         "text",
         f'<tool_call>{{"name": "note", "arguments": {GOOD}}}</tool_call>',
         structured=False,
+        before=True,
         changed=False,
         needed=("read_call_from_text",),
         format="hermes",
@@ -147,12 +149,30 @@ async def test_a_call_is_counted_for_what_it_was(case: Written) -> None:
         assert call.format != "tool_calls"
 
 
+async def test_a_value_that_a_tool_does_not_know_is_an_error_of_its_own_kind() -> None:
+    """The schema takes the name of any table; only the tool knows which there are."""
+
+    def list_columns(table: str) -> str:
+        raise ToolFailed("ARGUMENT_ERROR", f"there is no table {table!r}.")
+
+    replies = [called('{"table": "customers"}', "list_columns"), "Done."]
+    session = Session(
+        model="m",
+        tools=[list_columns],
+        transport=ScriptedTransport(replies),
+        tool_failure_policy="tolerated",
+        tool_use_mode="relaxed",
+    )
+    (call,) = collect_facts((await session.run(PROMPT)).trace).calls
+    assert (call.valid_before, call.ok, call.error_kinds) == (True, False, ("unknown_value",))
+
+
 async def test_the_tags_transform_counts_as_recovery_from_text() -> None:
     """Its calls are read from text as all others are."""
     reply = f'<tool_call>{{"name": "note", "arguments": {GOOD}}}</tool_call>'
     facts = await facts_of(reply, "Done.", preset="content_tag_tool_call_fallback")
     (call,) = facts.calls
-    assert (call.structured, call.format, call.valid_before) == (False, "tagged_json", False)
+    assert (call.structured, call.format, call.valid_before) == (False, "tagged_json", True)
     assert facts.needed == ("read_call_from_text",)
 
 

@@ -36,7 +36,9 @@ _KEYWORDS: Final = {
     "format": ("format", "pattern"),
 }
 _KIND_OF: Final = {word: kind for kind, words in _KEYWORDS.items() for word in words}
-KINDS: Final = (*_KEYWORDS, "other")
+UNKNOWN_VALUE: Final = "unknown_value"
+"""The schema takes it, and the tool does not know it, such as a table that does not exist."""
+KINDS: Final = (*_KEYWORDS, UNKNOWN_VALUE, "other")
 """Every kind, in the order in which they are reported."""
 _MAX_UNION_DEPTH: Final = 4
 
@@ -183,7 +185,8 @@ class _Seen:
     @property
     def needed(self) -> tuple[str, ...]:
         """The rules without which the call could not have run."""
-        return self._rules if self.executed and not self._valid_before else ()
+        is_usable = self._valid_before and self._is_structured()
+        return self._rules if self.executed and not is_usable else ()
 
     def is_faithful(self) -> bool:
         """Tell whether the call says only what the model said: what arrived, as rules read it."""
@@ -243,10 +246,8 @@ class _Seen:
         return _READ_TEXT not in self._rules and self._call.format != NAIVE_FORMAT
 
     def _is_valid_before(self) -> bool:
-        """Tell whether the call could be used exactly as it arrived."""
+        """Tell whether name and arguments fit exactly as they arrived, in whatever place."""
         if self._spec is None or self._object is None or self._call.state == "cut":
-            return False
-        if not self._is_structured():
             return False
         if any(rule in _NAMES for rule in self._rules):
             return False
@@ -263,8 +264,12 @@ class _Seen:
     def _error_kinds(self) -> tuple[str, ...]:
         """Return what the schema says against the arguments as they arrived."""
         value = self._call.arguments if self._object is None else self._object
-        if self._valid_before or self._spec is None or value is None:
+        result = self._result
+        if self._spec is None or value is None:
             return ()
+        if self._valid_before:
+            refused = result is not None and Code.ARGUMENT_ERROR in result.envelope.error_codes
+            return (UNKNOWN_VALUE,) if refused else ()
         if self._tools.checker(self._spec).is_valid(value):
             return ()
         if self._call.arguments_bytes > _MAX_EXPLAINED_BYTES:

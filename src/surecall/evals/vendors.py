@@ -70,10 +70,10 @@ def fault_of(call: CallFact) -> CallFault | None:
         return CallFault.TRUNCATED
     if _UNKNOWN.intersection(call.error_codes) or _NAME_RULES.intersection(call.rules):
         return CallFault.UNKNOWN_NAME
-    if call.valid_before:
-        return None
     if not call.structured:
         return CallFault.NOT_STRUCTURED
+    if call.valid_before:
+        return None
     if call.state == "unreadable" or not call.error_kinds:
         return CallFault.INVALID_JSON
     return CallFault.SCHEMA_MISMATCH

@@ -146,7 +146,7 @@ def summary_data(info: RunInfo, tallies: Tallies, resume: str) -> dict[str, Any]
 def _group_data(group: Group) -> dict[str, Any]:
     return {
         **select_fields(group, "n", "errors", "simulated", "original", "strict", "answer"),
-        **select_fields(group, "false_calls", "fabrications"),
+        **select_fields(group, "false_calls", "fabrications", "calls"),
         "failures": [
             {**msgspec.to_builtins(item.failure), **select_fields(item, "count", "example")}
             for item in group.failures

@@ -25,6 +25,7 @@ MAX_LINES: Final = 60
 _MAX_ROWS: Final = 10
 _MAX_SCENARIOS: Final = 8
 _MAX_FAILURES: Final = 5
+_MAX_CALL_ROWS: Final = 3
 _MAX_RECOVERIES: Final = 4
 _MAX_COMPARISONS: Final = 2
 _MAX_COLUMNS: Final = 4
@@ -284,6 +285,7 @@ def _details(summary: Summary) -> Iterator[str]:
     if left > 0:
         yield f"| {left} more, none of them worse | | |"
     yield ""
+    yield from _calls(summary)
     if recoveries:
         yield f"| rule | right runs that used it{_mark(summary.overall.simulated)} |"
         yield "|---|---|"
@@ -291,6 +293,22 @@ def _details(summary: Summary) -> Iterator[str]:
             yield f"| {code_span(one.rule)} | {_share(one.saved)} |"
         yield ""
     yield "</details>"
+
+
+def _calls(summary: Summary) -> Iterator[str]:
+    """Yield what calls were like as they arrived and after reading, by model if these are few."""
+    models = [group for group in summary.axes.get("model", ()) if group.calls.count]
+    found = models if len(models) <= _MAX_CALL_ROWS else [summary.overall]
+    if not found:
+        return
+    yield "| model | calls in their place | fit as sent | fit after reading | errors by kind |"
+    yield "|---|---|---|---|---|"
+    for group in found:
+        calls = group.calls
+        rates = map(_share, (calls.structured, calls.valid_before, calls.valid_after))
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in calls.error_kinds.items())
+        yield f"| {code_span(group.value)} | {' | '.join(rates)} | {kinds or '-'} |"
+    yield ""
 
 
 # Figures
