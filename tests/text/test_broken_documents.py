@@ -32,6 +32,7 @@ DOUBTFUL = {
     "an opener too few": '{"a": 1], "b": 2}',
     "which object is closed": '{"x": {"a": [1, 2}, "b": 3}',
     "an array too long": '[{"a": [1, 2}, {"b": 3}]',
+    "a misspelt literal": '{"a": flse}',
     "two brackets missing": '{"a": [{"b": "x"}',
     "an opener too many": '{"a": [[{"b": 1}]}',
     "a quote behind its line break": '{\n  "a": "x\n"}',

@@ -322,7 +322,6 @@ REFUSED = [
     Refusal("set", '{"a", "b"}', "key"),
     Refusal("call", '{"a": date(2024)}', "clearly"),
     Refusal("template", "{a: `x${y}`}", "placeholder"),
-    Refusal("misspelt-literal", '{"a": flse}', "clearly"),
     Refusal("thousands", "[1,000]", "one number, or two"),
     Refusal("thousands-in-an-object", '{"a": 1,000}', "':'"),
     Refusal("digits-apart", "[1 000]", "one number, or two"),

@@ -53,14 +53,6 @@ _OTHER_NUMBER: Final = re.compile(r"0[xXoObB].*+|[0-9_.]++(?:[eE][+-]?+[0-9]*+|[
 DIGITS: Final = frozenset("0123456789")
 _ELLIPSES: Final = ("...", "…")
 STRING_PREFIXES: Final = frozenset(("b", "r", "u", "br", "rb"))
-# The literals, and what is left of them without one of their letters.
-_LIKE_LITERALS: Final = frozenset(
-    word[:start] + word[end:]
-    for word in LITERALS
-    for start in range(len(word))
-    for end in (start, start + 1)
-)
-_LITERALS_IN_A_ROW: Final = re.compile(f"(?:{'|'.join(LITERALS)})++")
 _LITERAL_CHARACTERS: Final = 16
 _MAX_BRACES: Final = 200
 """How much may be between braces in text without quotes."""
@@ -251,12 +243,10 @@ def _find_bare_doubt(cursor: Cursor, pos: int, match: re.Match[str] | None) -> s
     phrase = match[0].rstrip(" \t")
     in_object = cursor.stack[-1].is_object
     follows = syntax.BARE_TEXT_END[in_object].match(text, end)
-    if follows is None or "..." in phrase or _is_like_literal(phrase):
+    if follows is None or "..." in phrase:
         return "text without quotes that does not end clearly"
     if phrase[0] in DIGITS and not _is_text_in_digits(phrase):
         return "neither a number nor text"
-    if _goes_on_like_text(cursor, end):
-        return "text without quotes, or the key after it: which has the comma?"
     if text[end] in "\"'" and not in_object:
         return "it is not clear where this string begins"
     return ""
@@ -347,24 +337,6 @@ def _ends_phrase(cursor: Cursor, start: int, at: int) -> bool:
     if mark == "{":
         return True
     return text[at - 1].isspace() and (mark == "#" or text[at : at + 2] in ("//", "/*"))
-
-
-def _goes_on_like_text(cursor: Cursor, end: int) -> bool:
-    """Tell whether a key without quotes follows bare text whose own key has quotes."""
-    text = cursor.text
-    if text[end] not in ",;" or not cursor.stack[-1].is_object:
-        return False
-    key = syntax.GAP_ANY.match(text, cursor.entry)
-    following = syntax.GAP_ANY.match(text, end + 1)
-    if key is None or following is None or text[key.end()] not in syntax.QUOTES:
-        return False
-    return syntax.BARE_KEY.match(text, following.end()) is not None
-
-
-def _is_like_literal(phrase: str) -> bool:
-    """Tell whether bare text is a literal, or may be one that was misspelt."""
-    joined = phrase.replace(" ", "").lower()
-    return joined in _LIKE_LITERALS or _LITERALS_IN_A_ROW.fullmatch(joined) is not None
 
 
 def rewrite_number(literal: str, position: int) -> str | None:
