@@ -1,6 +1,6 @@
 """Arguments of one call: from whatever arrived to an object, or to a refusal the model can use."""
 
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -46,6 +46,7 @@ from .wording import (
 _MAX_MEASURED_BYTES: Final = 2 * 1024 * 1024
 _MAX_NESTED_TEXTS: Final = 2
 _STARTS: Final = ("{", "[", '"', "```")
+_STAND_IN: Final = "They are a placeholder for arguments that could not be read."
 _WHITESPACE: Final = " \t\n\r"
 _MARK: Final = "\ufeff"
 _EMPTY_TWICE: Final = '{}""'
@@ -99,19 +100,15 @@ def read_arguments(
         plain = decode_plain(value) if size <= max_bytes else None
         if plain is not None and schema is None and not is_stand_in(plain):
             return ArgumentsReading(value=plain, bytes=size)
+    reader = _Reader(max_bytes, ended)
     try:
-        parsed = _parse(value, max_bytes, plain, ended=ended)
+        given = found = _value_of(value, plain, reader)
+        if is_stand_in(found):
+            raise _Refusal(refuse_json(_STAND_IN))
     except _Refusal as refusal:
-        return ArgumentsReading(
-            state=refusal.state, errors=(refusal.error,), bytes=refusal.size_bytes
-        )
-    found, errors = parsed.value, ()
-    receipts, doubt = _doubt(parsed, schema) if parsed.receipts else ((), "")
-    if is_stand_in(found):
-        return _failed(
-            refuse_json("They are a placeholder for arguments that could not be read."),
-            parsed.bytes,
-        )
+        return ArgumentsReading(state=refusal.state, errors=(refusal.error,), bytes=reader.bytes)
+    errors = ()
+    receipts, doubt = _doubt(reader, found, schema) if reader.receipts else ((), "")
     if schema is not None and isinstance(found, (dict, list)):
         checker = SchemaChecker(schema) if checker is None else checker
         fitted = coerce_arguments(found, schema, checker, tool_name=tool_name, accept="likely")
@@ -120,25 +117,28 @@ def read_arguments(
         found, receipts, errors = fitted.value, receipts + fitted.receipts, fitted.errors
         doubt = doubt or fitted.doubt
     if not isinstance(found, dict):
-        return _failed(refuse_kind(parsed.value), parsed.bytes)
+        error = refuse_kind(given)
+        return ArgumentsReading(state="unreadable", errors=(error,), bytes=reader.bytes)
     return ArgumentsReading(
         value=cast("dict[str, Any]", found),
         receipts=receipts,
         errors=errors,
-        bytes=parsed.bytes,
+        bytes=reader.bytes,
         certainty="likely" if doubt else "certain",
         doubt=doubt,
     )
 
 
-def _doubt(parsed: "_Parsed", schema: dict[str, Any] | None) -> tuple[tuple[Receipt, ...], str]:
+def _doubt(
+    reader: "_Reader", value: Any, schema: dict[str, Any] | None
+) -> tuple[tuple[Receipt, ...], str]:
     """Return the receipts of arguments, and why something of these may be missing."""
-    receipts = parsed.receipts
+    receipts = tuple(reader.receipts)
     if receipts[0].rule == BLANK_TO_EMPTY_OBJECT:
         return receipts, doubt_blank(schema)
-    if parsed.doubt and parsed.lacks_only_members and is_complete(parsed.value, schema):
+    if reader.doubt and reader.lacks_only_members and is_complete(value, schema):
         return vouch_for_members(receipts), ""
-    return receipts, doubt_closers(receipts) or parsed.doubt
+    return receipts, doubt_closers(receipts) or reader.doubt
 
 
 def is_stand_in(value: Any) -> bool:
@@ -146,58 +146,36 @@ def is_stand_in(value: Any) -> bool:
     return isinstance(value, dict) and cast("dict[Any, Any]", value).keys() == {UNREADABLE_KEY}
 
 
-class _Parsed(NamedTuple):
-    value: Any
-    receipts: tuple[Receipt, ...]
-    bytes: int
-    doubt: str = ""
-    lacks_only_members: bool = False
-
-
-def _parse(value: Any, max_bytes: int, plain: Any, *, ended: bool) -> _Parsed:
-    if plain is not None:
-        return _Parsed(plain, (), text_bytes(value))
-    if isinstance(value, str):
-        return _parse_text(value, max_bytes, ended=ended)
-    if value is None:
-        return _Parsed({}, (), 0)
-    return _parse_value(value, max_bytes)
-
-
-# Text
-
-
-class _Refusal(Exception):  # noqa: N818 - a signal inside this file
-    def __init__(
-        self, error: ErrorDetail, state: CallState = "unreadable", size_bytes: int = 0
-    ) -> None:
-        super().__init__(error)
-        self.error = error
-        self.state: CallState = state
-        self.size_bytes = size_bytes
-
-
-def _parse_text(value: str, max_bytes: int, *, ended: bool) -> _Parsed:
-    size = text_bytes(value)
-    reader = _Reader(max_bytes, ended)
-    try:
-        found = _value_in(value, reader)
-    except _Refusal as refusal:
-        refusal.size_bytes = size
-        raise
-    return _Parsed(found, tuple(reader.receipts), size, reader.doubt, reader.lacks_only_members)
-
-
 class _Reader:
-    __slots__ = ("doubt", "ended", "lacks_only_members", "max_bytes", "receipts")
+    """What is known of arguments while they are read."""
+
+    __slots__ = ("bytes", "doubt", "ended", "lacks_only_members", "max_bytes", "receipts")
 
     def __init__(self, max_bytes: int, ended: bool) -> None:
+        self.bytes = 0
         self.max_bytes = max_bytes
         self.ended = ended
         self.receipts: list[Receipt] = []
         self.doubt = ""
         self.lacks_only_members = True
         """Whether a member of the whole object is all that may be lost."""
+
+
+class _Refusal(Exception):  # noqa: N818 - a signal inside this file
+    def __init__(self, error: ErrorDetail, state: CallState = "unreadable") -> None:
+        super().__init__(error)
+        self.error = error
+        self.state: CallState = state
+
+
+def _value_of(value: Any, plain: Any, reader: _Reader) -> Any:
+    if isinstance(value, str):
+        reader.bytes = text_bytes(value)
+        return _value_in(value, reader) if plain is None else plain
+    return {} if value is None else _measured(value, reader)
+
+
+# Text
 
 
 def _value_in(value: str, reader: _Reader) -> Any:
@@ -266,22 +244,19 @@ def _explained(text: str) -> JSONTextError:
 # Values
 
 
-def _parse_value(value: Any, max_bytes: int) -> _Parsed:
+def _measured(value: Any, reader: _Reader) -> Any:
+    """Return a value that is neither too deep nor too large."""
     try:
         data = encode(value)
-        if data.count(b"{") + data.count(b"[") > MAX_JSON_DEPTH and len(data) <= max_bytes:
+        if data.count(b"{") + data.count(b"[") > MAX_JSON_DEPTH and len(data) <= reader.max_bytes:
             decode(data)
     except JSONTextError as error:
         deep = error.code == Code.JSON_TOO_DEEP
         raise _Refusal(refuse_deep() if deep else refuse_bad_json(error)) from None
-    size = len(data)
-    if size > max_bytes:
-        raise _Refusal(refuse_large(size, max_bytes, value), size_bytes=size)
-    return _Parsed(value, (), size)
-
-
-def _failed(error: ErrorDetail, size_bytes: int) -> ArgumentsReading:
-    return ArgumentsReading(state="unreadable", errors=(error,), bytes=size_bytes)
+    reader.bytes = len(data)
+    if reader.bytes > reader.max_bytes:
+        raise _Refusal(refuse_large(reader.bytes, reader.max_bytes, value))
+    return value
 
 
 def _decoded_or_none(text: str, size: int) -> Any:
