@@ -5,7 +5,7 @@ from .arguments import ArgumentsReading, read_arguments
 from .calls import ReadingLimits
 from .documents import find_generation, may_be_rescued, rescue_receipts, rescue_reply
 from .final_text import LanguagePolicy, OutputTags
-from .inputs import InputKind, ReplyInput, parse_input, tell_input
+from .inputs import InputKind, parse_input, tell_input
 from .reply import (
     Accept,
     CallRead,
@@ -24,17 +24,15 @@ from .rules import (
     READING_RULES,
     RULES,
     TRANSFORM_RULES,
-    Rule,
     was_judged,
     was_text,
     without_rules,
 )
 from .taught import find_broken_attempt, find_broken_call, parse_object_reply
-from .transforms import FAMILIES, ResultContext, TransformChain, TransformRegistry
+from .transforms import TransformRegistry
 
 __all__ = [
     "ALL_RULES",
-    "FAMILIES",
     "FIXED_RULES",
     "IDENTITY_RULES",
     "MOVING_RULES",
@@ -50,13 +48,9 @@ __all__ = [
     "ReadEvent",
     "ReadingLimits",
     "ReasoningRead",
-    "ReplyInput",
     "ReplyReader",
-    "ResultContext",
-    "Rule",
     "TextRead",
     "TextWasReasoning",
-    "TransformChain",
     "TransformRegistry",
     "ValueCandidate",
     "ValueReading",

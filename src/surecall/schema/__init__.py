@@ -10,7 +10,6 @@ from .arguments import (
 from .bind import ArgumentBinder, ValueBinder
 from .check import SchemaChecker
 from .dialects import Loss, LossKind, Rewritten, rewrite_schema
-from .docstrings import parse_docstring
 from .fields import (
     below_partials,
     bind_method,
@@ -45,7 +44,6 @@ __all__ = [
     "is_unbound_method",
     "lint_tool",
     "name_function",
-    "parse_docstring",
     "property_schema",
     "rewrite_schema",
     "takes_text",

@@ -1,8 +1,6 @@
 """JSON as text, without I/O: codec, canonical form, pointers, patches, event streams."""
 
 from .codec import (
-    Decoded,
-    SurrogatePolicy,
     canonical_bytes,
     canonical_hash,
     decode,
@@ -14,12 +12,11 @@ from .codec import (
     encode_text,
     null_non_finite,
 )
-from .lexer import ScanState, ValueScanner, scan_value_end
+from .lexer import ValueScanner, scan_value_end
 from .pointer import apply_patch, parse_pointer, render_pointer, resolve_pointer
 from .repair import (
     MAX_ARGUMENT_STEPS,
     CutPolicy,
-    NonFinitePolicy,
     Repaired,
     number_spellings,
     repair_json,
@@ -30,13 +27,9 @@ from .surrogates import TextBuffer, mend_surrogates, mend_surrogates_in
 __all__ = [
     "MAX_ARGUMENT_STEPS",
     "CutPolicy",
-    "Decoded",
-    "NonFinitePolicy",
     "Repaired",
     "SSEEvent",
     "SSEReader",
-    "ScanState",
-    "SurrogatePolicy",
     "TextBuffer",
     "ValueScanner",
     "apply_patch",
