@@ -11,6 +11,7 @@ misbehaves is a process of its own.
 import argparse
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -82,8 +83,9 @@ async def count(url: str, fault: str) -> dict[str, set[str]]:
         )
         assert result.calls, result
 
-    found = {"run": await trace(run_loop)}
     with tempfile.TemporaryDirectory() as folder:
+        os.environ["SURECALL_CACHE_DIR"] = folder  # what was found out before is not looked at
+        found = {"run": await trace(run_loop)}
         text = f'[upstreams.faults]\nurl = "{url}"\nprotocol = "chat_completions"\nprobe = "off"\n'
         settings = make_settings(Path(folder), text)
         async with serve_gateway(settings, facts=Path(folder) / "facts.db") as served:
