@@ -219,13 +219,15 @@ _SETTINGS: Final = (
     # A commit survives a loss of power, not only of the process.
     "synchronous = FULL",
     "foreign_keys = ON",
-    "auto_vacuum = INCREMENTAL",
 )
+_OF_NEW_FILES: Final = ("auto_vacuum = INCREMENTAL",)
+"""SQLite writes this one whenever it is given, also into a file that is about to be refused."""
 
 
 def open_database(path: Path) -> sqlite3.Connection:
     """Open the file, made new when it is not there; one with a damaged page is refused."""
-    connection = connect(path, LAYOUT, _SETTINGS)
+    is_new = not path.exists() or not path.stat().st_size
+    connection = connect(path, LAYOUT, (*_SETTINGS, *(_OF_NEW_FILES if is_new else ())))
     with explain_database_errors(path):
         (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
