@@ -4,9 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from .sources import SOURCE, source_files
+from .sources import source_files
 
 CALLS = {"eval", "exec", "compile", "__import__"}
 MODULES = {"cPickle", "dill", "marshal", "pickle", "shelve", "yaml"}
@@ -20,20 +18,14 @@ PREFIXES = ("do_", "get_", "handle_", "process_", "serialize_", "to_wire_")
 SUFFIXES = ("Helper", "Impl", "Manager", "Service")
 MARKS = ("TODO", "FIXME", "XXX", "NotImplementedError")
 
-each_file = pytest.mark.parametrize(
-    "path", source_files(), ids=lambda path: str(path.relative_to(SOURCE))
-)
-
-
-def nodes(path: Path) -> Iterator[ast.AST]:
-    """Walk the syntax tree of a file."""
-    return ast.walk(ast.parse(path.read_text("utf-8")))
+TREES = {path: ast.parse(path.read_text("utf-8")) for path in source_files()}
+NODES = {path: list(ast.walk(tree)) for path, tree in TREES.items()}
 
 
 def imported(path: Path) -> set[str]:
     """List the top-level packages a file imports."""
     found: set[str] = set()
-    for node in nodes(path):
+    for node in NODES[path]:
         if isinstance(node, ast.Import):
             found |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
@@ -41,62 +33,69 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-@each_file
-def test_nothing_runs_text_as_code(path: Path) -> None:
+def uses(names: set[str], of: str) -> Iterator[tuple[Path, int]]:
+    """Yield where a file uses one of these names of a module."""
+    for path, nodes in NODES.items():
+        for node in nodes:
+            match node:
+                case ast.Attribute(value=ast.Name(id=module), attr=name) if module == of:
+                    if name in names:
+                        yield path, node.lineno
+                case _:
+                    pass
+
+
+def test_nothing_runs_text_as_code() -> None:
     """No `eval` or its kin, no unpickling, no YAML, no shell."""
-    for node in nodes(path):
-        if isinstance(node, ast.Call):
-            name = node.func.id if isinstance(node.func, ast.Name) else ""
-            assert name not in CALLS, f"{path}:{node.lineno}"
-            shell = [word for word in node.keywords if word.arg == "shell"]
-            assert not shell, f"{path}:{node.lineno}"
-    assert imported(path) & MODULES == set()
+    calls = [
+        (path, node.lineno)
+        for path, nodes in NODES.items()
+        for node in nodes
+        if isinstance(node, ast.Call)
+        and (
+            (isinstance(node.func, ast.Name) and node.func.id in CALLS)
+            or any(word.arg == "shell" for word in node.keywords)
+        )
+    ]
+    assert calls == []
+    assert [path for path in TREES if imported(path) & MODULES] == []
 
 
-@each_file
-def test_json_has_one_codec(path: Path) -> None:
+def test_json_has_one_codec() -> None:
     """Only `text` encodes and decodes JSON."""
-    if path.parent.name == "text":
-        return
-    assert imported(path) & CODEC_MODULES == set()
-    uses = [
-        node.lineno
-        for node in nodes(path)
-        if isinstance(node, ast.Attribute)
-        and node.attr == "json"
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "msgspec"
-    ]
-    assert uses == []
+    others = [path for path in TREES if path.parent.name != "text"]
+    assert [path for path in others if imported(path) & CODEC_MODULES] == []
+    assert [place for place in uses({"json"}, "msgspec") if place[0] in others] == []
 
 
-@each_file
-def test_the_environment_is_read_in_one_place(path: Path) -> None:
+def test_the_environment_is_read_in_one_place() -> None:
     """Only `config` looks at variables."""
-    if path.parent.name == "config":
-        return
-    reads = [
-        node.lineno
-        for node in nodes(path)
-        if isinstance(node, ast.Attribute)
-        and node.attr in {"environ", "getenv"}
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "os"
+    reads = uses({"environ", "getenv"}, "os")
+    assert [place for place in reads if place[0].parent.name != "config"] == []
+
+
+def test_names_say_what_they_mean() -> None:
+    """No vague module, function or class names."""
+    vague = [path for path in TREES if {path.stem, path.parent.name} & FILES]
+    functions = [
+        (path, node.lineno)
+        for path, nodes in NODES.items()
+        for node in nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and not node.name.startswith("__")
+        and node.name not in OVERRIDES
+        and node.name.lstrip("_").startswith(PREFIXES)
     ]
-    assert reads == []
+    classes = [
+        (path, node.lineno)
+        for path, nodes in NODES.items()
+        for node in nodes
+        if isinstance(node, ast.ClassDef) and node.name.endswith(SUFFIXES)
+    ]
+    assert (vague, functions, classes) == ([], [], [])
 
 
-@each_file
-def test_names_say_what_they_mean(path: Path) -> None:
-    """No vague module, function or class names, and nothing left to be done."""
-    assert path.stem not in FILES
-    assert path.parent.name not in FILES
-    for node in nodes(path):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            own = not node.name.startswith("__") and node.name not in OVERRIDES
-            name = node.name.lstrip("_") if own else ""
-            assert not name.startswith(PREFIXES), f"{path}:{node.lineno}"
-        if isinstance(node, ast.ClassDef):
-            assert not node.name.endswith(SUFFIXES), f"{path}:{node.lineno}"
-    text = path.read_text("utf-8")
-    assert [mark for mark in MARKS if mark in text] == []
+def test_nothing_is_left_to_be_done() -> None:
+    """No mark of work that somebody meant to do later."""
+    texts = {path: path.read_text("utf-8") for path in TREES}
+    assert [(path, mark) for path, text in texts.items() for mark in MARKS if mark in text] == []

@@ -19,8 +19,10 @@ REFERENCE = ROOT / "docs" / "reference"
 BLOCK = re.compile(r"^```python(?P<mark>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 OUTPUT = re.compile(r"\s*^```text\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
-each_page = pytest.mark.parametrize(
-    "page", doc_pages(), ids=lambda page: str(page.relative_to(ROOT))
+with_code = pytest.mark.parametrize(
+    "page",
+    [page for page in doc_pages() if BLOCK.search(page.read_text("utf-8"))],
+    ids=lambda page: str(page.relative_to(ROOT)),
 )
 
 
@@ -67,13 +69,12 @@ def test_every_text_format_has_a_row() -> None:
     assert Counter(rows) == Counter(form.name for form in FORMATS)
 
 
-@each_page
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_lead_somewhere() -> None:
     """Every relative link names a file that exists, and a heading in it."""
-    assert list(links.broken_links(page)) == []
+    assert [broken for page in doc_pages() for broken in links.broken_links(page)] == []
 
 
-@each_page
+@with_code
 def test_code_runs(
     page: Path,
     tmp_path: Path,

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from surecall.base.limits import MAX_INLINE_CHARACTERS
 
-__all__ = ["Outcome", "is_long", "read_aside", "run_apart", "run_at_once"]
+__all__ = ["Outcome", "is_long", "read_in_thread", "run_at_once", "run_bounded"]
 
 _T = TypeVar("_T")
 
@@ -41,7 +41,7 @@ class _Task(asyncio.Task[Outcome]):
 _left_behind: Final[set[_Task]] = set()
 
 
-async def run_apart(
+async def run_bounded(
     start: Callable[[], Any], *, what: str, timeout_s: float | None = None
 ) -> Outcome | None:
     """Call a function, await what it returns, and return how that ended.
@@ -68,7 +68,7 @@ async def run_apart(
     return task.result()
 
 
-async def read_aside(read: Callable[[], _T], *, is_long: bool) -> _T:
+async def read_in_thread(read: Callable[[], _T], *, is_long: bool) -> _T:
     """Return what a function that reads text returns; long text is read in a thread.
 
     Whoever waits can be cancelled meanwhile: the thread goes on, and what it returns is dropped.

@@ -19,6 +19,7 @@ from typing import Any, Final, Self, cast
 from surecall.base.errors import Code, JSONTextError, ProviderError, SurecallError
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import ToolSpec, WireRequest, clip
+from surecall.models.config.load import all_variables
 from surecall.models.transport import ScriptedTransport, Transport
 from surecall.serving import HttpConnection, HttpServer, ServerLimits
 from surecall.text import decode, encode
@@ -159,7 +160,7 @@ async def run_program(
     values = {"{base_url}": endpoint.url, "{prompt}": prompt}
     words = [values.get(word, word) for word in shlex.split(command)]
     environment = {
-        **os.environ,
+        **all_variables(),
         "OPENAI_BASE_URL": endpoint.url,
         "OPENAI_API_KEY": "surecall",
         "SURECALL_PROMPT": prompt,

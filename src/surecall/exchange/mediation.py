@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from surecall.base.background import read_aside
+from surecall.base.background import read_in_thread
 from surecall.base.errors import Code, ProviderError, ProviderReplyError, SurecallError
 from surecall.base.limits import MAX_INLINE_CHARACTERS
 from surecall.base.records import Defect
@@ -71,7 +71,7 @@ async def mediate(
     """
     began_s = clock()
     if request.is_long:
-        asked = await read_aside(partial(pass_on, request, route), is_long=True)
+        asked = await read_in_thread(partial(pass_on, request, route), is_long=True)
     else:
         asked = pass_on(request, route)
     sent = None
@@ -223,7 +223,7 @@ class _Exchange:
 
     async def _in_thread(self, prepare: Callable[[], _T]) -> _T:
         """Return what a function prepares; of a long request that is done in a thread."""
-        return await read_aside(prepare, is_long=self._request.is_long)
+        return await read_in_thread(prepare, is_long=self._request.is_long)
 
     async def _ask(self, asked: Asked, sent: Sent | ProviderError | None = None) -> Verdict:
         self._tries.requests += 1

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from surecall.base.background import read_aside
+from surecall.base.background import read_in_thread
 from surecall.base.errors import Code, ProviderError, ProviderReplyError
 from surecall.base.json_values import as_fields, as_list, text_or_none
 from surecall.base.limits import MAX_INLINE_CHARACTERS
@@ -138,7 +138,7 @@ class ReplyChecker:
         look = partial(self._look, sent, asked)
         is_long = self._request.is_long or len(sent.body) > MAX_INLINE_CHARACTERS
         try:
-            return await read_aside(look, is_long=is_long)
+            return await read_in_thread(look, is_long=is_long)
         except ProviderError as error:
             return Verdict(error=error)
 

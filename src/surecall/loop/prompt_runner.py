@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.base.background import is_long, read_aside
+from surecall.base.background import is_long, read_in_thread
 from surecall.base.errors import Code, ProviderError, RequestError
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import Message, ModelRequest, Receipt, Reply, ToolSpec, WireRequest
@@ -258,7 +258,7 @@ class PromptRunner:
         elapsed_ms = (perf_counter() - started) * 1000
         if found and self._on_refused is not None:
             await self._on_refused(tuple(found), found[next(iter(found))])
-        result = await self.read_raw_aside(came.raw)
+        result = await self.read_raw_in_thread(came.raw)
         return replace(
             result,
             elapsed_ms=elapsed_ms,
@@ -300,11 +300,11 @@ class PromptRunner:
             )
         return None
 
-    async def read_raw_aside(self, raw: RawReply) -> PromptResult:
+    async def read_raw_in_thread(self, raw: RawReply) -> PromptResult:
         """Do what `read_raw` does, in a thread if the reply is long, so that deadlines are kept."""
         if not is_long(raw.message):
             return self.read_raw(raw)
-        return await read_aside(lambda: replace(self.read_raw(raw), is_long=True), is_long=True)
+        return await read_in_thread(lambda: replace(self.read_raw(raw), is_long=True), is_long=True)
 
     def read_raw(self, raw: RawReply) -> PromptResult:
         """Take known secrets out of a reply, apply the inbound transforms, parse its message."""

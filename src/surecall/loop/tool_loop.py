@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import asdict, replace
 
-from surecall.base.background import read_aside
+from surecall.base.background import read_in_thread
 from surecall.base.errors import (
     Code,
     OutputError,
@@ -242,7 +242,7 @@ class ToolLoop:
             elif isinstance(recorded, RecordedFailure):
                 raise ProviderStatusError(recorded.code, recorded.message, status=recorded.status)
             else:
-                asked = await self._runner.read_raw_aside(recorded)
+                asked = await self._runner.read_raw_in_thread(recorded)
         except Exception as error:
             elapsed_ms = (perf_counter() - started) * 1000
             rescued = await self._rescue(error, elapsed_ms)
@@ -295,7 +295,7 @@ class ToolLoop:
     async def _read(self, asked: PromptResult) -> Reading:
         reads = self._runner.transforms.reading
         read = partial(read_answer, self._plan, self._state, asked.reply, self._names, reads)
-        return await read_aside(read, is_long=asked.is_long)
+        return await read_in_thread(read, is_long=asked.is_long)
 
     async def _read_output(self, asked: PromptResult) -> ReadOutput:
         plan, reply = self._plan, asked.reply
@@ -309,7 +309,7 @@ class ToolLoop:
             disabled_rules=plan.options.disabled_rules,
             checks=plan.options.check_output,
         )
-        return await read_aside(read, is_long=asked.is_long)
+        return await read_in_thread(read, is_long=asked.is_long)
 
     async def _rescue(self, error: Exception, elapsed_ms: float) -> PromptResult | None:
         """Return the reply that a provider sent inside an error, if it can be trusted."""
@@ -319,7 +319,7 @@ class ToolLoop:
         raw = rescue_reply(error.status, error.body)
         if raw is None:
             return None
-        asked = await self._runner.read_raw_aside(raw)
+        asked = await self._runner.read_raw_in_thread(raw)
         if not may_be_rescued(await self._read(asked), self._names):
             return None
         return replace(

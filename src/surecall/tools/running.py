@@ -20,7 +20,7 @@ from queue import SimpleQueue
 from traceback import format_exception
 from typing import Any, Final, Literal, NamedTuple
 
-from surecall.base.background import Outcome, run_apart
+from surecall.base.background import Outcome, run_bounded
 from surecall.base.errors import Code, ConfigError
 from surecall.base.records import Effect, Envelope, ToolCall, ToolResult
 from surecall.base.redaction import open_log, redact
@@ -240,7 +240,7 @@ async def run_code(
             return outcome
         start = partial(_identity, outcome.value)
         timeout_s = None if until is None else max(until - loop.time(), 0.0)
-    return await run_apart(start, what=what, timeout_s=timeout_s)
+    return await run_bounded(start, what=what, timeout_s=timeout_s)
 
 
 def _identity(value: Any) -> Any:

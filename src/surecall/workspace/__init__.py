@@ -1,13 +1,11 @@
 """A workspace that a model may work on: facts, a draft, locks, and tools that guard them."""
 
 from .changes import APPLICATION, Author, Change
-from .log import CallLog, LoggedCall
 from .patch import OPERATIONS, apply_operations
 from .proposals import FactDifference, Proposal, ProposedFact, ask_for
-from .specs import EXPOSED_TOOLS, WORKSPACE_TOOLS
 from .state import Part, WorkspaceState, new_state, patch_draft
 from .store import ApprovalUse, MemoryStore, WorkspaceStore
-from .tools import WorkspaceTools
+from .tools import EXPOSED_TOOLS, WORKSPACE_TOOLS, CallLog, LoggedCall, WorkspaceTools
 from .workspace import Committed, Workspace
 
 __all__ = [

@@ -6,7 +6,6 @@ blank, says nothing. A value that cannot be used is an error; the original took 
 another. No variable with the prefix is ignored in silence.
 """
 
-import os
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any, Final, cast
@@ -16,7 +15,7 @@ from msgspec import Struct
 
 from surecall.base.errors import JSONTextError, invalid_config
 from surecall.evals.cases import read_data
-from surecall.models.config.load import list_variables
+from surecall.models.config.load import all_variables, list_variables
 from surecall.text import decode
 
 KEY: Final = "OPENROUTER_API_KEY"
@@ -99,7 +98,7 @@ def read_original_settings(environ: Mapping[str, str] | None = None) -> Original
             notes.append(f"{variable.old} changes nothing: {variable.why}.")
         _put(found, variable, _read(variable, text))
     notes += [_explain_unknown(f"{_PREFIX}{name}") for name in texts]
-    values = os.environ if environ is None else environ
+    values = all_variables() if environ is None else environ
     found["settings"] |= _settle_address(found["settings"], values)
     if found["options"].get("tool_use_mode") == "disabled":
         found["axes"]["scenarios"] = "chat_only"

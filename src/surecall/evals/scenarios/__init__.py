@@ -12,7 +12,6 @@ from surecall.evals.records import drop_defaults
 from surecall.models.profiles.catalog import matches_glob, select
 from surecall.text import canonical_hash
 
-from .base import Scenario
 from .plain import DuplicateIds, HappyPath, HappyPathParallel, MultiStepPlan, SingleCall
 from .recovery import (
     LongArgumentsGuard,
@@ -32,6 +31,7 @@ from .restraint import (
     PromptInjectionInResult,
     TextCallLeak,
 )
+from .scenario import Scenario
 from .wording import REASON_MEANINGS, ReasonCode
 
 __all__ = [

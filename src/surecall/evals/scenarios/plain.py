@@ -16,7 +16,6 @@ from surecall.evals.records import Reason
 from surecall.schema import SchemaChecker
 from surecall.tools import RunProgress, Tool, ToolFailed, ToolRegistry
 
-from .base import PARALLEL, Scenario
 from .checks import FOO_PARTS
 from .conversation import (
     Conversation,
@@ -28,6 +27,7 @@ from .conversation import (
 )
 from .evidence import Evidence, sets_value
 from .paths import path_parts
+from .scenario import PARALLEL, Scenario
 from .scene import FOO, Scene, new_scene, only_tools, pick_words
 from .wording import (
     ReasonCode,

@@ -10,7 +10,6 @@ from surecall.evals.as_made import MadeCall
 from surecall.evals.cases import Declarations, Ideal
 from surecall.evals.records import Reason
 
-from .base import PARALLEL, TOLERATED, Scenario
 from .checks import FOO_PARTS, check_one_by_one, check_recovery
 from .conversation import (
     Conversation,
@@ -22,6 +21,7 @@ from .conversation import (
 )
 from .evidence import Evidence
 from .paths import path_parts, paths_of
+from .scenario import PARALLEL, TOLERATED, Scenario
 from .scene import Scene, earlier_turn, new_scene
 from .wording import (
     ReasonCode,

@@ -10,11 +10,11 @@ from surecall.evals.cases import Ideal
 from surecall.evals.final_text import list_words, says_nothing, states_number
 from surecall.evals.records import Reason
 
-from .base import TOLERATED, Scenario
 from .checks import FINAL_WORD, FOO_PARTS, check_one_by_one
 from .conversation import Conversation, say
 from .evidence import Evidence
 from .paths import paths_of
+from .scenario import TOLERATED, Scenario
 from .scene import FOO, Scene, new_scene
 from .wording import ReasonCode
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from surecall.base.background import read_aside
+from surecall.base.background import read_in_thread
 from surecall.base.errors import Code, ProviderError, ProviderReplyError, ProviderStatusError
 from surecall.base.limits import MAX_INLINE_CHARACTERS, MIB
 from surecall.base.records import Usage
@@ -58,13 +58,13 @@ class Job(StreamingJob):
             )
         wishes = head.wishes()
         request = self._request = await self._parse()
-        self._prompt = head.prompt or await read_aside(
+        self._prompt = head.prompt or await read_in_thread(
             partial(name_prompt, self._body), is_long=request.is_long
         )
         if self._caller is not None:
             if self._caller.settings.models:
                 check = partial(self._caller.check_models, (request.model,), request.body)
-                await read_aside(check, is_long=request.is_long)
+                await read_in_thread(check, is_long=request.is_long)
             await self._begin_counting()
         targets = state.router.find(request.model)
         gate = self._core.gate
@@ -82,7 +82,7 @@ class Job(StreamingJob):
         if len(body) <= MAX_INLINE_CHARACTERS:
             return ClientRequest.parse(self._protocol, body, model=model, stream=stream)
         parse = partial(ClientRequest.parse, self._protocol, body, model=model, stream=stream)
-        return await read_aside(parse, is_long=True)
+        return await read_in_thread(parse, is_long=True)
 
     async def _try_targets(self, targets: tuple[Target, ...], wishes: Wishes) -> None:
         """Ask one target after the other, as long as nothing was delivered."""
@@ -334,7 +334,7 @@ class Job(StreamingJob):
         try:
             if is_stream:
                 is_long = len(sent.body) > MAX_INLINE_CHARACTERS
-                found = await read_aside(read_stream, is_long=is_long)
+                found = await read_in_thread(read_stream, is_long=is_long)
             else:
                 found = await mediate(request, native, alone, repeat)
         except Exception:  # it is the client's reply all the same

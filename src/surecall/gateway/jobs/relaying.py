@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, unquote, unquote_plus
 
-from surecall.base.background import read_aside
+from surecall.base.background import read_in_thread
 from surecall.base.errors import (
     Code,
     JSONTextError,
@@ -77,7 +77,7 @@ class RelayJob(ClientJob):
     async def _serve(self) -> None:
         self._check_body()
         rest = self._rest()
-        target = await read_aside(
+        target = await read_in_thread(
             partial(self._find_target, rest), is_long=len(self._body) > MAX_INLINE_CHARACTERS
         )
         upstream = self._upstream = target.upstream
@@ -103,7 +103,7 @@ class RelayJob(ClientJob):
             named = [*self._named, *_models_in_query(self._asgi_scope["query_string"])]
             if not self._head.is_json and self._body and self._caller.settings.models:
                 raise forbidden("The body must be JSON, with this key for some models.")
-            await read_aside(
+            await read_in_thread(
                 partial(self._caller.check_models, named, self._body),
                 is_long=len(self._body) > MAX_INLINE_CHARACTERS,
             )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from surecall.base.background import read_aside
+from surecall.base.background import read_in_thread
 from surecall.base.errors import Code, ProviderError, SurecallError
 from surecall.base.limits import MAX_INLINE_CHARACTERS
 from surecall.base.records import Usage
@@ -77,7 +77,7 @@ class StreamingJob(AnsweringJob):
             echoes=self._core.echoes,
             scope=self._scope,
         )
-        body = await read_aside(lambda: relay.body, is_long=request.is_long)
+        body = await read_in_thread(lambda: relay.body, is_long=request.is_long)
         try:
             opened = await self._open(asking, body)
         except ProviderError as error:
@@ -191,7 +191,7 @@ class StreamingJob(AnsweringJob):
         """Return how a stream ends; much that was held back is read aside."""
         assert self._request is not None
         is_long = self._request.is_long or self._received_bytes > MAX_INLINE_CHARACTERS
-        return await read_aside(partial(relay.finish, failure), is_long=is_long)
+        return await read_in_thread(partial(relay.finish, failure), is_long=is_long)
 
     def pulse(self) -> None:
         """Send an event that says nothing to a client that waits for what is held back."""

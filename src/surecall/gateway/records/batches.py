@@ -45,7 +45,7 @@ class WaitingRows:
         return taken
 
 
-def settle(taken: Sequence[Waiting], errors: Sequence[StoreError | None] = ()) -> None:
+def finish(taken: Sequence[Waiting], errors: Sequence[StoreError | None] = ()) -> None:
     """Tell everybody how it went; one who was cancelled meanwhile is passed over.
 
     Args:

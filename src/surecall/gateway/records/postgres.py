@@ -13,7 +13,7 @@ from surecall.base.postgres_server import PostgresServer, damaged_tables
 from surecall.gateway.supervision import Supervised
 from surecall.store.databases import Query, Rows
 
-from .batches import Waiting, WaitingRows, settle
+from .batches import Waiting, WaitingRows, finish
 from .record import COLUMNS, RequestRecord, StoredRow, encode_row
 from .store import RecordStore, Retention, StoreCounts, closed_store, find_beyond, first_kept
 from .tables import POSTGRES, POSTGRES_LAYOUT
@@ -101,7 +101,7 @@ class PostgresRecords(RecordStore):
                 middle = len(part) // 2
                 parts[-1:] = [part[middle:], part[:middle]]
                 return
-            settle(part, [error])
+            finish(part, [error])
         except StoreError as error:
             self.counts.reopened = self._writer.reconnects
             _fail(parts, error)
@@ -109,7 +109,7 @@ class PostgresRecords(RecordStore):
         else:
             self.counts.stored += len(part)
             self.counts.batches += 1
-            settle(part)
+            finish(part)
         parts.pop()
 
     async def _insert(self, rows: Sequence[StoredRow]) -> None:
@@ -178,5 +178,5 @@ def _split(taken: Sequence[Waiting]) -> Iterator[Sequence[Waiting]]:
 def _fail(parts: "list[Sequence[Waiting]]", error: StoreError) -> None:
     """Tell everybody in some parts why nothing of them is stored."""
     for part in parts:
-        settle(part, [error] * len(part))
+        finish(part, [error] * len(part))
     parts.clear()

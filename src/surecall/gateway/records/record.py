@@ -134,7 +134,7 @@ def encode_row(record: RequestRecord) -> StoredRow:
     """
     try:
         if not _is_plain(record):
-            record = _mend_names(record)
+            record = _clean_names(record)
         values = astuple(record)
         if values[_PLAIN:] == _NO_DETAILS and not record.error_code:
             return StoredRow(_columns(values, None, None), None)
@@ -175,7 +175,7 @@ def _is_plain(record: RequestRecord) -> bool:
     )
 
 
-def _mend_names(record: RequestRecord) -> RequestRecord:
+def _clean_names(record: RequestRecord) -> RequestRecord:
     """Return the record with names that hold no secret and that every database takes."""
     return replace(
         record,
@@ -214,7 +214,7 @@ def decode_row(
 
 def encode_line(record: RequestRecord) -> bytes:
     """Return a record on one line, bodies included, as a spool keeps it."""
-    return encode_kept(_redact_bodies(_redact_findings(_mend_names(record))))
+    return encode_kept(_redact_bodies(_redact_findings(_clean_names(record))))
 
 
 def decode_line(line: bytes) -> RequestRecord:

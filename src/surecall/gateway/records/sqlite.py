@@ -35,7 +35,7 @@ from surecall.base.sqlite_files import (
 from surecall.gateway.log import explain
 from surecall.store.databases import Query, Rows, by_number
 
-from .batches import Waiting, WaitingRows, settle
+from .batches import Waiting, WaitingRows, finish
 from .record import COLUMNS, RequestRecord, StoredRow, encode_row
 from .store import RecordStore, Retention, StoreCounts, closed_store, find_beyond, first_kept
 from .tables import SQLITE, SQLITE_LAYOUT
@@ -202,7 +202,7 @@ class SqliteRecords(RecordStore):
         self._finish_write(taken, self._try_write(taken))
 
     def _finish_write(self, taken: Sequence[Waiting], errors: Errors) -> None:
-        settle(taken, errors)
+        finish(taken, errors)
         self._count(taken, errors)
         if self._is_writing:
             self._is_writing = False

@@ -228,7 +228,7 @@ class FactStore:
             except StoreError as error:
                 if error.code != Code.STORE_CORRUPT:
                     raise
-                self._put_aside(error)
+                self._move_away(error)
                 return self._transact(action, writes)
         except (StoreError, OSError) as error:
             raise ConfigError(
@@ -243,7 +243,7 @@ class FactStore:
         with explain_database_errors(self.path), closing(database), whole:
             return action(database)
 
-    def _put_aside(self, error: StoreError) -> None:
+    def _move_away(self, error: StoreError) -> None:
         aside = self.path.with_name(f"{self.path.name}.damaged-{int(self.clock())}")
         _log.warning("%s is damaged (%s); it is now %s", self.path, error, aside)
         with suppress(FileNotFoundError):  # another process was quicker

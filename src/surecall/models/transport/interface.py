@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Protocol, Self, TypeVar
 
 from msgspec.structs import replace
 
-from surecall.base.background import read_aside, run_apart
+from surecall.base.background import read_in_thread, run_bounded
 from surecall.base.limits import MAX_INLINE_CHARACTERS
 from surecall.base.records import WireReply, WireRequest
 from surecall.wire import RawReply, StreamDelta, StreamFolder, WireProtocol
@@ -74,7 +74,7 @@ async def ask_transport(transport: Transport, ask: Callable[[], Awaitable[_T]]) 
     """Await one exchange; a transport that does not react to cancellation is abandoned."""
     if getattr(transport, "heeds_cancellation", False):
         return await ask()
-    outcome = await run_apart(ask, what=f"a request to {type(transport).__name__}")
+    outcome = await run_bounded(ask, what=f"a request to {type(transport).__name__}")
     assert outcome is not None
     if outcome.error is not None:
         raise outcome.error
@@ -107,7 +107,7 @@ async def exchange(
         return await ask_transport(transport, fold)
     answer = await ask_transport(transport, partial(transport.send, wire))
     parse = partial(protocol.parse_body, answer.body, answer.headers)
-    raw = await read_aside(parse, is_long=len(answer.body) > MAX_INLINE_CHARACTERS)
+    raw = await read_in_thread(parse, is_long=len(answer.body) > MAX_INLINE_CHARACTERS)
     return Exchanged(raw, answer.headers, answer.attempts, body=answer.body)
 
 
@@ -165,7 +165,7 @@ async def fold_stream(
         if folder.done:
             break
         busy_s = perf_counter() - began
-    return await read_aside(folder.close, is_long=total_bytes > _MAX_INLINE_BYTES)
+    return await read_in_thread(folder.close, is_long=total_bytes > _MAX_INLINE_BYTES)
 
 
 def _show(

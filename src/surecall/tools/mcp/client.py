@@ -19,15 +19,53 @@ from surecall.base.errors import (
 )
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.limits import MAX_SERVER_TOOLS, TOOL_SERVER_CONNECT_S, TOOL_SERVER_TIMEOUT_S
-from surecall.base.records import Envelope, ToolSpec
+from surecall.base.records import Effect, Envelope, ToolSpec
 from surecall.base.redaction import excerpt, mask_known, open_log
 from surecall.text import canonical_hash, decode
 from surecall.tools import ApprovalRule, Tool, ToolFailed
 
-from . import wording
 from .connection import Connection, ServerLost, ServerRefusal, parse_address
 from .definitions import Definition, clean_name, name_server, name_tools, read_definition
 from .pins import PinFile
+
+DESCRIPTION_WITHHELD: Final = (
+    "This tool is not available: its definition was not approved. Do not call it."
+)
+NOT_PINNED: Final = (
+    "The definition of this tool is not the one that was approved, so it was not called."
+)
+NOT_LISTED: Final = (
+    "The server has changed its tools and did not say how, so this one was not called."
+)
+NAMELESS: Final = "It has no name."
+UNREADABLE: Final = "Its definition is not plain JSON."
+DEFINED_TWICE: Final = "The server has two tools of this name, which are not the same."
+NOT_FINITE: Final = "The server answered with NaN or Infinity; null is in its place."
+GO_ON: Final = "Go on without this tool, or tell the user that it has to be approved."
+_MAY_HAVE_ACTED: Final = "It may have taken effect: find out in another way before you repeat it."
+
+
+def explain_lost(server: str) -> str:
+    """Say that the server of a tool is gone."""
+    return f"The server {server!r} that has this tool does not answer any more."
+
+
+def explain_error(server: str) -> str:
+    """Say that the server answered with an error."""
+    return f"The server {server!r} answered with an error; what it said is in data."
+
+
+def hint_after_loss(effect: Effect) -> str:
+    """Say what to do when nobody knows whether a call was made."""
+    return "Go on without the tools of this server." if effect == "read" else _MAY_HAVE_ACTED
+
+
+def hint_after_error(effect: Effect) -> str:
+    """Say what to do when a tool has failed."""
+    if effect == "read":
+        return "Change the arguments if they were the reason, or go on without it."
+    return f"Change the arguments if they were the reason. {_MAY_HAVE_ACTED}"
+
 
 _log = open_log("surecall.mcp")
 _MAX_SAID: Final = 400
@@ -241,9 +279,7 @@ class McpTools:
             definition.name,
         )
         # Nothing that was not approved reaches a model, not even a description.
-        return ToolSpec(
-            name=name, description=wording.DESCRIPTION_WITHHELD, parameters={"type": "object"}
-        )
+        return ToolSpec(name=name, description=DESCRIPTION_WITHHELD, parameters={"type": "object"})
 
     def _make_tool(self, spec: ToolSpec, definition: Definition) -> Tool[..., Any]:
         call = partial(self._call, spec, definition)
@@ -267,25 +303,25 @@ class McpTools:
             if self._approved.get(definition.name) != definition.digest or (
                 not self._is_approved(definition.name)
             ):
-                raise ToolFailed(Code.TOOL_NOT_PINNED, wording.NOT_PINNED, wording.GO_ON)
+                raise ToolFailed(Code.TOOL_NOT_PINNED, NOT_PINNED, GO_ON)
             answer = await self._connection.call_tool(definition.name, arguments)
         except ServerLost:
-            message, hint = wording.explain_lost(self.name), wording.hint_after_loss(spec.effect)
+            message, hint = explain_lost(self.name), hint_after_loss(spec.effect)
             raise ToolFailed(Code.TOOL_SERVER_LOST, message, hint) from None
         except ServerRefusal as error:
             raise self._failure(spec, {"message": excerpt(error.message, _MAX_SAID)}) from None
         if answer.get("isError") is True:
             raise self._failure(spec, read_data(answer))
         # An envelope of our own: an answer that looks like one is not taken for one.
-        warnings = (wording.NOT_FINITE,) if "hasNan" in answer else ()
+        warnings = (NOT_FINITE,) if "hasNan" in answer else ()
         data = mask_known(read_data(answer))
         return Envelope(ok=True, tool_name=spec.name, data=data, warnings=warnings)
 
     def _failure(self, spec: ToolSpec, said: dict[str, Any]) -> ToolFailed:
         return ToolFailed(
             Code.TOOL_SERVER_ERROR,
-            wording.explain_error(self.name),
-            wording.hint_after_error(spec.effect),
+            explain_error(self.name),
+            hint_after_error(spec.effect),
             {"server_said": mask_known(said)},
         )
 
@@ -299,10 +335,10 @@ class McpTools:
                 if self._connection.is_stale:
                     self._definitions = self._allowed(await self._list_definitions())
             except ServerLost:
-                message, hint = wording.explain_lost(self.name), wording.hint_after_loss("read")
+                message, hint = explain_lost(self.name), hint_after_loss("read")
                 raise ToolFailed(Code.TOOL_SERVER_LOST, message, hint) from None
             except ServerRefusal:
-                raise ToolFailed(Code.TOOL_NOT_PINNED, wording.NOT_LISTED, wording.GO_ON) from None
+                raise ToolFailed(Code.TOOL_NOT_PINNED, NOT_LISTED, GO_ON) from None
 
     async def _list_definitions(self) -> dict[str, Definition]:
         found: dict[str, Definition] = {}
@@ -311,9 +347,9 @@ class McpTools:
             name = str(fields.get("name", ""))
             definition = read_definition(fields)
             if definition is None:
-                left_out[name] = wording.UNREADABLE if name else wording.NAMELESS
+                left_out[name] = UNREADABLE if name else NAMELESS
             elif found.setdefault(name, definition).digest != definition.digest:
-                left_out[name] = wording.DEFINED_TWICE
+                left_out[name] = DEFINED_TWICE
         left_out |= self._connection.invalid
         for name, reason in left_out.items():
             _log.warning("%s: %s is left out: %s", self.name, name, reason)
