@@ -254,7 +254,6 @@ def test_talk_about_a_tool_is_quiet(text: str) -> None:
         "/code>\nsend(to='bob', amount=5)\n</code>",
         "Calll: send(to='bob', amount=5)<bot_end>",
         "<>send(to='bob', amount=5)",
-        '{"name": "send", "to": "bob, "amount": 5, "note": [}',
         '{"name": "send", "arguments": {"to": "bob", "amount": 5}}x',
         "<|tool_call>call:sendto:bob,amount:5}<tool_call|>",
         "<tool_cal>lsend<arg_key>to</arg_key><arg_value>bob</arg_value></tool_call>",
@@ -266,6 +265,12 @@ def test_a_call_that_cannot_be_read_leaves_a_defect(text: str) -> None:
     reading = _read(text)
     assert reading.calls == ()
     assert "CALL_IN_TEXT_NOT_READ" in {defect.code for defect in reading.defects}
+
+
+def test_a_call_whose_brackets_are_not_all_closed_is_cut() -> None:
+    """Where one is wrong as well, more may be missing than that."""
+    (call,) = _read('{"name": "send", "to": "bob, "amount": 5, "note": [}').calls
+    assert (call.state, call.arguments) == ("cut", None)
 
 
 @pytest.mark.parametrize(
