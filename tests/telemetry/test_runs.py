@@ -135,7 +135,7 @@ def test_a_request_of_a_gateway_is_a_span(traced: Traced) -> None:
         error_code="IDLE_TIMEOUT",
         stream=True,
         first_byte_ms=4.0,
-        request_body=b"what was asked",
+        request_body=b'{"model": "m", "messages": [{"role": "user", "content": "what was asked"}]}',
     )
     parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     RequestSpans(traced.provider).observe(record, traceparent=parent)
