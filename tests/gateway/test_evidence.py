@@ -105,8 +105,10 @@ targets = [
                 await ask(served, "POST", "/v1/chat/completions", chat("m"))
             later = [record.upstream for record in served.store.records[before:]]
             shown = (await ask(served, "GET", "/ui/data/models")).json["routes"][0]
+            named = served.gateway.state.router.list_targets("m")
     assert later.count("good") >= 45
     assert later.count("bad") >= 1
+    assert [target.upstream.name for target in named] == ["bad", "good"]
     assert [target["leads"] for target in shown["targets"]] == [False, True]
     assert [target["share"] for target in shown["targets"]] == pytest.approx([0.1, 0.9])
     assert shown["targets"][0]["broken"]["low"] > shown["targets"][1]["broken"]["value"]

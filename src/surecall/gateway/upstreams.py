@@ -293,6 +293,17 @@ class Router:
             self._plain[name] = found
         return found
 
+    def list_targets(self, name: str) -> tuple[Target, ...]:
+        """Return every target that a name may lead to, without choosing one.
+
+        Raises:
+            ProviderStatusError: `NOT_FOUND`.
+        """
+        route = self._settings.routes.get(self._settings.aliases.get(name, name))
+        if route is None:
+            return self.find(name)
+        return tuple(map(self._target, (*route.targets, *route.fallbacks)))
+
     def _choose(self, name: str, route: RouteSettings) -> Target:
         usable = [item for item in route.targets if item.weight]
         healthy = [item for item in usable if not self.upstreams[item.upstream].breaker.is_open]

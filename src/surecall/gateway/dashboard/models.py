@@ -63,7 +63,7 @@ async def _find_seen(state: State, store: Any) -> list[Target]:
     found: list[Target] = []
     for item in counts:
         try:
-            targets = state.router.find(item.model)
+            targets = state.router.list_targets(item.model)
         except ProviderStatusError:
             continue
         found += [target for target in targets if target.upstream.name == item.upstream]

@@ -33,10 +33,10 @@ function drawRoute(route) {
   return h("section", { class: "block" },
     h("div", { class: "head" }, h("h2", {}, "Route ", name(route.name), " by evidence")),
     h("p", { class: "k2" }, leader
-      ? [name(leader.upstream), " leads: of its latest replies with tools ", h("b", {}, percent(leader.broken.value)), ` were broken. Another takes over when its rate is below ${percent(leader.broken.low)}, the lower end of that interval.`]
+      ? [name(leader.upstream), " leads: of its latest replies with tools ", h("b", {}, percent(leader.broken.value)), leader.broken.low > 0 ? ` were broken. Another takes over when its rate is below ${percent(leader.broken.low)} beyond chance.` : " were broken. None can be better beyond chance."]
       : `By weight, until every target has had ${whole(route.min_requests)} requests with tools.`),
-    table(`Targets of the route ${route.name}`, "routes", [["Upstream", "who"], ["Model", "where"], ["Replies", "num"], ["Broken", "ratecell"], ["Of all requests", "num"], ["", "what"]], rows),
-    h("p", { class: "caption" }, `Broken: the replies with calls that surecall had to change, ask for again or refuse, or that failed; the latest count most. 95${THIN}% intervals. ${percent(route.trying)} of the requests try the targets that do not lead. Each worker measures for itself, and begins anew when it starts.`),
+    table(`Targets of the route ${route.name}`, "pairs", [["Upstream", "who"], ["Model", "where"], ["Replies", "num"], ["Broken", "ratecell"], ["Of all requests", "num"], ["", "what"]], rows),
+    h("p", { class: "caption" }, `Broken: the replies with calls that surecall had to change, ask for again or refuse, or that failed; the latest count most. 95${THIN}% intervals. ${percent(route.trying)} of the requests try the targets that do not lead. Each worker measures for itself, from its start on.`),
   );
 }
 

@@ -178,7 +178,7 @@ function drawTurns(data) {
   ] }));
   return h("section", {},
     h("div", { class: "head" }, h("h2", {}, "Turn success by model and prompt")),
-    table("Share of turns with a usable reply, by model and prompt", "turns", [["Model", "who"], ["Prompt", "where"], ["Usable reply", "ratecell"], ["without help", "num"], ["Do not parse", "num"], ["Asked again", "num"]], rows),
+    table("Share of turns with a usable reply, by model and prompt", "turns", [["Model", "who"], ["Prompt", "where"], ["Usable reply", "ratecell"], ["Without help", "num"], ["Do not parse", "num"], ["Asked again", "num"]], rows),
     h("p", { class: "caption" }, "A turn succeeds when the client gets a reply it can use. A prompt is named by the header ", code("x-surecall-prompt"), ", or by a hash of its system text and tools.", left ? ` ${countOf(left, "row")} with fewer turns ${left === 1 ? "is" : "are"} left out.` : ""),
   );
 }
@@ -198,7 +198,7 @@ function drawObserved(data) {
   return h("section", { class: "block" },
     h("div", { class: "head" }, h("h2", {}, "Observed: passed on untouched")),
     said.map((line, at) => h("p", { class: at ? "sub" : "lead" }, line)),
-    table("What would have been done for replies that were only observed", "observed", [["Model", "who"], ["Upstream", "where"], ["Replies with tools", "num"], ["Broken", "ratecell"], ["Right after repair", "num"], ["To be asked again", "num"], ["Refused", "num"]], cells),
+    table("What would have been done for replies that were only observed", "pairs", [["Model", "who"], ["Upstream", "where"], ["Replies with tools", "num"], ["Broken", "ratecell"], ["Right after repair", "num"], ["To be asked again", "num"], ["Refused", "num"]], cells),
     h("p", { class: "caption" }, `With 95${THIN}% intervals. Every byte of these replies went to the client as the upstream sent it.`),
   );
 }
