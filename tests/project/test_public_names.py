@@ -1,13 +1,23 @@
 """Public names: declared, sorted, there, and documented."""
 
+import ast
+import asyncio
 import importlib
+import inspect
 import re
+import textwrap
+from typing import Any
 
 import surecall
 
 from .sources import ROOT, module_names
 
 IMPORT = re.compile(r"^from (surecall\.[\w.]+) import \(?([\w, \n]+?)(?:\)|$)", re.MULTILINE)
+
+
+EXAMPLE = re.compile(r"(?m)^(?:    .*\n|\n(?=    ))+")
+WITH_EXAMPLES = 8
+"""How many public names show their first use; this may only grow."""
 
 
 def rank(name: str) -> tuple[int, list[int | str]]:
@@ -37,6 +47,30 @@ def test_every_top_level_name_is_documented() -> None:
     page = (ROOT / "docs" / "reference" / "api.md").read_text("utf-8")
     documented = set(re.findall(r"^(?:#+ |\| )`(\w+)[`(]", page, re.MULTILINE))
     assert set(surecall.__all__) <= documented
+
+
+def find_example(name: str) -> str:
+    """Return the indented block of a docstring, which shows a first use."""
+    documented = inspect.cleandoc(getattr(surecall, name).__doc__ or "").partition("\nArgs:")[0]
+    found = EXAMPLE.search(f"{documented}\n")
+    return textwrap.dedent(found[0]) if found else ""
+
+
+def test_examples_in_docstrings_do_what_they_show() -> None:
+    """Each runs from top to bottom; a comment behind a line is what the line gives."""
+    found = {name: find_example(name) for name in surecall.__all__}
+    examples = {name: code for name, code in found.items() if code and "..." not in code}
+    assert len(examples) >= WITH_EXAMPLES
+    for name, code in examples.items():
+        names: dict[str, Any] = {"surecall": surecall}
+        for node in ast.parse(code).body:
+            text = ast.unparse(node)
+            shown = re.search(r"  # (.*)$", code.splitlines()[node.lineno - 1])
+            mode = "eval" if isinstance(node, ast.Expr) else "exec"
+            made = eval(compile(text, name, mode, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+            if inspect.iscoroutine(made):
+                made = asyncio.run(made)
+            assert shown is None or repr(made) == shown[1], name
 
 
 def test_every_name_that_the_guides_import_is_in_the_reference() -> None:

@@ -82,7 +82,14 @@ async def run(
 
 
 async def run(prompt: Prompt, *, output: Any = None, **arguments: Unpack[Arguments]) -> RunResult:
-    """Run the prompt to its answer; takes every argument of `Session` and `Session.run`."""
+    """Run the prompt to its answer; takes every argument of `Session` and `Session.run`.
+
+    Without a network, with a reply that is given:
+
+        transport = surecall.ScriptedTransport(["Hello."])
+        result = await surecall.run("Hi", model="small", transport=transport)
+        result.text  # 'Hello.'
+    """
     given = cast("dict[str, Any]", arguments)
     for_run = {name: given.pop(name) for name in _OF_THE_RUN & given.keys()}
     async with aclosing(Session(**given)) as session:
@@ -170,7 +177,13 @@ def run_sync(
 
 
 def run_sync(prompt: Prompt, *, output: Any = None, **arguments: Unpack[Arguments]) -> RunResult:
-    """Do what `run` does from code that is not asynchronous."""
+    """Do what `run` does from code that is not asynchronous.
+
+    Without a network, with a reply that is given:
+
+        transport = surecall.ScriptedTransport(["Hello."])
+        surecall.run_sync("Hi", model="small", transport=transport).text  # 'Hello.'
+    """
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -99,6 +99,8 @@ def read_value(
 ) -> ValueReading:
     """Read a value of any schema out of what a model answered; nothing is made up.
 
+        surecall.read_value("['a', 'b']", {"type": "array"}).value  # ['a', 'b']
+
     Certain is what is nothing but the value: JSON that fits, after repairs and coercions that
     leave one meaning, an option, a number or a boolean that is all of the text, or any text for a
     schema that asks for a string, which is taken as it is. Likely is what a careful reader would

@@ -310,6 +310,9 @@ def read_reply(
 ) -> Reading:
     """Read what a model answered.
 
+        reply = '<tool_call>{"name": "ping", "arguments": {}}</tool_call>'
+        surecall.read_reply(reply).calls[0].name  # 'ping'
+
     Args:
         message: The model's text; a message, a choice or a whole body of any wire format, as an
             object, as an object of an SDK, or as JSON text; a recorded stream, as text or as a list

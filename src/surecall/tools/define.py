@@ -383,6 +383,13 @@ def tool(
 def tool(function: Any = None, /, *, parameters: Any = None, **options: Any) -> Any:
     """Make a tool of a function; it stays callable as it was.
 
+        @surecall.tool
+        def add(a: int, b: int) -> int:
+            'Add two numbers.'
+            return a + b
+
+        add(1, 2)  # 3
+
     Args:
         function: What runs, when used without options.
         parameters: A JSON Schema, or a record type, instead of what the signature says.

@@ -52,6 +52,9 @@ Replies = Iterable[Reply] | Callable[[WireRequest], Any]
 class ScriptedTransport(Closing):
     """Answers each request with the next reply of a script, whole or streamed.
 
+        transport = surecall.ScriptedTransport(["Hello."])
+        surecall.run_sync("Hi", model="small", transport=transport).text  # 'Hello.'
+
     Args:
         replies: A list or iterator of replies, or a function from the request to a reply. A
             reply is text, a message, a whole body, raw bytes, an exception to raise, or a
