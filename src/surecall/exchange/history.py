@@ -9,23 +9,26 @@ from typing import Any, Final
 
 from msgspec import Raw
 
-from surecall.base.errors import JSONTextError
-from surecall.base.json_values import as_list
-from surecall.base.records import Receipt
+from surecall.base.errors import Code, JSONTextError
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.records import Defect, Receipt
 from surecall.reading import read_arguments
 from surecall.text import decode, decoder_of, encode
 from surecall.wire import find_protocol
-from surecall.wire.conversation import MENDING_RULES
+from surecall.wire.conversation import MENDING_RULES, Conversation
 from surecall.wire.substitutes import stand_in_arguments
 
 from .echoes import RESTORE_ECHO, EchoCache
-from .wording import missing_result
+from .wording import missing_result, tell_repeated
 
 __all__ = ["HISTORY_RULES", "repair_body", "repair_history"]
 
-HISTORY_RULES: Final = (*MENDING_RULES, RESTORE_ECHO)
+REPEAT_RULE: Final = "tell_repeated_call"
+HISTORY_RULES: Final = (*MENDING_RULES, REPEAT_RULE, RESTORE_ECHO)
 """The rules of receipts for conversations."""
 
+_REPEATED: Final = 3
+"""From how many equal calls with equal results on they are noted."""
 _decode_members: Final = decoder_of(dict[str, Raw])
 _decode_items: Final = decoder_of(list[Raw])
 
@@ -37,6 +40,7 @@ def repair_history(
     echoes: EchoCache | None = None,
     scope: str = "",
     with_reasoning: bool = True,
+    repeats: "Repeats | None" = None,
 ) -> tuple[dict[str, Any], tuple[Receipt, ...]]:
     """Return a request whose conversation can be sent, and what was changed; the same if nothing.
 
@@ -46,6 +50,7 @@ def repair_history(
         echoes: What clients should have sent back and may have left out.
         scope: Whose conversation it is.
         with_reasoning: Whether reasoning is put back, and not only signatures of calls.
+        repeats: Notes calls that were made again and again.
     """
     conversation = find_protocol(protocol).open_conversation(document)
     key = conversation.key
@@ -54,9 +59,52 @@ def repair_history(
     mended = conversation.repair(_read_object, missing_result)
     if echoes is not None:
         mended = echoes.restore(mended, conversation, scope, with_reasoning)
-    if not conversation.receipts:
+    told: tuple[Receipt, ...] = ()
+    if repeats is not None:
+        mended, told = repeats.find(conversation, mended)
+    if not (conversation.receipts or told):
         return document, ()
-    return {**document, key: mended}, tuple(conversation.receipts)
+    return {**document, key: mended}, (*conversation.receipts, *told)
+
+
+class Repeats:
+    """Calls that had the same result again and again in one conversation.
+
+    Args:
+        tells: Whether the model reads so behind each of these results.
+    """
+
+    def __init__(self, *, tells: bool) -> None:
+        self._tells = tells
+        self.defects: tuple[Defect, ...] = ()
+        """What is odd about the last turn."""
+
+    def find(
+        self, conversation: Conversation, items: list[Any]
+    ) -> tuple[list[Any], tuple[Receipt, ...]]:
+        """Return the items as the model reads them, and what was changed."""
+        found = conversation.find_repeats(items, _REPEATED)
+        if not found:
+            return items, ()
+        told: list[Receipt] = []
+        items = list(items)
+        for repeat in found if self._tells else ():
+            note = tell_repeated(repeat.name, repeat.times)
+            items[repeat.at] = conversation.add_note(as_fields(items[repeat.at]), repeat.key, note)
+            told.append(Receipt(REPEAT_RULE, f"/{repeat.at}", None, note))
+        last = max(
+            (at for at, item in enumerate(items) if _has_calls(conversation, item)), default=0
+        )
+        self.defects = tuple(
+            Defect(Code.REPEATED_CALL, tell_repeated(repeat.name, repeat.times), f"/{repeat.at}")
+            for repeat in found
+            if repeat.at > last
+        )
+        return items, tuple(told)
+
+
+def _has_calls(conversation: Conversation, item: Any) -> bool:
+    return any(True for _ in conversation.calls_in(as_fields(item)))
 
 
 def repair_body(
@@ -66,6 +114,7 @@ def repair_body(
     echoes: EchoCache | None = None,
     scope: str = "",
     with_reasoning: bool = True,
+    repeats: Repeats | None = None,
 ) -> tuple[bytes, tuple[Receipt, ...]]:
     """Do the same to the bytes of a request: only those of messages that change are written anew.
 
@@ -86,6 +135,7 @@ def repair_body(
         echoes=echoes,
         scope=scope,
         with_reasoning=with_reasoning,
+        repeats=repeats,
     )
     if not receipts:
         return body, ()

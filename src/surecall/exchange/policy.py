@@ -49,6 +49,9 @@ class Policy(Struct, frozen=True, kw_only=True):
     """Whether calls that were written as text are looked for, where tools were offered."""
     repair_history: bool = True
     """Whether the conversation is repaired before it is sent."""
+    repeated_calls: Literal["note", "tell"] = "note"
+    """The same call with the same result for the third time in a conversation is a defect with a
+    count; `tell` also adds a sentence to the result, which the model reads."""
     show_receipts: bool = False
     """Whether the reply gets a `surecall` member that says what was done."""
     limits: ReadingLimits = ReadingLimits()

@@ -19,7 +19,7 @@ from surecall.wire.translate import part_features
 from .chat_requests import fit_chat
 from .demands import HistoryRules, fit_history
 from .echoes import EchoCache
-from .history import repair_body, repair_history
+from .history import Repeats, repair_body, repair_history
 from .policy import Policy, Route
 from .prompting import PromptMode, present_tools
 from .request import ClientRequest, add_members, replace_model
@@ -69,16 +69,19 @@ class Asked(Struct, frozen=True, kw_only=True):
     renamed: dict[str, str] = {}
     losses: tuple[str, ...] = ()
     receipts: tuple[Receipt, ...] = ()
+    repeated: tuple[Defect, ...] = ()
+    """Calls that the conversation has again and again."""
     offered: frozenset[str] | None = None
     """The tools that may be called, where these are fewer than the client has."""
 
     @property
     def defects(self) -> tuple[Defect, ...]:
         """What the endpoint was not asked, because its format has no place for it."""
-        return tuple(
+        lost = tuple(
             Defect(Code.FIELD_NOT_CARRIED, f"The endpoint's format has no place for {name}.", name)
             for name in self.losses
         )
+        return (*lost, *self.repeated)
 
 
 def pass_on(request: ClientRequest, route: Route) -> Asked | None:
@@ -117,6 +120,7 @@ class Preparation:
         self._is_same = request.protocol.name == route.protocol.name
         self._asked: ModelRequest | None = None
         self._receipts: tuple[Receipt, ...] = ()
+        self._repeats = Repeats(tells=policy.repeated_calls == "tell")
 
     def first(self) -> Asked:
         """Prepare what the client asked.
@@ -187,6 +191,7 @@ class Preparation:
             renamed=renamed,
             losses=losses,
             receipts=self._receipts,
+            repeated=self._repeats.defects,
             offered=None if forced_tool is None else frozenset({forced_tool}),
         )
         return self._fit(made)
@@ -318,12 +323,13 @@ class Preparation:
                 echoes=self._echoes,
                 scope=self._scope,
                 with_reasoning=self.wants_reasoning(),
+                repeats=self._repeats,
             )
         if route.model != request.model and not request.protocol.traits.model_in_path:
             body = replace_model(body, route.model)
         if route.request_defaults:
             body = add_members(body, route.request_defaults)
-        return self._fit(Asked(body=body, receipts=receipts))
+        return self._fit(Asked(body=body, receipts=receipts, repeated=self._repeats.defects))
 
     def _understand(self) -> ModelRequest:
         """Return the client's request with its history repaired, understood."""
@@ -341,6 +347,7 @@ class Preparation:
                 echoes=self._echoes,
                 scope=self._scope,
                 with_reasoning=with_reasoning,
+                repeats=self._repeats,
             )
             wire = WireRequest(path=request.path, body=document)
             asked = request.protocol.parse_request(wire)

@@ -69,6 +69,12 @@ def missing_result(tool_name: str) -> str:
     return write_envelope(Envelope(ok=False, tool_name=tool_name, errors=(error,)))
 
 
+def tell_repeated(name: str, count: int) -> str:
+    """Say that a call had the same result several times."""
+    shown = clip(name, _MAX_NAME_CHARS)
+    return f"{shown} was called {count} times with the same arguments and had the same result."
+
+
 def refuse_calls(errors: Iterable[ErrorDetail], *, was_asked_again: bool) -> str:
     """Say to a client why no call of the reply can be delivered."""
     again = ", and asking again did not help" if was_asked_again else ""

@@ -111,6 +111,7 @@ class PolicySettings(Table, frozen=True, kw_only=True):
     refused_calls: RefusedCalls = "auto"
     text_formats: bool = True
     repair_history: bool = True
+    repeated_calls: Literal["note", "tell"] = "note"
     max_arguments_bytes: Count = ReadingLimits().max_arguments_bytes
     """How large the arguments of one call may be."""
 

@@ -13,6 +13,7 @@ from surecall.wire.conversation import (
     Conversation,
     FindEcho,
     Item,
+    note_behind,
     tell_lost_result,
 )
 from surecall.wire.server import (
@@ -350,6 +351,15 @@ class ChatConversation(Conversation):
     def calls_in(self, item: Item) -> Iterator[Item]:
         """Yield the calls of an item."""
         yield from map(as_fields, as_list(item.get("tool_calls")))
+
+    def results_in(self, item: Item) -> Iterator[tuple[Any, Any]]:
+        """Yield the result that a message is."""
+        if item.get("role") == "tool":
+            yield item.get("tool_call_id"), item.get("content")
+
+    def add_note(self, item: Item, key: Any, note: str) -> Item:
+        """Return a result with a note."""
+        return {**item, "content": note_behind(item.get("content"), note)}
 
     def has_results(self) -> bool:
         """Tell whether there are any results of tools."""

@@ -18,6 +18,7 @@ from surecall.wire.conversation import (
     Call,
     Conversation,
     Item,
+    note_behind,
     tell_lost_result,
 )
 from surecall.wire.server import (
@@ -415,6 +416,15 @@ class ResponsesConversation(Conversation):
         """Yield the calls of an item."""
         if item.get("type") == "function_call":
             yield item
+
+    def results_in(self, item: Item) -> Iterator[tuple[Any, Any]]:
+        """Yield the result that an item is."""
+        if item.get("type") == "function_call_output":
+            yield item.get("call_id"), item.get("output")
+
+    def add_note(self, item: Item, key: Any, note: str) -> Item:
+        """Return a result with a note."""
+        return {**item, "output": note_behind(item.get("output"), note, kind="input_text")}
 
     def has_results(self) -> bool:
         """Tell whether there are any results of tools."""
