@@ -495,3 +495,24 @@ async def test_no_answer_and_no_calls_is_asked_about(history: Sequence[Message])
     delivered = await ask(script, body=asked)
     assert len(script.asked) > 1
     assert delivered.status == (200 if history else 422)
+
+
+@pytest.mark.parametrize("way", get_args(RefusedCalls))
+@pytest.mark.parametrize(("client", "upstream"), PAIRS)
+def test_text_that_is_cut_ends_for_a_loop_as_it_came(
+    client: str, upstream: str, way: RefusedCalls
+) -> None:
+    """A program that runs a loop asks again; anybody else gets the error of the format."""
+    whole = stream_of(upstream, text="I save it for you now.", finish="stop")
+    for history in (LOOP, ()):
+        request = question(client, history, stream=True)
+        stream = StreamRelay(request, route_to(upstream), Policy(refused_calls=way))
+        sent = b"".join([stream.feed(event) for event in whole[: len(whole) // 2 + 1]])
+        ending = stream.finish()
+        assert ending.error is not None
+        assert (ending.outcome, ending.error.code) == ("failed", "STREAM_TRUNCATED")
+        runs_loop = way in ("deliver", "tell") or (way == "auto" and bool(history))
+        assert b"STREAM_TRUNCATED" not in ending.data or not runs_loop
+        with pytest.raises(ProviderError) as seen:
+            fold(client, sent + ending.data)
+        assert (seen.value.code == "STREAM_TRUNCATED") or not runs_loop

@@ -365,7 +365,8 @@ class StreamRelay:
 
     def _fail(self, error: SurecallError, outcome: Outcome = "failed") -> Ending:
         assert self._side is not None
-        ending = self._end(self._side.fail(error), outcome, error=error)
+        data = b"" if self._ends_as_it_came(error) else self._side.fail(error)
+        ending = self._end(data, outcome, error=error)
         stated = self._side.stated
         if stated is None or stated.error is not error:
             return ending
@@ -375,6 +376,15 @@ class StreamRelay:
             error_body=stated.body,
             error_status=stated.status,
         )
+
+    def _ends_as_it_came(self, error: SurecallError) -> bool:
+        """Tell whether the client sees by itself that its text was cut, as without anybody between.
+
+        Programs that run a loop ask again when a finish is missing, and give up at an error.
+        """
+        assert self._side is not None
+        is_cut = error.code == Code.STREAM_TRUNCATED and self._side.has_sent_text
+        return is_cut and self._checker.refused_calls in ("deliver", "tell")
 
     def _end(
         self,
