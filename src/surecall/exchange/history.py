@@ -5,6 +5,7 @@ that needs nothing keeps its bytes; one that is repaired gives the same bytes ne
 each change depends only on what it repairs.
 """
 
+from collections import Counter
 from typing import Any, Final
 
 from msgspec import Raw
@@ -13,7 +14,7 @@ from surecall.base.errors import Code, JSONTextError
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import Defect, Receipt
 from surecall.reading import read_arguments
-from surecall.text import decode, decoder_of, encode
+from surecall.text import decode, decoder_of, encode, encode_text
 from surecall.wire import find_protocol
 from surecall.wire.conversation import MENDING_RULES, Conversation
 from surecall.wire.substitutes import stand_in_arguments
@@ -83,28 +84,60 @@ class Repeats:
         self, conversation: Conversation, items: list[Any]
     ) -> tuple[list[Any], tuple[Receipt, ...]]:
         """Return the items as the model reads them, and what was changed."""
-        found = conversation.find_repeats(items, _REPEATED)
-        if not found:
+        results = [
+            (at, key, _as_text(fields.get(conversation.said_key)))
+            for at, item in enumerate(items)
+            for key, fields in conversation.results_in(as_fields(item))
+        ]
+        texts = Counter([text for _, _, text in results])
+        if not texts or max(texts.values()) < _REPEATED:
             return items, ()
+        made: dict[Any, tuple[str, str]] = {}
+        counts: Counter[tuple[str, ...]] = Counter()
         told: list[Receipt] = []
-        items = list(items)
-        for repeat in found if self._tells else ():
-            note = tell_repeated(repeat.name, repeat.times)
-            items[repeat.at] = conversation.add_note(as_fields(items[repeat.at]), repeat.key, note)
-            told.append(Receipt(REPEAT_RULE, f"/{repeat.at}", None, note))
-        last = max(
-            (at for at, item in enumerate(items) if _has_calls(conversation, item)), default=0
-        )
-        self.defects = tuple(
-            Defect(Code.REPEATED_CALL, tell_repeated(repeat.name, repeat.times), f"/{repeat.at}")
-            for repeat in found
-            if repeat.at > last
-        )
-        return items, tuple(told)
+        start = 0
+        shown = list(items)
+        for at, key, text in results:
+            for item in items[start:at]:
+                for call in conversation.calls_in(as_fields(item)):
+                    self.defects = ()  # of an earlier turn
+                    inner = as_fields(call.get("function")) or call
+                    given = inner.get("arguments", inner.get("input", inner.get("args")))
+                    name = str(inner.get("name"))
+                    made[call.get(conversation.id_key) or name] = (name, _as_text(given))
+            start = at
+            signature = (*made.get(key, ()), text)
+            counts[signature] += 1
+            if key not in made or counts[signature] < _REPEATED:
+                continue
+            note = tell_repeated(made[key][0], counts[signature])
+            self.defects += (Defect(Code.REPEATED_CALL, note, f"/{at}"),)
+            if self._tells:
+                shown[at] = _add_note(conversation, shown[at], key, note)
+                told.append(Receipt(REPEAT_RULE, f"/{at}", None, note))
+        return shown, tuple(told)
 
 
-def _has_calls(conversation: Conversation, item: Any) -> bool:
-    return any(True for _ in conversation.calls_in(as_fields(item)))
+def _add_note(conversation: Conversation, item: Any, key: Any, note: str) -> Any:
+    """Return an item with a note behind what one of its results says."""
+    item = decode(encode(item), surrogates="replace")
+    place = conversation.said_key
+    for named, fields in conversation.results_in(as_fields(item)):
+        said = fields.get(place)
+        if named != key:
+            continue
+        if isinstance(said, dict):
+            fields[place] = {**as_fields(said), "note": note}
+        elif isinstance(said, list):
+            kind = "input_text" if place == "output" else "text"
+            fields[place] = [*as_list(said), {"type": kind, "text": note}]
+        else:
+            fields[place] = f"{_as_text(said)}\n\n{note}"
+    return item
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else encode_text(value)
 
 
 def repair_body(

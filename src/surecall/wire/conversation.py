@@ -39,29 +39,6 @@ class Call(Struct, eq=False):
     name: str
 
 
-class Repeat(NamedTuple):
-    """A result that the same call had before."""
-
-    at: int
-    """The place of its item."""
-    key: Any
-    """What it names its call by."""
-    name: str
-    times: int
-    """How often the call had this result so far."""
-
-
-def note_behind(content: Any, note: str, *, kind: str = "text") -> Any:
-    """Return what a result says, with a note behind it."""
-    if isinstance(content, list):
-        return [*as_list(content), {"type": kind, "text": note}]
-    return f"{content if isinstance(content, str) else encode_text(content)}\n\n{note}"
-
-
-def _as_key(value: Any) -> str:
-    return value if isinstance(value, str) else encode_text(value)
-
-
 def tell_lost_result(call_id: Any, text: str) -> str:
     """Tell as text a result whose call is not in the history."""
     named = f" {clip(call_id, 80)}" if isinstance(call_id, str) and call_id else ""
@@ -79,6 +56,8 @@ class Conversation(ABC):
     """Where the conversation is in a request."""
     id_key: str = "id"
     """Where a call has its id."""
+    said_key: str = "content"
+    """Where a result has what it says."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
@@ -109,41 +88,8 @@ class Conversation(ABC):
         """Yield the calls of an item."""
 
     @abstractmethod
-    def results_in(self, item: Item) -> Iterator[tuple[Any, Any]]:
-        """Yield what each result of an item names its call by, and what it says."""
-
-    @abstractmethod
-    def add_note(self, item: Item, key: Any, note: str) -> Item:
-        """Return an item in which the model reads a note behind the result of a call."""
-
-    def find_repeats(self, items: list[Any], least: int) -> list[Repeat]:
-        """Return the results that the same call had before, from the given count on, in order."""
-        results = [
-            (at, key, _as_key(said))
-            for at, item in enumerate(items)
-            for key, said in self.results_in(as_fields(item))
-        ]
-        said = Counter([said for _, _, said in results])
-        if not said or max(said.values()) < least:
-            return []
-        made: dict[Any, tuple[str, str]] = {}
-        counts: Counter[tuple[str, ...]] = Counter()
-        found: list[Repeat] = []
-        start = 0
-        for at, key, text in results:
-            for item in items[start:at]:
-                for call in self.calls_in(as_fields(item)):
-                    inner = as_fields(call.get("function")) or call
-                    given = inner.get("arguments", inner.get("input", inner.get("args")))
-                    name = str(inner.get("name"))
-                    made[call.get(self.id_key) or name] = (name, _as_key(given))
-            start = at
-            if key in made:
-                signature = (*made[key], text)
-                counts[signature] += 1
-                if counts[signature] >= least:
-                    found.append(Repeat(at, key, made[key][0], counts[signature]))
-        return found
+    def results_in(self, item: Item) -> Iterator[tuple[Any, Item]]:
+        """Yield what each result of an item names its call by, and the object that says it."""
 
     @abstractmethod
     def has_results(self) -> bool:
@@ -403,29 +349,15 @@ class TurnConversation(Conversation):
             self._note_missing(call, place)
         return [self.make_result(call) for call in calls]
 
-    def results_in(self, item: Item) -> Iterator[tuple[Any, Any]]:
+    def results_in(self, item: Item) -> Iterator[tuple[Any, Item]]:
         """Yield the results among the parts of an item."""
         for part in map(as_fields, as_list(item.get(self.part_key))):
             if self.is_result(part):
-                yield self.result_id(part), self.said_in(part)
+                yield self.result_id(part), self.result_in(part)
 
-    def add_note(self, item: Item, key: Any, note: str) -> Item:
-        """Return an item with a note in one of its results."""
-        parts = [
-            self.note_result(part, note)
-            if self.is_result(part) and self.result_id(part) == key
-            else part
-            for part in map(as_fields, as_list(item.get(self.part_key)))
-        ]
-        return {**item, self.part_key: parts}
-
-    @abstractmethod
-    def said_in(self, part: Item) -> Any:
-        """Return what a result says."""
-
-    @abstractmethod
-    def note_result(self, part: Item, note: str) -> Item:
-        """Return a result with a note."""
+    def result_in(self, part: Item) -> Item:
+        """Return the object of a part that says the result."""
+        return part
 
     @abstractmethod
     def is_result(self, part: Item) -> bool:

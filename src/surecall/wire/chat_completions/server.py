@@ -13,7 +13,6 @@ from surecall.wire.conversation import (
     Conversation,
     FindEcho,
     Item,
-    note_behind,
     tell_lost_result,
 )
 from surecall.wire.server import (
@@ -352,14 +351,10 @@ class ChatConversation(Conversation):
         """Yield the calls of an item."""
         yield from map(as_fields, as_list(item.get("tool_calls")))
 
-    def results_in(self, item: Item) -> Iterator[tuple[Any, Any]]:
+    def results_in(self, item: Item) -> Iterator[tuple[Any, Item]]:
         """Yield the result that a message is."""
         if item.get("role") == "tool":
-            yield item.get("tool_call_id"), item.get("content")
-
-    def add_note(self, item: Item, key: Any, note: str) -> Item:
-        """Return a result with a note."""
-        return {**item, "content": note_behind(item.get("content"), note)}
+            yield item.get("tool_call_id"), item
 
     def has_results(self) -> bool:
         """Tell whether there are any results of tools."""

@@ -261,6 +261,7 @@ class GeminiConversation(TurnConversation):
     key = "contents"
     part_key = "parts"
     model_role = "model"
+    said_key = "response"
 
     def is_result(self, part: Item) -> bool:
         """Tell whether a part is the result of a call."""
@@ -310,16 +311,9 @@ class GeminiConversation(TurnConversation):
             part = {**part, key: {**fields, "args": value}}
         return part, Call(call_id, call_id, name)
 
-    def said_in(self, part: Item) -> Any:
-        """Return what a result says."""
-        return _response_in(part).get("response")
-
-    def note_result(self, part: Item, note: str) -> Item:
-        """Return a result with a note, in a member of its own."""
-        name = "functionResponse" if "functionResponse" in part else "function_response"
-        fields = as_fields(part.get(name))
-        response = {**as_fields(fields.get("response")), "note": note}
-        return {**part, name: {**fields, "response": response}}
+    def result_in(self, part: Item) -> Item:
+        """Return the object of a part that says the result."""
+        return _response_in(part)
 
     def calls_in(self, item: Item) -> Iterator[Item]:
         """Yield the calls of an item."""

@@ -11,7 +11,6 @@ from surecall.wire.conversation import (
     Call,
     Item,
     TurnConversation,
-    note_behind,
     tell_lost_result,
 )
 from surecall.wire.server import (
@@ -335,14 +334,6 @@ class MessagesConversation(TurnConversation):
         if value is not None:
             part = {**part, "input": value}
         return part if call.id == given else {**part, "id": call.id}, call
-
-    def said_in(self, part: Item) -> Any:
-        """Return what a result says."""
-        return part.get("content")
-
-    def note_result(self, part: Item, note: str) -> Item:
-        """Return a result with a note."""
-        return {**part, "content": note_behind(part.get("content"), note)}
 
     def calls_in(self, item: Item) -> Iterator[Item]:
         """Yield the calls of an item."""

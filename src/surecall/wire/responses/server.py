@@ -18,7 +18,6 @@ from surecall.wire.conversation import (
     Call,
     Conversation,
     Item,
-    note_behind,
     tell_lost_result,
 )
 from surecall.wire.server import (
@@ -343,6 +342,7 @@ class ResponsesConversation(Conversation):
 
     key = "input"
     id_key = "call_id"
+    said_key = "output"
 
     def _repair_items(self) -> list[Any]:
         mended: list[Any] = []
@@ -417,14 +417,10 @@ class ResponsesConversation(Conversation):
         if item.get("type") == "function_call":
             yield item
 
-    def results_in(self, item: Item) -> Iterator[tuple[Any, Any]]:
+    def results_in(self, item: Item) -> Iterator[tuple[Any, Item]]:
         """Yield the result that an item is."""
         if item.get("type") == "function_call_output":
-            yield item.get("call_id"), item.get("output")
-
-    def add_note(self, item: Item, key: Any, note: str) -> Item:
-        """Return a result with a note."""
-        return {**item, "output": note_behind(item.get("output"), note, kind="input_text")}
+            yield item.get("call_id"), item
 
     def has_results(self) -> bool:
         """Tell whether there are any results of tools."""
