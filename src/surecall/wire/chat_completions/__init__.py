@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from surecall.wire.protocol import WireFormat
+from surecall.wire.protocol import WireProtocol
 from surecall.wire.records import Traits
 
 from .bodies import move_thought, patch_reply, put_older_call, read_clean, settle_text, write_events
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-class ChatCompletions(WireFormat):
+class ChatCompletions(WireProtocol):
     """The OpenAI-compatible `/chat/completions` format; holds no state."""
 
     name: str = "chat_completions"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from surecall.wire.protocol import WireFormat
+from surecall.wire.protocol import WireProtocol
 from surecall.wire.records import Traits
 
 from .bodies import move_thought, patch_reply, read_clean, read_usage, says_why
@@ -17,7 +17,7 @@ from .writer import GeminiRewriter, GeminiStreamWriter, render_error, render_rep
 __all__ = ["Gemini", "render_tool", "schema_losses"]
 
 
-class Gemini(WireFormat):
+class Gemini(WireProtocol):
     """Google's `:generateContent` format; holds no state."""
 
     name: str = "gemini"

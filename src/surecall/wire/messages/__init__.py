@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from surecall.wire.protocol import WireFormat
+from surecall.wire.protocol import WireProtocol
 from surecall.wire.records import Traits
 
 from .blocks import wire_id
@@ -15,7 +15,7 @@ from .writer import MessagesRewriter, MessagesStreamWriter, render_error, render
 __all__ = ["Messages", "render_tool"]
 
 
-class Messages(WireFormat):
+class Messages(WireProtocol):
     """The Anthropic `/messages` format; holds no state."""
 
     name: str = "messages"

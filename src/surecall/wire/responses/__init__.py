@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from surecall.wire.protocol import WireFormat
+from surecall.wire.protocol import WireProtocol
 from surecall.wire.records import Traits
 
 from .events import ResponsesReader
@@ -27,7 +27,7 @@ from .writer import ResponsesStreamWriter, render_error, render_reply
 __all__ = ["Responses"]
 
 
-class Responses(WireFormat):
+class Responses(WireProtocol):
     """The OpenAI `/responses` format, used without the server's memory; holds no state."""
 
     name: str = "responses"
