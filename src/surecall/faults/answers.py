@@ -99,6 +99,26 @@ _RATE_HEADERS: Final[dict[str, dict[str, str]]] = {
 _GOOGLE_TYPE: Final = "type.googleapis.com/google.rpc."
 
 
+class _Manners(Struct, frozen=True):
+    """How the answers of one provider differ from those of OpenAI."""
+
+    id_header: str = "x-request-id"
+    states_id: bool = False
+    """Whether the body of an error names the request."""
+    has_details: bool = False
+    """Whether an error says in details what others say in its code."""
+
+
+_MANNERS: Final[Mapping[str, _Manners]] = {
+    "gemini": _Manners(id_header="", has_details=True),
+    "messages": _Manners(id_header="request-id", states_id=True),
+}
+
+
+def _manners_of(protocol: WireProtocol) -> _Manners:
+    return _MANNERS.get(protocol.name, _Manners())
+
+
 def edit_json_body(answer: Answer, edit: Callable[[dict[str, Any]], Any]) -> Answer:
     """Return a whole reply with its body edited; any other answer as it is."""
     if answer.framing == "chunked" or answer.status >= 300:
@@ -109,10 +129,8 @@ def edit_json_body(answer: Answer, edit: Callable[[dict[str, Any]], Any]) -> Ans
 
 def provider_headers(occasion: Occasion) -> dict[str, str]:
     """Return the headers that a provider of this format sends with every answer."""
-    if occasion.protocol.name == "gemini":
-        return {}
-    name = "request-id" if occasion.protocol.name == "messages" else "x-request-id"
-    return {name: occasion.request_id}
+    name = _manners_of(occasion.protocol).id_header
+    return {name: occasion.request_id} if name else {}
 
 
 def error_answer(
@@ -132,15 +150,15 @@ def error_answer(
         kind: What OpenAI's `code` says; without one, what is usual for the status.
         headers: Headers that this error has besides the usual ones.
     """
-    protocol = occasion.protocol
+    protocol, manners = occasion.protocol, _manners_of(occasion.protocol)
     body = _error_body(protocol, status, message, kind=kind)
     usual = provider_headers(occasion)
-    if protocol.name == "messages":
+    if manners.states_id:
         body["request_id"] = occasion.request_id
     if status == 429:
         usual |= _RATE_HEADERS.get(protocol.name, {})
     wait = headers.get("retry-after", "")
-    if protocol.name == "gemini" and wait.replace(".", "", 1).isdigit():
+    if manners.has_details and wait.replace(".", "", 1).isdigit():
         detail = {"@type": f"{_GOOGLE_TYPE}RetryInfo", "retryDelay": f"{wait}s"}
         body["error"]["details"] = [detail]
     return json_answer(body, status, {**usual, **headers})
@@ -149,9 +167,9 @@ def error_answer(
 def refusal_answer(protocol: WireProtocol, refusal: Refusal) -> Answer:
     """Return the server's own refusal, with its code where the format has room for one."""
     body = _error_body(protocol, refusal.status, refusal.message, kind=refusal.code)
-    if protocol.name == "messages":
+    if _manners_of(protocol).states_id:
         body["error"]["code"] = refusal.code
-    elif protocol.name == "gemini":
+    elif _manners_of(protocol).has_details:
         reason = {"@type": f"{_GOOGLE_TYPE}ErrorInfo", "reason": refusal.code, "domain": "surecall"}
         body["error"]["details"] = [reason]
     return json_answer(body, refusal.status)
@@ -162,7 +180,7 @@ def _error_body(
 ) -> dict[str, Any]:
     error = ProviderStatusError(Code.HTTP_STATUS, message, status=status)
     body = dict(protocol.render_error(error).body)
-    if "code" in body["error"] and protocol.name != "gemini":
+    if "code" in body["error"] and not _manners_of(protocol).has_details:
         body["error"]["code"] = kind or _OPENAI_CODES.get(status)
         if kind == "insufficient_quota":
             body["error"]["type"] = kind

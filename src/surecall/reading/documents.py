@@ -18,7 +18,7 @@ from surecall.base.records import Defect, Reading, Receipt, clip
 from surecall.base.redaction import MASK
 from surecall.calls import ToolNames
 from surecall.text import decode
-from surecall.wire import DEFAULT_PROTOCOL, RawReply
+from surecall.wire import DEFAULT_PROTOCOL, RawReply, find_protocol
 
 DocumentKind = Literal["message", "choice", "body", "stream"]
 
@@ -77,7 +77,7 @@ def tell_document(fields: dict[str, Any], *, is_text: bool) -> Document | None:
     if _has_messages(fields):
         return _CHAT_BODY
     protocol = tell_event(fields)
-    if protocol is not None and protocol != "gemini":
+    if protocol is not None and not find_protocol(protocol).traits.streams_bodies:
         return Document("stream", protocol)
     found = _tell_body(fields) or _tell_error(fields) or _tell_part(fields)
     return found or (None if is_text else _tell_loosely(fields))

@@ -166,8 +166,9 @@ def _tell_json(text: str, given: str | bytes, protocol: str | None) -> ReplyInpu
         return _tell_lines(data, protocol) or _tell_cut(text, data, protocol)
     if isinstance(value, list):
         items = as_list(value)
-        if protocol in (None, "gemini") and _told(items) == "gemini":
-            return ReplyInput(kind="body", protocol="gemini", value=data)
+        told = _told(items)
+        if told and protocol in (None, told) and find_protocol(told).traits.streams_bodies:
+            return ReplyInput(kind="body", protocol=told, value=data)
         return _tell_chunks(items, protocol)
     if not isinstance(value, dict):
         return None

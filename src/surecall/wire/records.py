@@ -158,6 +158,10 @@ class Traits(Struct, frozen=True, kw_only=True):
     has_dialects: bool = False
     """Whether many servers speak it, each of which takes other members and turns."""
     has_logprobs: bool = False
+    has_typed_models: bool = False
+    """Whether a list of models names their types and its own ends."""
+    streams_bodies: bool = False
+    """Whether each event of a stream is like a whole body."""
     takes_comments: bool = True
     """Whether clients read streams with comments among the events."""
     drops_reasoning: bool = False

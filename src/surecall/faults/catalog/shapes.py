@@ -99,15 +99,16 @@ def _add_choice_chunk(chunks: list[Any], _: Occasion) -> list[Any]:
 )
 def second_choice(answer: Answer, occasion: Occasion) -> Answer:
     """Sends a second choice with another answer."""
-    if occasion.protocol.name == "gemini":
+    key = occasion.protocol.traits.choices_key
+    if key == "candidates":
         content = {"role": "model", "parts": [{"text": _OTHER_ANSWER}]}
-        key, other = "candidates", {"index": 1, "content": content, "finishReason": "STOP"}
+        other = {"index": 1, "content": content, "finishReason": "STOP"}
         if answer.framing == "chunked":
             event = render_event(encode_text({key: [other]}))
             return replace(answer, pieces=(*answer.pieces[:1], event, *answer.pieces[1:]))
     else:
         message = {"role": "assistant", "content": _OTHER_ANSWER}
-        key, other = "choices", {"index": 1, "message": message, "finish_reason": "stop"}
+        other = {"index": 1, "message": message, "finish_reason": "stop"}
     return edit_json_body(
         answer,
         lambda body: (

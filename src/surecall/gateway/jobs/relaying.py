@@ -285,7 +285,7 @@ async def list_models(
         names = [name for name in names if caller.may_ask(name)]
     del secret
     is_google = protocol.traits.model_in_path or any(n == "x-goog-api-key" for n, _ in head.auth)
-    await respond(send, 200, encode(_render_list(names, protocol.name, is_google=is_google)))
+    await respond(send, 200, encode(_render_list(names, protocol, is_google=is_google)))
 
 
 def _list_models(rest: str, body: bytes) -> list[str]:
@@ -334,8 +334,8 @@ async def _fetch_names(
     return found
 
 
-def _render_list(names: list[str], protocol: str, *, is_google: bool) -> dict[str, Any]:
-    if protocol == "messages":
+def _render_list(names: list[str], protocol: WireProtocol, *, is_google: bool) -> dict[str, Any]:
+    if protocol.traits.has_typed_models:
         rows = [
             {
                 "type": "model",

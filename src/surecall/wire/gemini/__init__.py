@@ -35,6 +35,7 @@ class Gemini(WireProtocol):
         choices_key="candidates",
         declaring_keys=frozenset({"functionDeclarations", "function_declarations"}),
         has_call_ids=False,
+        streams_bodies=True,
         takes_comments=False,
         drops_reasoning=True,
     )

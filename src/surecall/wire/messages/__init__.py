@@ -25,6 +25,7 @@ class Messages(WireProtocol):
         call_marks=(b'"tool_use',),
         function_types=frozenset({"custom", "function"}),
         has_similar_tools=True,
+        has_typed_models=True,
         fit_call_id=wire_id,
     )
     render_request = staticmethod(render_request)
