@@ -87,14 +87,10 @@ _OPENAI_RATES: Final = {
     "x-ratelimit-remaining-requests": "0",
     "x-ratelimit-reset-requests": "1s",
 }
-_RATE_HEADERS: Final[dict[str, dict[str, str]]] = {
-    "chat_completions": _OPENAI_RATES,
-    "responses": _OPENAI_RATES,
-    "messages": {
-        "anthropic-ratelimit-requests-limit": "60",
-        "anthropic-ratelimit-requests-remaining": "0",
-        "anthropic-ratelimit-requests-reset": "2026-01-01T00:00:00Z",
-    },
+_ANTHROPIC_RATES: Final = {
+    "anthropic-ratelimit-requests-limit": "60",
+    "anthropic-ratelimit-requests-remaining": "0",
+    "anthropic-ratelimit-requests-reset": "2026-01-01T00:00:00Z",
 }
 _GOOGLE_TYPE: Final = "type.googleapis.com/google.rpc."
 
@@ -103,20 +99,17 @@ class _Manners(Struct, frozen=True):
     """How the answers of one provider differ from those of OpenAI."""
 
     id_header: str = "x-request-id"
+    rates: Mapping[str, str] = MappingProxyType(_OPENAI_RATES)
     states_id: bool = False
     """Whether the body of an error names the request."""
     has_details: bool = False
     """Whether an error says in details what others say in its code."""
 
 
-_MANNERS: Final[Mapping[str, _Manners]] = {
-    "gemini": _Manners(id_header="", has_details=True),
-    "messages": _Manners(id_header="request-id", states_id=True),
+_MANNERS: Final = {
+    "gemini": _Manners(id_header="", rates={}, has_details=True),
+    "messages": _Manners(id_header="request-id", rates=_ANTHROPIC_RATES, states_id=True),
 }
-
-
-def _manners_of(protocol: WireProtocol) -> _Manners:
-    return _MANNERS.get(protocol.name, _Manners())
 
 
 def edit_json_body(answer: Answer, edit: Callable[[dict[str, Any]], Any]) -> Answer:
@@ -129,7 +122,7 @@ def edit_json_body(answer: Answer, edit: Callable[[dict[str, Any]], Any]) -> Ans
 
 def provider_headers(occasion: Occasion) -> dict[str, str]:
     """Return the headers that a provider of this format sends with every answer."""
-    name = _manners_of(occasion.protocol).id_header
+    name = _MANNERS.get(occasion.protocol.name, _Manners()).id_header
     return {name: occasion.request_id} if name else {}
 
 
@@ -150,13 +143,13 @@ def error_answer(
         kind: What OpenAI's `code` says; without one, what is usual for the status.
         headers: Headers that this error has besides the usual ones.
     """
-    protocol, manners = occasion.protocol, _manners_of(occasion.protocol)
+    protocol, manners = occasion.protocol, _MANNERS.get(occasion.protocol.name, _Manners())
     body = _error_body(protocol, status, message, kind=kind)
     usual = provider_headers(occasion)
     if manners.states_id:
         body["request_id"] = occasion.request_id
     if status == 429:
-        usual |= _RATE_HEADERS.get(protocol.name, {})
+        usual |= manners.rates
     wait = headers.get("retry-after", "")
     if manners.has_details and wait.replace(".", "", 1).isdigit():
         detail = {"@type": f"{_GOOGLE_TYPE}RetryInfo", "retryDelay": f"{wait}s"}
@@ -167,9 +160,10 @@ def error_answer(
 def refusal_answer(protocol: WireProtocol, refusal: Refusal) -> Answer:
     """Return the server's own refusal, with its code where the format has room for one."""
     body = _error_body(protocol, refusal.status, refusal.message, kind=refusal.code)
-    if _manners_of(protocol).states_id:
+    manners = _MANNERS.get(protocol.name, _Manners())
+    if manners.states_id:
         body["error"]["code"] = refusal.code
-    elif _manners_of(protocol).has_details:
+    elif manners.has_details:
         reason = {"@type": f"{_GOOGLE_TYPE}ErrorInfo", "reason": refusal.code, "domain": "surecall"}
         body["error"]["details"] = [reason]
     return json_answer(body, refusal.status)
@@ -180,7 +174,7 @@ def _error_body(
 ) -> dict[str, Any]:
     error = ProviderStatusError(Code.HTTP_STATUS, message, status=status)
     body = dict(protocol.render_error(error).body)
-    if "code" in body["error"] and not _manners_of(protocol).has_details:
+    if "code" in body["error"] and not _MANNERS.get(protocol.name, _Manners()).has_details:
         body["error"]["code"] = kind or _OPENAI_CODES.get(status)
         if kind == "insufficient_quota":
             body["error"]["type"] = kind
