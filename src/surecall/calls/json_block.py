@@ -6,15 +6,16 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from surecall.base.records import CallState, Receipt, clip
-from surecall.text import repair_json
+from surecall.text import decode_plain, repair_json
 
 from .formats import Found, Grade, TextCall, add_receipts
 from .json_spans import find_extent
 from .leftovers import note_leftovers
-from .shapes import read_json_calls
+from .shapes import calls_of_value, read_json_calls
 from .source import Source
 
 _FENCES: Final = ("```", "~~~")
+_MAX_STRICT: Final = 16_384
 _FENCE_MARKS: Final = frozenset("`~")
 _AFTER_BRACE: Final = frozenset("\"'{}“‘/#")
 _AFTER_BRACKET: Final = frozenset("\"'{}[]“‘/#")
@@ -26,6 +27,8 @@ class Payload(NamedTuple):
     text: str
     end: int
     state: CallState
+    value: Any = None
+    """What the text says, where it is strict JSON without a doubt."""
 
 
 class Block(NamedTuple):
@@ -49,6 +52,8 @@ def read_payload(source: Source, at: int, stops: Collection[str]) -> Payload | N
     """
     if not _begins_json(source, at):
         return None
+    if (quick := _read_strict(source, at, stops)) is not None:
+        return quick
     extent = find_extent(source, at, stops)
     if extent.end == at:
         return None
@@ -60,6 +65,16 @@ def read_payload(source: Source, at: int, stops: Collection[str]) -> Payload | N
             return None
     text = source.text[at : extent.end]
     return Payload(text, extent.end, "cut" if extent.by == "text" else "whole")
+
+
+def _read_strict(source: Source, at: int, stops: Collection[str]) -> Payload | None:
+    """Return strict JSON that a stop follows, which most payloads are: one look at each sign."""
+    end, _ = source.find_any(stops, at) if stops and source.final else (-1, "")
+    if end < 0 or end - at > _MAX_STRICT or source.text[at] != "{":
+        return None
+    written = source.text[at:end].rstrip()
+    value = decode_plain(written)
+    return None if value is None else Payload(written, at + len(written), "whole", value)
 
 
 def read_block(source: Source, at: int, stops: Collection[str]) -> Block | None:
@@ -79,9 +94,12 @@ def read_block(source: Source, at: int, stops: Collection[str]) -> Block | None:
     while payload is not None:
         ended = payload.state == "whole"
         begun = payload.end - len(payload.text)
-        found = read_json_calls(
-            payload.text, ended=ended, tools=source.tools, spend=source.spend_on_marks
-        )
+        if payload.value is None:
+            found = read_json_calls(
+                payload.text, ended=ended, tools=source.tools, spend=source.spend_on_marks
+            )
+        else:
+            found = calls_of_value(payload.value, tools=source.tools)
         if not ended:
             return Block((*calls, *_unclosed(found)), payload.end, cut=True)
         if not found and calls:
