@@ -16,6 +16,7 @@ from msgspec import Struct
 from surecall.base.patterns import lazy_pattern
 
 from .formats import Found
+from .leftovers import RESIDUE
 from .source import Source
 
 CALL_LANGUAGES: Final = frozenset(
@@ -71,7 +72,7 @@ _GOES_ON_BELOW: Final = lazy_pattern(r"[`*_ \t]{0,8}+\n\s{0,8}+(?:[a-z]{2,}+,? )
 _QUESTION: Final = lazy_pattern(r"[^.!?？。\n\"'(){}\[\]<>]++[?？](?=[\s*_)”]|\Z)")
 _QUESTION_MARK: Final = lazy_pattern("[?？](?!>)")
 _QUOTED_LINE: Final = lazy_pattern(
-    r"\s*+(?:>|>>>|<!--|\||//|#|\$|%|!|\+\+\+|---|@@|\d{4}-\d\d-\d\d|~~)"
+    r"\s*+(?:>|>>>|<!--|\||//|#|\$|%|!|\+\+\+|---|@@|\d{4}-\d\d-\d\d|~~|[-+]\Z)"
     r"|.*(?<!\d)[012]?+\d:[0-5]\d(?!\d)"
     r"|(?:.*\W)?(?:def|class|assert|import|from|function|fn|func|new)\s++\Z"
 )
@@ -146,6 +147,9 @@ _MAX_TAIL: Final = 4
 _ENDS: Final = (".", "!", "。", "！")
 _FINISHED: Final = (*_ENDS, ":", "：")
 _PUNCTUATION: Final = (",", ".", ";", ":", "!", "?", ")")
+_BEHIND_KEYS: Final = "'\"=:_"
+_MAX_WORD: Final = 64
+_QUESTION_MARKS: Final = ("?", "？")
 _ITEM_MARKS: Final = ("-", "*", "+", "•", "|", "#", ">", "/", "$")
 _OPENED: Final = re.compile(r"(?:^|[\s(\[:=])([\"'“„‘«»‹]|``?)\Z|([「『《])\Z")
 """A quotation mark, or ticks of inline code, behind which a quotation begins and none ends."""
@@ -158,7 +162,7 @@ _EXAMPLES: Final = frozenset({"example", "examples", _COMMENT[0], *ECHOES})
 _QUOTING_TAG: Final = re.compile(
     rf"<(/?)(?:examples?|{'|'.join(map(re.escape, ECHOES))})\b[^<>]{{0,100}}+>", re.IGNORECASE
 )
-_END_TOKENS: Final = ("</s>", "<|im_end|>", "<|eot_id|>")
+_END_TOKENS: Final = frozenset(token for token in RESIDUE if token.endswith(">"))
 _SPACES: Final = " \t\u00a0\u202f"
 
 
@@ -500,17 +504,16 @@ class Surroundings:
     def quote(self, source: Source, at: int, found: Found) -> bool:
         """Tell whether the calls that were found next are only quoted."""
         line = self._line.lstrip()
-        if line.startswith("> ") or self._is_in_transcript():
+        if self._user_spoke and self._is_in_transcript():
             return True
-        if self._element.lower() in _EXAMPLES or line.rfind(_COMMENT[0]) > line.rfind(_COMMENT[1]):
+        if self._element.lower() in _EXAMPLES or (line and self._is_quoted_line(line)):
             return True
-        if line and (_USER.match(line) or self._is_in_example_on_line()):
-            return True
-        opened = _OPENED.search(self._tail)
+        opened = _OPENED.search(self._tail) if self._line else None
         is_code = self._is_indented_below_words()
         may_be_quoted = is_code or opened is not None or self.is_in_quotation
-        token = source.starts_any(_END_TOKENS, found.end) if may_be_quoted else ""
-        end = found.end + len(token)
+        end = found.end
+        if may_be_quoted or (not source.at_end(end) and source.char(end) in "<["):
+            end += len(source.starts_any(_END_TOKENS, end))
         if is_code and goes_on_at_margin(source, end):
             return True
         if opened is not None:
@@ -519,18 +522,22 @@ class Surroundings:
                 return True
         if self._ends_quotation(source, end):
             return True
+        if not found.ends_message and _goes_on_behind(source, end, is_begun=_begins_sentence(line)):
+            return True
         if found.grade == "marked":
             return False
         if self._element and source.char(at) == "<":
             return True
         if found.grade == "bare":  # in an item of a list, a row of a table, or a comment of code
             return line[:1] in _ITEM_MARKS or line[:1].isdigit()
-        if source.char(at) == "<" and _begins_sentence(line):
-            return True
-        return goes_on_as_sentence(source, found.end)
+        return source.char(at) == "<" and _begins_sentence(line)
 
-    def _is_in_example_on_line(self) -> bool:
-        """Tell whether an element that quotes what it holds was opened on the line."""
+    def _is_quoted_line(self, line: str) -> bool:
+        """Tell whether all of a line is quoted, or an element that quotes what it holds is open."""
+        if _QUOTED_LINE.match(line) or _USER.match(line):
+            return True
+        if line.rfind(_COMMENT[0]) > line.rfind(_COMMENT[1]):
+            return True
         opened = None
         for tag in _QUOTING_TAG.finditer(self._line):
             opened = None if tag[1] else tag
@@ -538,8 +545,9 @@ class Surroundings:
 
     def _is_indented_below_words(self) -> bool:
         """Tell whether the line has nothing but the margin of a block of code, below words."""
-        margin = len(self._line.expandtabs(_CODE_INDENT))
-        is_code = margin >= _CODE_INDENT and self._line.isspace()
+        if not self._line.isspace():
+            return False
+        is_code = len(self._line.expandtabs(_CODE_INDENT)) >= _CODE_INDENT
         return is_code and bool(self._lines) and has_words(self._lines[-1])
 
     def stands_alone(self) -> bool:
@@ -551,7 +559,7 @@ class Surroundings:
 
     def mention(self, source: Source, end: int) -> bool:
         """Tell whether the marker that ends here stands alone between quotation marks."""
-        opened = _OPENED.search(self._tail)
+        opened = _OPENED.search(self._tail) if self._line else None
         closing = _QUOTES.get(opened[opened.lastindex or 0]) if opened else None
         return closing is not None and source.starts(closing, end)
 
@@ -572,7 +580,8 @@ class Surroundings:
         return not source.at_end(at) and bool(source.starts_any([_QUOTES[it] for it in marks], at))
 
     def _open_marks(self) -> list[str]:
-        return [mark for mark in _PAIRED if mark in self._line and self._is_open(mark)]
+        line = self._line
+        return [mark for mark in _PAIRED if mark in line and self._is_open(mark)] if line else []
 
     def _is_open(self, mark: str) -> bool:
         line, closing = self._line, _QUOTES[mark]
@@ -583,8 +592,6 @@ class Surroundings:
         return not closes and line.rfind(mark) > line.rfind(closing)
 
     def _is_in_transcript(self) -> bool:
-        if not self._user_spoke:
-            return False
         line = self._line.strip()
         if not line and _USER.match(self._lines[-1]) and self._lines[-1].endswith((">", ":")):
             return True
@@ -598,6 +605,41 @@ class Surroundings:
 def _begins_sentence(line: str) -> bool:
     """Tell whether words before a call on its line are no sentence of their own."""
     return has_words(line) and not line.rstrip(" *_").endswith(_FINISHED)
+
+
+def _goes_on_behind(source: Source, at: int, *, is_begun: bool) -> bool:
+    """Tell whether the line goes on behind a call with the rest of a sentence about it.
+
+    A capital or a digit may begin a new sentence, unless one was begun before the call.
+    """
+    here, marks = at, ""
+    while not source.at_end(here) and here - at < _MAX_TAIL:
+        char = source.text[here]
+        if char in _QUESTION_MARKS:
+            return True
+        if char not in _SPACES and char not in _PUNCTUATION:
+            is_glued = here == at and char.isascii()
+            begins = (char.isalpha() and not char.isupper()) or (is_begun and char.isalnum())
+            return (
+                begins and not is_glued and _is_in_words(source, here, is_listed=marks in ("", ","))
+            )
+        marks += char.strip()
+        here += 1
+    ends = bool(marks) and not source.at_end(here) and source.text[here] == "\n"
+    return is_begun and ends
+
+
+def _is_in_words(source: Source, at: int, *, is_listed: bool) -> bool:
+    """Tell whether more than one word follows, and neither markup nor the key of a lost member."""
+    end = at
+    while end - at < _MAX_WORD and not source.at_end(end) and source.text[end].isalnum():
+        end += 1
+    if source.at_end(end) or (is_listed and source.text[end] in _BEHIND_KEYS):
+        return False
+    if is_listed and source.text[at : source.line_end(at)].rstrip().endswith(("}", "]")):
+        return False  # of brackets that the call opened
+    end = source.skip_space(end)
+    return not source.at_end(end) and source.text[end] not in "<["
 
 
 def goes_on_as_sentence(source: Source, at: int) -> bool:
