@@ -10,23 +10,7 @@ from .source import NeedMore, Source
 from .thinking import REASONING
 
 __all__ = [
-    "FORMATS",
-    "REASONING",
-    "TAUGHT_FORMATS",
-    "CallFormat",
-    "CallPiece",
-    "Found",
-    "Grade",
-    "NeedMore",
-    "Piece",
-    "Source",
-    "TextCall",
-    "TextPiece",
-    "TextReader",
-    "Thinking",
-    "ToolNames",
-    "find_openers",
-    "finds_opener",
-    "may_hold_call",
-    "openers_of",
-]
+    "FORMATS", "REASONING", "TAUGHT_FORMATS", "CallFormat", "CallPiece", "Found", "Grade",
+    "NeedMore", "Piece", "Source", "TextCall", "TextPiece", "TextReader", "Thinking", "ToolNames",
+    "find_openers", "finds_opener", "may_hold_call", "openers_of",
+]  # fmt: skip

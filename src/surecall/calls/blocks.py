@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from surecall.base.records import Receipt
 from surecall.text import repair_json
 
-from .formats import Found, TextCall, add_receipts
+from .formats import Found, TextCall, add_receipts, text_receipt
 from .names import parameter_names
 from .source import NeedMore, Source
 from .tags import (
@@ -19,7 +19,6 @@ from .tags import (
     has_only_attributes,
     leaves_traces,
     skip_debris,
-    tag_receipt,
 )
 from .text_values import (
     ARGUMENT_CONTAINERS,
@@ -34,14 +33,9 @@ from .text_values import (
 
 _NAMESPACE: Final = "antml" + ":"
 RESULT_MARKERS: Final = (
-    "<tool_response",
-    "<tool_result",
-    "<function_result",
-    "<function_output",
-    "<observation>",
-    "<|tool_response|>",
-    *(f"<{_NAMESPACE}function_{word}" for word in ("result", "output")),
-)
+    "<tool_response", "<tool_result", "<function_result", "<function_output", "<observation>",
+    "<|tool_response|>", *(f"<{_NAMESPACE}function_{word}" for word in ("result", "output")),
+)  # fmt: skip
 """What a model writes when it makes up the result of its own call."""
 
 _MAX_OTHER_CHARS: Final = 1024
@@ -107,7 +101,9 @@ def read_calls(
             written = source.text[tag.start : tag.end]
             is_repeated = written in closed or source.text.endswith(written, begin, end)
             if is_repeated or tag.kind == "close_value":
-                calls[-1:] = add_receipts(calls[-1:], tag_receipt("stray_closing_tag", written, ""))
+                calls[-1:] = add_receipts(
+                    calls[-1:], text_receipt("stray_closing_tag", written, "")
+                )
             if tag.kind == "close_section":
                 closed.add(written)
             end = tag.end
@@ -341,7 +337,7 @@ class _BlockReader:
             if not (text.endswith("]]") and self._source.starts(">", at)):
                 # XML needs two sections only for the closer of a section inside one.
                 self._receipts.append(
-                    tag_receipt("doubled_word", text, tag.label, _TWO_SECTIONS, lossless=False)
+                    text_receipt("doubled_word", text, tag.label, _TWO_SECTIONS, lossless=False)
                 )
         self._parameters.append(Parameter(tag.label, text, tag))
         here = skip_debris(self._source, here)
@@ -361,7 +357,7 @@ class _BlockReader:
             closes = closer is not None and closer.kind == "close_call"
         if closes:
             after = f"</{tag.word}>"
-            self._receipts.append(tag_receipt("wrong_closing_tag", bare[opened:], after))
+            self._receipts.append(text_receipt("wrong_closing_tag", bare[opened:], after))
             return bare[:opened]
         if self._padding == "none" and text[:1] != "\n" and "\n" in text[len(bare) :]:
             return text[: text.rindex("\n")]
@@ -412,7 +408,7 @@ class _BlockReader:
                 self._doubt = _NOT_CLOSED
             if tag is not None and tag.kind == "close_call":
                 end = tag.end
-        self._receipts.append(tag_receipt("json_body", text, "arguments"))
+        self._receipts.append(text_receipt("json_body", text, "arguments"))
         if not ARGUMENT_CONTAINERS.isdisjoint(head.attributes):  # two sets of arguments
             call = TextCall(name=head.label, arguments=text, state="unreadable")
             return Block(call, end)
@@ -426,7 +422,7 @@ class _BlockReader:
 
     def _note(self, rule: str, start: int, end: int, after: str) -> None:
         found = self._source.text[start:end]
-        self._receipts.append(tag_receipt(rule, found, after, lossless=rule not in _LOSSY))
+        self._receipts.append(text_receipt(rule, found, after, lossless=rule not in _LOSSY))
 
 
 def _leaves_cdata(text: str) -> bool:

@@ -15,12 +15,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.base.errors import JSONTextError
-from surecall.base.records import Receipt, clip
+from surecall.base.records import Receipt
 from surecall.text import canonical_hash, decode
 
 from .families import FORMATS
 from .fitting import has_placeholder
-from .formats import MAX_CANDIDATES, Budget, Candidate, TextCall
+from .formats import MAX_CANDIDATES, Budget, Candidate, TextCall, text_receipt
 from .mentions import Fence, Layout, Place, Span
 from .named_bodies import find_bodies, mend_tags
 from .names import MAX_NAMES, Name, ToolNames, find_names, names_a_tool, parameter_names
@@ -276,7 +276,7 @@ def _calls_of(plain: "_Plain", groups: list[_Group]) -> Iterator[LikelyCall]:
                 if said in seen:  # said again, in other words or in another block
                     continue
                 here.add(said)
-                judged = Receipt("judge_call_in_text", "text", clip(written), call.name, why=why)
+                judged = text_receipt("judge_call_in_text", written, call.name, why)
                 receipts = (*call.receipts, *plain.receipts, judged)
                 yield LikelyCall(
                     call=replace(call, receipts=receipts),
@@ -417,7 +417,7 @@ class _Plain(NamedTuple):
 
 
 def _unescaped(text: str, rule: str, before: str, after: str, why: str) -> _Plain:
-    return _Plain(text, (Receipt(rule, "text", before, after, why=why),))
+    return _Plain(text, (text_receipt(rule, before, after, why),))
 
 
 def _unescape(text: str) -> _Plain:

@@ -8,10 +8,10 @@ from msgspec import structs
 
 from surecall.base.errors import JSONTextError
 from surecall.base.limits import MAX_VALUE_DEPTH
-from surecall.base.records import Receipt, clip
+from surecall.base.records import Receipt
 from surecall.text import decode, repair_json
 
-from .formats import TextCall
+from .formats import TextCall, text_receipt
 from .names import PLACEHOLDERS, ToolNames, parameter_names
 from .shapes import (
     ARGUMENT_KEYS,
@@ -27,20 +27,10 @@ from .shapes import (
 )
 from .source import Source
 
-_CODE_TOOLS: Final = frozenset(
-    {
-        "code",
-        "code_interpreter",
-        "execute_code",
-        "execute_python",
-        "interpreter",
-        "ipython",
-        "python",
-        "python_interpreter",
-        "run_code",
-        "run_python",
-    }
-)
+_CODE_TOOLS: Final = frozenset({
+    "code", "code_interpreter", "execute_code", "execute_python", "interpreter", "ipython",
+    "python", "python_interpreter", "run_code", "run_python",
+})  # fmt: skip
 
 
 def has_required(parameters: dict[str, Any] | None) -> bool:
@@ -100,7 +90,7 @@ def name_lone_text(parameters: dict[str, Any] | None, text: str) -> str | None:
 def note_only(text: str, only: str) -> Receipt:
     """Return the receipt of plain text that is taken as the value of the one parameter."""
     why = "it stands in the place of the arguments"
-    return Receipt("only_parameter", "text", clip(text), only, lossless=False, why=why)
+    return text_receipt("only_parameter", text, only, why, lossless=False)
 
 
 def code_call(tools: ToolNames, code: str, *, is_ended: bool = True) -> TextCall | None:
@@ -146,17 +136,9 @@ _TYPE_NAMES: Final = frozenset(
 )
 _PLACEHOLDER_MEMBER: Final = re.compile(r":\s*+\"(?:\.\.\.|…|<\.\.\.>)\"")
 
-KNOWN_KEYS: Final = frozenset(
-    {
-        *NAME_KEYS,
-        *ARGUMENT_KEYS,
-        *LIST_KEYS,
-        *ONE_KEYS,
-        *TEXT_KEYS,
-        *BESIDE,
-        "role",
-    }
-)
+KNOWN_KEYS: Final = frozenset({
+    *NAME_KEYS, *ARGUMENT_KEYS, *LIST_KEYS, *ONE_KEYS, *TEXT_KEYS, *BESIDE, "role",
+})  # fmt: skip
 """Keys one of which an object that stands for calls begins with, unless a tool's name does."""
 
 

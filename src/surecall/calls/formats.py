@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.base.records import CallState, Receipt
+from surecall.base.records import CallState, Receipt, clip
 
 from .names import ToolNames
 from .source import Source
@@ -116,6 +116,14 @@ class OwnFormat(CallFormat, frozen=True, eq=False, kw_only=True):
     def read(self, source: Source, at: int) -> Found | None:
         """Read from the opener at `at`."""
         return self.reads(source, at)
+
+
+def text_receipt(
+    rule: str, before: str, after: Any, why: str = "", *, lossless: bool = True
+) -> Receipt:
+    """Return the receipt of something that was read from the text around or in a call."""
+    after = clip(after) if isinstance(after, str) else after
+    return Receipt(rule, "text", clip(before), after, lossless=lossless, why=why)
 
 
 def add_receipts(calls: Iterable[TextCall], *receipts: Receipt) -> tuple[TextCall, ...]:

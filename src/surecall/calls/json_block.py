@@ -5,10 +5,10 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from surecall.base.records import CallState, Receipt, clip
+from surecall.base.records import CallState, Receipt
 from surecall.text import decode_plain, repair_json
 
-from .formats import Found, Grade, TextCall, add_receipts
+from .formats import Found, Grade, TextCall, add_receipts, text_receipt
 from .json_spans import find_extent
 from .leftovers import note_leftovers
 from .shapes import calls_of_value, read_json_calls
@@ -38,11 +38,6 @@ class Block(NamedTuple):
     end: int
     cut: bool
     """Whether the text ended inside it."""
-
-
-def receipt(rule: str, before: str, after: str, why: str) -> Receipt:
-    """Return a receipt for something about the text around a call."""
-    return Receipt(rule, "text", clip(before), clip(after), why=why)
 
 
 def read_payload(source: Source, at: int, stops: Collection[str]) -> Payload | None:
@@ -120,14 +115,14 @@ def read_block(source: Source, at: int, stops: Collection[str]) -> Block | None:
     if fence:
         rest, _ = close_block(source, rest, (fence,))
         noted = add_receipts(
-            noted, receipt("strip_code_fence", fence, "", "it was inside the markers")
+            noted, text_receipt("strip_code_fence", fence, "", "it was inside the markers")
         )
     return Block(noted, rest, cut=False)
 
 
 def _unclosed(calls: Iterable[TextCall]) -> Iterator[TextCall]:
     """Yield calls of JSON that was cut: those that were complete until then stay whole."""
-    note = receipt("missing_brackets", "", "]", "the text ended after the call itself")
+    note = text_receipt("missing_brackets", "", "]", "the text ended after the call itself")
     for call in calls:
         yield from (call,) if call.state == "cut" else add_receipts((call,), note)
 
@@ -186,27 +181,14 @@ def read_arguments_text(source: Source, at: int, stops: Collection[str]) -> Payl
 
 
 TURN_ENDS: Final = (
-    "<|end_of_text|>",
-    "<|endoftext|>",
-    "<|end|>",
-    "<|im_end|>",
-    "<|eot_id|>",
-    "</s>",
-)
+    "<|end_of_text|>", "<|endoftext|>", "<|end|>", "<|im_end|>", "<|eot_id|>", "</s>",
+)  # fmt: skip
 RESULTS: Final = (
-    "<|tool_response|>",
-    "<tool_response>",
-    "<tool_result>",
-    "<tool_results>",
-    "<function_response>",
-    "<function_result>",
-    "<TOOL_RESPONSE>",
-    "<|start_of_role|>tool_response",
-    "<|start_of_role|>tool",
-    "<|message_sep|>\n\nfunction result<|role_sep|>",
-    "<|START_TOOL_RESULT|>",
-    "[TOOL_RESULTS]",
-)
+    "<|tool_response|>", "<tool_response>", "<tool_result>", "<tool_results>",
+    "<function_response>", "<function_result>", "<TOOL_RESPONSE>",
+    "<|start_of_role|>tool_response", "<|start_of_role|>tool",
+    "<|message_sep|>\n\nfunction result<|role_sep|>", "<|START_TOOL_RESULT|>", "[TOOL_RESULTS]",
+)  # fmt: skip
 """What a model writes when it makes up the result of its own call."""
 
 
@@ -261,10 +243,10 @@ def _skip_closer(
         beyond = source.skip_space(here + len(opener))
         if source.char(beyond) not in ("{", "[", "`"):
             why = "the opener was where the closer belongs"
-            note = receipt("repeated_opener", opener, marks.closers[0], why)
+            note = text_receipt("repeated_opener", opener, marks.closers[0], why)
             return here + len(opener), (note,)
     why = "the call itself is complete"
-    return end, (receipt("missing_closer", closer, marks.closers[0], why),)
+    return end, (text_receipt("missing_closer", closer, marks.closers[0], why),)
 
 
 def _skip_echo(
@@ -280,7 +262,9 @@ def _skip_echo(
     end, closer = close_block(source, block.end, marks.closers)
     if closer not in marks.closers:
         return at, ()
-    return end, (receipt("drop_echo", source.text[here:end], "", "the calls were written twice"),)
+    return end, (
+        text_receipt("drop_echo", source.text[here:end], "", "the calls were written twice"),
+    )
 
 
 def said_by(call: TextCall) -> tuple[str, Any]:
@@ -295,7 +279,9 @@ def _skip_strays(source: Source, at: int, marks: Marks) -> tuple[int, tuple[Rece
         end = here + len(closer)
     if end == at:
         return at, ()
-    return end, (receipt("stray_closing_tag", source.text[at:end], "", "the calls are closed"),)
+    return end, (
+        text_receipt("stray_closing_tag", source.text[at:end], "", "the calls are closed"),
+    )
 
 
 def read_object(source: Source, name: str, at: int) -> tuple[TextCall, int]:

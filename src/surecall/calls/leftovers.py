@@ -11,10 +11,10 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from surecall.base.errors import JSONTextError
-from surecall.base.records import Receipt, clip
+from surecall.base.records import Receipt
 from surecall.text import decode_noting
 
-from .formats import TextCall, add_receipts
+from .formats import TextCall, add_receipts, text_receipt
 from .names import ToolNames, parameter_names
 from .source import Source
 
@@ -80,9 +80,9 @@ def return_members(
     known = parameter_names(None if tools is None else tools.parameters(call.name))
     fits = given is not None and given.keys().isdisjoint(members) and set(members) <= set(known)
     if given is None or not members or not fits:
-        note = Receipt(_DROPPED, "text", clip(written), "", lossless=False, why=_BESIDE)
+        note = text_receipt(_DROPPED, written, "", _BESIDE, lossless=False)
         return doubt_calls((call,), _BESIDE, note)[0]
-    note = Receipt(_MOVED, "text", clip(written), ", ".join(members), lossless=False, why=_PUT_BACK)
+    note = text_receipt(_MOVED, written, ", ".join(members), _PUT_BACK, lossless=False)
     return doubt_calls((replace(call, arguments={**given, **members}),), _PUT_BACK, note)[0]
 
 
@@ -234,7 +234,7 @@ def skip_residue(source: Source, at: int) -> int:
 
 def note_missing(calls: tuple[TextCall, ...], closer: str) -> tuple[TextCall, ...]:
     """Return whole calls with a receipt that says that their closer was missing."""
-    receipt = Receipt("add_closer", "text", "", closer, why="the closer was missing")
+    receipt = text_receipt("add_closer", "", closer, "the closer was missing")
     return tuple(
         replace(call, receipts=(*call.receipts, receipt)) if call.state == "whole" else call
         for call in calls
@@ -283,7 +283,5 @@ def note_leftovers(
     is_flat = any(one.rule == FLAT_ARGUMENTS for call in calls for one in call.receipts)
     is_lossless = is_last and not is_flat
     why = "nothing opened them"
-    note = Receipt(
-        "drop_extra_brackets", "text", clip(leftovers), "", lossless=is_lossless, why=why
-    )
+    note = text_receipt("drop_extra_brackets", leftovers, "", why, lossless=is_lossless)
     return add_receipts(calls, note)

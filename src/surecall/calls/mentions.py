@@ -114,18 +114,9 @@ _ASSIGNED: Final = lazy_pattern(
 _IN_ELEMENT: Final = lazy_pattern(r"<([^\W\d][\w.:-]{0,60}+)(?:\s[^<>]{0,200}+)?+>\Z")
 _SENTENCE_END: Final = lazy_pattern(r"[.!?。！？](?=\s)|\n\s*+\n|\n(?=\s*+(?:[-*•]|\d++[.)])\s)")
 _QUOTES: Final = {
-    '"': '"',
-    "'": "'",
-    "“": "”",
-    "„": "“",
-    "‘": "’",
-    "«": "»",
-    "»": "«",
-    "‹": "›",
-    "「": "」",
-    "『": "』",
-    "《": "》",
-}
+    '"': '"', "'": "'", "“": "”", "„": "“", "‘": "’", "«": "»", "»": "«", "‹": "›", "「": "」",
+    "『": "』", "《": "》",
+}  # fmt: skip
 _PAIRED: Final = ('"', "“", "„", "«", "»", "‹", "「", "『", "《")
 """Those of them that are no apostrophes, so that they tell where a quotation began."""
 _ANY_QUOTE: Final = "".join({*_QUOTES, *_QUOTES.values()} - {"'"})

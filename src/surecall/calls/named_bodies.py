@@ -20,7 +20,7 @@ from surecall.schema import property_schema, type_text_value
 from surecall.text import decode, decode_noting, scan_value_end
 
 from .fitting import fits_exactly, note_only, single_parameter
-from .formats import Candidate, TextCall
+from .formats import Candidate, TextCall, text_receipt
 from .names import Name, ToolNames, find_names, parameter_names
 from .yaml_lines import UnreadableError, read_block, read_entry, read_value
 
@@ -135,7 +135,7 @@ def mend_tags(call: TextCall, written: str, tools: ToolNames) -> TextCall | None
     if "" in values or not _STRAYS.fullmatch(written, found[0].end):
         return None
     why = "the values were told from the tags around them"
-    note = Receipt("stray_closing_tag", "text", clip(written), call.name, lossless=False, why=why)
+    note = text_receipt("stray_closing_tag", written, call.name, why, lossless=False)
     (made,) = found[0].calls
     receipts = (*made.receipts, note)
     return replace(call, arguments=made.arguments, state="whole", doubt=why, receipts=receipts)
@@ -229,7 +229,7 @@ def _plain(written: str, receipts: list[Receipt]) -> str | None:
         return None
     if _ENTITY.search(value) and "<" not in value:
         plain = html.unescape(value)
-        receipts.append(Receipt("unescape_entities", "text", clip(value), clip(plain)))
+        receipts.append(text_receipt("unescape_entities", value, plain))
         return plain
     return value
 

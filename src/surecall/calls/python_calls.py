@@ -14,7 +14,7 @@ from msgspec import Struct
 from surecall.base.limits import MAX_VALUE_DEPTH
 from surecall.base.records import Receipt, clip
 
-from .formats import TextCall
+from .formats import TextCall, text_receipt
 from .names import parameter_names
 from .python_literals import CutShort, LiteralReader, NotLiteral
 from .source import NeedMore, Source, spend_nothing
@@ -448,5 +448,5 @@ def name_values(
         return None
     why = "values without a keyword, in the order of the schema"
     before = clip(", ".join(map(repr, positional)))
-    moved = Receipt("name_positional_arguments", "text", before, ", ".join(placed), why=why)
+    moved = text_receipt("name_positional_arguments", before, ", ".join(placed), why)
     return {**placed, **keywords}, (moved,)

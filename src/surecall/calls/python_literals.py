@@ -8,6 +8,8 @@ from surecall.base.patterns import lazy_pattern
 from surecall.base.records import Receipt, clip
 from surecall.text import mend_surrogates
 
+from .formats import text_receipt
+
 _SPACE: Final = lazy_pattern(r"[ \t\r\n\f]*+")
 _NAME: Final = lazy_pattern(r"[^\W\d][\w-]*+(?:\.[^\W\d][\w-]*+)*+")
 _KEYWORD: Final = lazy_pattern(r"[^\W\d][\w-]*+")
@@ -22,30 +24,16 @@ _FLOAT: Final = lazy_pattern(
     r"[+-]?+(?:\d++(?:_\d++)*+\.?+(?:\d++(?:_\d++)*+)?+|\.\d++(?:_\d++)*+)(?:[eE][+-]?+\d++)?+"
 )
 _WORDS: Final = {
-    "True": True,
-    "False": False,
-    "None": None,
-    "true": True,
-    "false": False,
-    "null": None,
-}
+    "True": True, "False": False, "None": None, "true": True, "false": False, "null": None,
+}  # fmt: skip
 _MAX_DIGITS: Final = 4000
 _MAX_RECEIPTS: Final = 16
 _STEPS_PER_LOOK: Final = 64
 _MARKS_PER_STEP: Final = 3
 _SIMPLE: Final = {
-    "\\": "\\",
-    "'": "'",
-    '"': '"',
-    "n": "\n",
-    "t": "\t",
-    "r": "\r",
-    "a": "\a",
-    "b": "\b",
-    "f": "\f",
-    "v": "\v",
-    "\n": "",
-}
+    "\\": "\\", "'": "'", '"': '"', "n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b",
+    "f": "\f", "v": "\v", "\n": "",
+}  # fmt: skip
 _HEX: Final = {"x": 2, "u": 4, "U": 8}
 _HEX_DIGITS: Final = lazy_pattern(r"[0-9a-fA-F]*+")
 _OCTAL: Final = lazy_pattern(r"[0-7]{1,3}")
@@ -81,9 +69,7 @@ class LiteralReader:
         """Add a receipt, up to a limit."""
         if len(self.receipts) < _MAX_RECEIPTS:
             after = clip(after) if isinstance(after, str) else after
-            self.receipts.append(
-                Receipt(rule, "text", clip(before), after, lossless=lossless, why=why)
-            )
+            self.receipts.append(text_receipt(rule, before, after, why, lossless=lossless))
 
     def count_step(self) -> None:
         """Count one value, comma, bracket or escape; see `Source.spend_on_marks`."""

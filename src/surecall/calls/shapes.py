@@ -7,61 +7,28 @@ from surecall.base.errors import JSONTextError
 from surecall.base.records import Receipt, clip
 from surecall.text import decode, decode_plain, repair_json, scan_value_end
 
-from .formats import TextCall
+from .formats import TextCall, text_receipt
 from .json_spans import Keys, Record, scan_records
 from .leftovers import FLAT_ARGUMENTS, doubt_calls, return_members
 from .names import ToolNames, parameter_names
 from .source import spend_nothing
 
 NAME_KEYS: Final = (
-    "name",
-    "tool_name",
-    "function_name",
-    "toolName",
-    "functionName",
-    "tool",
-    "function",
-    "action",
-    "recipient_name",
-    "api",
-)
+    "name", "tool_name", "function_name", "toolName", "functionName", "tool", "function", "action",
+    "recipient_name", "api",
+)  # fmt: skip
 ARGUMENT_KEYS: Final = (
-    "arguments",
-    "parameters",
-    "args",
-    "input",
-    "tool_input",
-    "action_input",
-    "params",
-    "kwargs",
-    "tool_args",
-    "tool_parameters",
-    "function_args",
-    "tool_arguments",
-    "toolInput",
-    "toolArgs",
-    "actionInput",
-    "arguments_json",
-)
+    "arguments", "parameters", "args", "input", "tool_input", "action_input", "params", "kwargs",
+    "tool_args", "tool_parameters", "function_args", "tool_arguments", "toolInput", "toolArgs",
+    "actionInput", "arguments_json",
+)  # fmt: skip
 LIST_KEYS: Final = (
-    "tool_calls",
-    "toolcalls",
-    "toolCalls",
-    "function_calls",
-    "functionCalls",
-    "calls",
-    "functions",
-    "tool_uses",
-)
+    "tool_calls", "toolcalls", "toolCalls", "function_calls", "functionCalls", "calls",
+    "functions", "tool_uses",
+)  # fmt: skip
 ONE_KEYS: Final = (
-    "function",
-    "function_call",
-    "functionCall",
-    "tool_call",
-    "toolCall",
-    "tool_use",
-    "toolUse",
-)
+    "function", "function_call", "functionCall", "tool_call", "toolCall", "tool_use", "toolUse",
+)  # fmt: skip
 ID_KEYS: Final = ("id", "tool_call_id", "call_id", "toolCallId", "toolUseId")
 THOUGHT_KEYS: Final = ("thought", "thoughts", "reasoning", "explanation")
 TEXT_KEYS: Final = ("content", "response")
@@ -82,12 +49,12 @@ _KEYS: Final = Keys(
 )
 _NO_NAME: Final = frozenset('<>\n"')
 _BETWEEN: Final = " \t\r\n[],;"
-_BROKEN: Final = Receipt(
-    "drop_leftover", "text", "", "", lossless=False, why="the object around the call is damaged"
+_BROKEN: Final = text_receipt(
+    "drop_leftover", "", "", "the object around the call is damaged", lossless=False
 )
 _DAMAGED: Final = "The JSON around the arguments is damaged, so a part of them may be missing."
-_NO_ARGUMENTS: Final = Receipt(
-    "missing_arguments", "text", "", "{}", lossless=False, why="no arguments can be read"
+_NO_ARGUMENTS: Final = text_receipt(
+    "missing_arguments", "", "{}", "no arguments can be read", lossless=False
 )
 _CHARACTERS_PER_MARK: Final = 8
 

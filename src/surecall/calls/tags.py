@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, Protocol
 
 from surecall.base.patterns import lazy_pattern
-from surecall.base.records import Receipt, clip
 
 from .source import NeedMore, Source
 
@@ -335,13 +334,6 @@ def skip_debris(source: Source, at: int) -> int:
     if source.text.startswith("\\", end) and end + 1 >= len(source.text):
         source.at_end(end + 1)
     return end
-
-
-def tag_receipt(
-    rule: str, before: str, after: str, why: str = "", *, lossless: bool = True
-) -> Receipt:
-    """Return the receipt of reading damaged markup."""
-    return Receipt(rule, "text", clip(before), after, lossless=lossless, why=why)
 
 
 def _is_expected(source: Source, kind: str, label: str) -> bool:

@@ -4,13 +4,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, NamedTuple, cast
 
 from surecall.base.errors import SurecallError
-from surecall.base.records import Receipt, clip
+from surecall.base.records import Receipt
 from surecall.schema import takes_text
 from surecall.text import decode, encode_text
 
+from .formats import text_receipt
 from .names import parameter_names
 from .source import NeedMore, Source
-from .tags import Grammar, Tag, skip_debris, tag_receipt
+from .tags import Grammar, Tag, skip_debris
 
 Padding = Literal["none", "newline", "pair", "trim"]
 """What around a value is not part of it: nothing, a newline on either side, newlines when both
@@ -50,7 +51,7 @@ def build_typed(
         values[key] = text
     wrapped = _unwrap(source, name, values)
     if wrapped is not None:
-        receipts.append(tag_receipt("unwrap_arguments", wrapped, "arguments"))
+        receipts.append(text_receipt("unwrap_arguments", wrapped, "arguments"))
         return wrapped, receipts
     arguments = source.typed(name, values)
     return arguments, receipts + note_broken(source, name, arguments)
@@ -74,20 +75,20 @@ def build_declared(
         if kind == "string" and (isinstance(typed, str) or source.schema_of(name, key) is None):
             arguments[key] = text
         elif kind == "string":
-            receipts.append(tag_receipt("string_by_schema", text, type(typed).__name__))
+            receipts.append(text_receipt("string_by_schema", text, type(typed).__name__))
         elif kind:
             try:
                 arguments[key] = decode(text.strip())
             except SurecallError:
                 note = f"{key} is marked as JSON and is none"
-                receipts.append(Receipt("text_for_json", "text", clip(text), text, why=note))
+                receipts.append(text_receipt("text_for_json", text, text, note))
     return arguments, receipts
 
 
 def note_broken(source: Source, name: str, arguments: dict[str, Any]) -> list[Receipt]:
     """Return receipts for text of values that are no text, and that seems to be damaged JSON."""
     return [
-        tag_receipt("text_for_json", value, key, f"{key} is no text", lossless=False)
+        text_receipt("text_for_json", value, key, f"{key} is no text", lossless=False)
         for key, value in arguments.items()
         if isinstance(value, str)
         and not _BRACKETS.isdisjoint(value.strip()[:1] + value.strip()[-1:])

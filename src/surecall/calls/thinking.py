@@ -7,24 +7,16 @@ from .formats import Thinking
 _PREFIX: Final = "antml" + ":"
 
 _PAIRS: Final = (
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    (f"<{_PREFIX}thinking>", f"</{_PREFIX}thinking>"),
-    ("<thought>", "</thought>"),
-    ("<scratch_pad>", "</scratch_pad>"),
-    ("<think:opensource>", "</think:opensource>"),
-    ("[THINK]", "[/THINK]"),
-    ("<|channel>thought\n", "<channel|>"),
-    ("<seed:think>", "</seed:think>"),
-    ("<mm:think>", "</mm:think>"),
-    ("<longcat_think>", "</longcat_think>"),
-    ("<|START_THINKING|>", "<|END_THINKING|>"),
-    ("<|inner_prefix|>", "<|inner_suffix|>"),
-    ("<|thought_start|>", "<|thought_end|>"),
-    ("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
-    ("◁think▷", "◁/think▷"),
+    ("<think>", "</think>"), ("<thinking>", "</thinking>"),
+    (f"<{_PREFIX}thinking>", f"</{_PREFIX}thinking>"), ("<thought>", "</thought>"),
+    ("<scratch_pad>", "</scratch_pad>"), ("<think:opensource>", "</think:opensource>"),
+    ("[THINK]", "[/THINK]"), ("<|channel>thought\n", "<channel|>"),
+    ("<seed:think>", "</seed:think>"), ("<mm:think>", "</mm:think>"),
+    ("<longcat_think>", "</longcat_think>"), ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|inner_prefix|>", "<|inner_suffix|>"), ("<|thought_start|>", "<|thought_end|>"),
+    ("<|open|>think<|sep|>", "<|close|>think<|sep|>"), ("◁think▷", "◁/think▷"),
     ("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"),
-)
+)  # fmt: skip
 
 _SPOKEN: Final = ("Here is my thought process:", "Here's my thought process:")
 _SPOKEN_END: Final = ("Here is my response:", "Here's my response:")

@@ -10,12 +10,12 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from surecall.base.errors import JSONTextError
-from surecall.base.records import Receipt, clip
+from surecall.base.records import Receipt
 from surecall.schema import property_schema, type_text_value
 from surecall.text import decode, repair_json, scan_value_end
 
 from .fitting import fits_exactly, is_tool
-from .formats import MAX_CANDIDATES, Candidate, TextCall
+from .formats import MAX_CANDIDATES, Candidate, TextCall, text_receipt
 from .names import MAX_NAME_DISTANCE, Name, ToolNames, begin_of_name, parameter_names
 from .shapes import (
     ARGUMENT_KEYS,
@@ -29,19 +29,10 @@ from .written_python import bind_arguments, read_loose_call
 _NAME_KEYS: Final = (*NAME_KEYS, "call", "command", "method", "operation")
 """Keys under which a name is a tool's, if arguments that fit it are beside it."""
 _CALL_KEYS: Final = frozenset({*_NAME_KEYS, *ARGUMENT_KEYS, *ID_KEYS, "type", "index"})
-_BESIDE_CALLS: Final = frozenset(
-    {
-        *ID_KEYS,
-        "type",
-        "index",
-        "thought",
-        "thoughts",
-        "reasoning",
-        "explanation",
-        "content",
-        "role",
-    }
-)
+_BESIDE_CALLS: Final = frozenset({
+    *ID_KEYS, "type", "index", "thought", "thoughts", "reasoning", "explanation", "content",
+    "role",
+})  # fmt: skip
 _SCHEMA_KEYS: Final = frozenset({"type", "properties"})
 _OPENERS: Final = re.compile(r"[{\[]")
 _RECORD: Final = re.compile(r"(?:\[\s*+)?+\{\s*+[\"'“]?+[^\W\d]")
@@ -342,7 +333,7 @@ def _calls_in_text(text: str, tools: ToolNames) -> Iterator[TextCall]:
         if call is None or made is None:
             return
         why = "the call was written as a string in a list"
-        receipt = Receipt("read_call_in_string", "text", clip(text), made.name, why=why)
+        receipt = text_receipt("read_call_in_string", text, made.name, why)
         found.append(replace(made, receipts=(*made.receipts, receipt)))
         following = _BETWEEN_CALLS.match(text, call.end)
         here = following.end() if following else call.end

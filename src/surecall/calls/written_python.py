@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from surecall.base.limits import MAX_VALUE_DEPTH
 from surecall.base.patterns import lazy_pattern
-from surecall.base.records import Receipt, clip
+from surecall.base.records import Receipt
 from surecall.text import repair_json
 
-from .formats import MAX_CANDIDATES, Budget, Candidate, TextCall
+from .formats import MAX_CANDIDATES, Budget, Candidate, TextCall, text_receipt
 from .names import Name, ToolNames, begin_of_name, parameter_names
 from .python_calls import name_values, read_python_calls
 
@@ -137,7 +137,7 @@ def _build_unclosed(pieces: _Arguments, at: int) -> LooseCall | None:
     except _Refused:
         return None
     why = "a bracket was missing before the parenthesis"
-    receipt = Receipt("fix_mismatched_closer", "text", ")", pieces.missing, lossless=False, why=why)
+    receipt = text_receipt("fix_mismatched_closer", ")", pieces.missing, why, lossless=False)
     return replace(call, receipts=(*call.receipts, receipt))
 
 
@@ -298,7 +298,7 @@ def _read_value(text: str, receipts: list[Receipt], names: set[str]) -> Any:
     if len(text) > 1 and text[0] in "\"'" and text[-1] == text[0]:
         text = text[1:-1]
         why = "quotes inside the string were not escaped"
-        receipts.append(Receipt("nested_quotes", "text", text, text, lossless=False, why=why))
+        receipts.append(text_receipt("nested_quotes", text, text, why, lossless=False))
         return text
     if _IDENTIFIER.fullmatch(text):
         names.add(text)
@@ -308,7 +308,7 @@ def _read_value(text: str, receipts: list[Receipt], names: set[str]) -> Any:
 
 def _note_bare(text: str) -> Receipt:
     why = "the value had no quotes"
-    return Receipt(_BARE_RULE, "text", clip(text), clip(text), lossless=False, why=why)
+    return text_receipt(_BARE_RULE, text, text, why, lossless=False)
 
 
 def _read_bare_list(text: str, receipts: list[Receipt]) -> list[str] | None:

@@ -9,7 +9,7 @@ from surecall.base.records import Receipt
 from surecall.schema import type_text_value
 from surecall.text import decode
 
-from .tags import tag_receipt
+from .formats import text_receipt
 
 _LINE: Final = lazy_pattern(
     r"(?P<margin>[ \t]*+)(?P<dash>-[ \t]++)?[\"']?+(?P<key>[^\s\"':#][^\"':\n]{0,128}+)[\"']?+"
@@ -94,7 +94,7 @@ def read_value(entry: Entry, schema: dict[str, Any] | None, receipts: list[Recei
         return _scalar(entry.text, schema)
     if not below:
         if not _takes_null(schema or {}):
-            note = tag_receipt("key_without_value", entry.key, "", _NO_VALUE, lossless=False)
+            note = text_receipt("key_without_value", entry.key, "", _NO_VALUE, lossless=False)
             receipts.append(note)
         return None
     if not all(map(_is_item, below)):

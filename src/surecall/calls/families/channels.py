@@ -32,22 +32,15 @@ _CLOSE: Final = "<|close|>"
 _SEP: Final = "<|sep|>"
 _K3_THINK: Final = Thinking(closers=("<|close|>think<|sep|>",))
 _TAGS: Final = (
-    _OPEN,
-    _CLOSE,
-    "<|open|>think<|sep|>",
-    "<|close|>think<|sep|>",
-    "<|close|>message<|sep|>",
-)
+    _OPEN, _CLOSE, "<|open|>think<|sep|>", "<|close|>think<|sep|>", "<|close|>message<|sep|>",
+)  # fmt: skip
 _RESPONSE: Final = Thinking(_TAGS, kept=frozenset(_TAGS), ends_at_call=False, shown=True)
 _K3_WORD: Final = re.compile(r"[ \t]*+([a-z_]*+)")
 _KINDS: Final[dict[tuple[str, str], TagKind]] = {
-    (_OPEN, "tools"): "open_section",
-    (_CLOSE, "tools"): "close_section",
-    (_OPEN, "call"): "open_call",
-    (_CLOSE, "call"): "close_call",
-    (_OPEN, "argument"): "open_value",
-    (_CLOSE, "argument"): "close_value",
-}
+    (_OPEN, "tools"): "open_section", (_CLOSE, "tools"): "close_section",
+    (_OPEN, "call"): "open_call", (_CLOSE, "call"): "close_call",
+    (_OPEN, "argument"): "open_value", (_CLOSE, "argument"): "close_value",
+}  # fmt: skip
 _CHANNELS: Final = frozenset({"response", "message"})
 
 

@@ -8,7 +8,7 @@ from surecall.base.patterns import lazy_pattern
 from surecall.base.records import Receipt
 from surecall.calls.blocks import found_calls, have_arguments, read_calls
 from surecall.calls.fitting import name_lone_text, note_only
-from surecall.calls.formats import CallFormat, Found, OwnFormat, TextCall
+from surecall.calls.formats import CallFormat, Found, OwnFormat, TextCall, text_receipt
 from surecall.calls.json_block import Marks, close_block, read_marked, read_object
 from surecall.calls.source import NeedMore, Source
 from surecall.calls.tags import (
@@ -21,7 +21,6 @@ from surecall.calls.tags import (
     parse_attributes,
     run_end,
     skip_debris,
-    tag_receipt,
 )
 from surecall.calls.text_values import Builder, Padding, Parameter, build_declared, build_typed
 
@@ -285,11 +284,9 @@ BARE_QWEN_XML: Final = Elements(
 _CALL: Final = "<｜tool_call_begin｜>"
 _SEP: Final = "<｜tool_sep｜>"
 _TOKENS: Final[dict[str, TagKind]] = {
-    "<｜tool_calls_begin｜>": "open_section",
-    _CALL: "open_call",
-    "<｜tool_call_end｜>": "close_section",
-    "<｜tool_calls_end｜>": "close_section",
-}
+    "<｜tool_calls_begin｜>": "open_section", _CALL: "open_call",
+    "<｜tool_call_end｜>": "close_section", "<｜tool_calls_end｜>": "close_section",
+}  # fmt: skip
 _TYPE: Final = re.compile(r"[^<\n]{0,64}+")
 
 
@@ -372,7 +369,7 @@ def _arguments_of(source: Source, name: str, text: str) -> tuple[Any, list[Recei
         for slash in ("", "/"):
             plain = plain.replace(f"[[{slash}{word}]]", f"<{slash}{word}>")
     if plain != text:
-        receipts.append(tag_receipt("unescape_tags", text, plain))
+        receipts.append(text_receipt("unescape_tags", text, plain))
     if plain.lstrip().startswith("{"):
         return plain.strip(), receipts
     if not plain.strip():
@@ -391,11 +388,9 @@ _TAG: Final = lazy_pattern(
     r"(?::[\w.-]{1,32})?>"
 )
 _KINDS: Final[dict[tuple[bool, str], TagKind]] = {
-    (True, "tool_calls"): "close_section",
-    (False, "tool_calls"): "open_section",
-    (True, "tool_call"): "close_call",
-    (True, "arg_value"): "close_value",
-}
+    (True, "tool_calls"): "close_section", (False, "tool_calls"): "open_section",
+    (True, "tool_call"): "close_call", (True, "arg_value"): "close_value",
+}  # fmt: skip
 _LONGCAT: Final = "<longcat_tool_call>"
 _LONGCAT_END: Final = "</longcat_tool_call>"
 _PAIR_NAME: Final = lazy_pattern(r"[^\s<>{}()\[\]\"'`\\]*+")
@@ -566,7 +561,7 @@ def _build_pairs(
     first = parameters[0].text
     bare = [parameter._replace(text=parameter.text[1:-1]) for parameter in parameters]
     arguments, receipts = build_typed(source, name, bare)
-    return arguments, [tag_receipt("strip_value_padding", first, first[1:-1]), *receipts]
+    return arguments, [text_receipt("strip_value_padding", first, first[1:-1]), *receipts]
 
 
 GLM: Final = OwnFormat(

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from surecall.base.errors import JSONTextError
 from surecall.base.limits import MAX_VALUE_DEPTH
-from surecall.base.records import Receipt, clip
+from surecall.base.records import Receipt
 from surecall.calls.fitting import fits
-from surecall.calls.formats import Found, Grade, OwnFormat, TextCall
+from surecall.calls.formats import Found, Grade, OwnFormat, TextCall, text_receipt
 from surecall.calls.json_block import Marks, read_marked
 from surecall.calls.leftovers import note_missing, skip_to_end
 from surecall.calls.source import NeedMore, Source
@@ -24,13 +24,8 @@ _BARE_END: Final = re.compile(r"[,}\]\n]|<\||<tool_call\||<end_function|<escape>
 _KEY_END: Final = re.compile(r"[:,{}\[\]\n]")
 _NUMBER: Final = re.compile(r"-?+(?:0|[1-9]\d*+)(?:\.\d++)?+(?:[eE][+-]?+\d++)?+")
 _WORDS: Final = {
-    "true": True,
-    "false": False,
-    "null": None,
-    "True": True,
-    "False": False,
-    "None": None,
-}
+    "true": True, "false": False, "null": None, "True": True, "False": False, "None": None,
+}  # fmt: skip
 _MAX_KEY: Final = 256
 _OPENS_VALUE: Final = re.compile(r"[,{]\s*+[\w.\"'-]++\s*+:\s*+\Z")
 
@@ -245,9 +240,7 @@ class _Reader:
 
     def _note(self, rule: str, before: str, after: str, why: str, *, lossy: bool = False) -> None:
         if len(self.receipts) < _MAX_RECEIPTS:
-            self.receipts.append(
-                Receipt(rule, "text", clip(before), clip(after), lossless=not lossy, why=why)
-            )
+            self.receipts.append(text_receipt(rule, before, after, why, lossless=not lossy))
 
 
 def _put(frame: dict[str, Any] | list[Any], key: str, value: Any) -> None:
@@ -325,7 +318,7 @@ def _read_bare(source: Source, at: int, openers: tuple[str, ...]) -> Found | Non
     name, end = source.read_name(at + len(opener))
     if not opener or source.tools.resolve(name) is None or source.char(end) != "{":
         return None
-    receipt = Receipt("restore_token", "text", opener, "<|tool_call>", why="the token was missing")
+    receipt = text_receipt("restore_token", opener, "<|tool_call>", "the token was missing")
     return _read_call(source, at + len(opener), _GEMMA_4, "damaged", (receipt,))
 
 
@@ -388,7 +381,7 @@ def _read_damaged(
     stop, closer = source.find_any(tokens.closers[:1], brace)
     end = len(source.text) if stop < 0 else stop
     text = source.text[brace:end]
-    receipt = Receipt("keep_damaged", "text", clip(text), None, why="the arguments are damaged")
+    receipt = text_receipt("keep_damaged", text, None, "the arguments are damaged")
     call = TextCall(
         name=name,
         arguments=text,

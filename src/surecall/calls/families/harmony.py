@@ -5,9 +5,9 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from surecall.base.patterns import lazy_pattern
-from surecall.base.records import Receipt, clip
+from surecall.base.records import Receipt
 from surecall.calls.fitting import code_call
-from surecall.calls.formats import Found, Grade, OwnFormat, TextCall, Thinking
+from surecall.calls.formats import Found, Grade, OwnFormat, TextCall, Thinking, text_receipt
 from surecall.calls.json_block import read_object
 from surecall.calls.shapes import read_json_calls
 from surecall.calls.source import Source
@@ -186,9 +186,7 @@ def _read_call(source: Source, header: _Header) -> Found:
 
 
 def _namespace_receipt(name: str) -> Receipt:
-    return Receipt(
-        "add_namespace", "text", clip(name), clip(_NAMESPACE + name), why="it was left out"
-    )
+    return text_receipt("add_namespace", name, _NAMESPACE + name, "it was left out")
 
 
 def _read_body(source: Source, at: int) -> tuple[str, int, bool]:
@@ -286,12 +284,8 @@ def _read_stripped_call(source: Source, at: int, head: str = _CALL) -> Found | N
             here = source.skip_space(here + len(word))
     if not name or source.char(here) != "{" or source.tools.resolve(name) is None:
         return None
-    receipt = Receipt(
-        "restore_header",
-        "text",
-        clip(source.text[at:here]),
-        name,
-        why="the tokens of the header were missing",
+    receipt = text_receipt(
+        "restore_header", source.text[at:here], name, "the tokens of the header were missing"
     )
     call, stop = read_object(source, name, here)
     call = replace(call, receipts=(receipt,))

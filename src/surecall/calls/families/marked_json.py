@@ -8,7 +8,14 @@ from msgspec.structs import replace
 from surecall.base.errors import JSONTextError
 from surecall.base.records import Receipt
 from surecall.calls.fitting import code_call
-from surecall.calls.formats import CallFormat, Found, OwnFormat, TextCall, add_receipts
+from surecall.calls.formats import (
+    CallFormat,
+    Found,
+    OwnFormat,
+    TextCall,
+    add_receipts,
+    text_receipt,
+)
 from surecall.calls.json_block import (
     RESULTS,
     Block,
@@ -18,7 +25,6 @@ from surecall.calls.json_block import (
     read_block,
     read_marked,
     read_payload,
-    receipt,
 )
 from surecall.calls.names import PLACEHOLDERS
 from surecall.calls.shapes import find_calls, read_json_calls
@@ -147,7 +153,7 @@ def _with_code(source: Source, block: Block, closer: str) -> Block:
         return block
     code = source.text[start:end].removeprefix("\n").removesuffix("\n")
     filled = replace(call, arguments={**arguments, "code": code})
-    note = receipt("fill_code_argument", code, "code", "code came after the arguments")
+    note = text_receipt("fill_code_argument", code, "code", "code came after the arguments")
     return Block(add_receipts((filled,), note), end + len(_CODE_END), cut=False)
 
 
@@ -335,7 +341,7 @@ def _read_items(source: Source, at: int, *, is_array: bool = True) -> Found | No
     receipts = ()
     if closer != _SUFFIX:
         why = "the calls themselves are complete"
-        receipts = (receipt("missing_closer", closer, _SUFFIX, why),)
+        receipts = (text_receipt("missing_closer", closer, _SUFFIX, why),)
     return Found(end=end, calls=add_receipts(calls, *receipts))
 
 

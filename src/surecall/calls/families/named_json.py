@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from surecall.base.errors import SurecallError
 from surecall.base.records import Receipt
 from surecall.calls.fitting import code_call, fits
-from surecall.calls.formats import Found, OwnFormat, TextCall, add_receipts
+from surecall.calls.formats import Found, OwnFormat, TextCall, add_receipts, text_receipt
 from surecall.calls.json_block import (
     RESULTS,
     Payload,
@@ -19,13 +19,12 @@ from surecall.calls.json_block import (
     read_block,
     read_object,
     read_payload,
-    receipt,
 )
 from surecall.calls.leftovers import skip_to_end, take_leftover
 from surecall.calls.names import ToolNames
 from surecall.calls.python_calls import PythonCall, read_calls_in_python
 from surecall.calls.source import Source
-from surecall.calls.tags import ends_within, run_end, tag_receipt
+from surecall.calls.tags import ends_within, run_end
 from surecall.text import decode, repair_json
 
 # sections of calls, each with its id or name between tokens
@@ -89,7 +88,9 @@ def read_section(source: Source, at: int, tokens: Sections) -> Found | None:
         calls[:1] = take_leftover(tuple(calls[:1]), noise, source.tools)
     if section or not tokens.needs_opener:
         return Found(end=here, calls=tuple(calls))
-    note = receipt("missing_opener", "", tokens.openers[0], "the calls themselves are complete")
+    note = text_receipt(
+        "missing_opener", "", tokens.openers[0], "the calls themselves are complete"
+    )
     return Found(end=here, calls=add_receipts(calls, note), grade="damaged")
 
 
@@ -116,14 +117,16 @@ def _read_call(source: Source, at: int, tokens: Sections, calls: list[TextCall])
         payload = read_arguments_text(source, here, tokens.stops)
     elif payload is None:
         payload = Payload("", here - len(token), "whole")
-        notes.append(receipt("missing_arguments", "", "{}", "the call ends after its id"))
+        notes.append(text_receipt("missing_arguments", "", "{}", "the call ends after its id"))
     end = source.skip_space(payload.end)
     if payload.state == "cut":
         end = payload.end
     elif source.starts(tokens.call_end, end):
         end += len(tokens.call_end)
     else:
-        notes.append(receipt("missing_closer", "", tokens.call_end, "the arguments are complete"))
+        notes.append(
+            text_receipt("missing_closer", "", tokens.call_end, "the arguments are complete")
+        )
         end = len(source.text) if source.begun_at_end(tokens.every, end) else end
     call = TextCall(name=name, arguments=payload.text, id=written or None, state=payload.state)
     calls.extend(add_receipts((call if tokens.name else _name_by_id(source, call),), *notes))
@@ -171,7 +174,9 @@ def _read_kimi_stripped(source: Source, at: int) -> Found | None:
         return None
     name = _COUNTER.sub("", written.removeprefix(_PREFIX))
     call = TextCall(name=name, arguments=payload.text, id=written, state=payload.state)
-    note = receipt("missing_markers", "", _KIMI.call, "an id of a call and its arguments are there")
+    note = text_receipt(
+        "missing_markers", "", _KIMI.call, "an id of a call and its arguments are there"
+    )
     return Found(end=payload.end, calls=add_receipts((call,), note), grade="damaged")
 
 
@@ -201,7 +206,7 @@ def _infer_name(tools: ToolNames, call: TextCall) -> TextCall:
     if len(fitting) != 1:
         return call
     why = "the only tool whose parameters the arguments fit"
-    note = Receipt("infer_tool_name", "text", call.name, fitting[0], lossless=False, why=why)
+    note = text_receipt("infer_tool_name", call.name, fitting[0], why, lossless=False)
     return replace(call, name=fitting[0], receipts=(*call.receipts, note))
 
 
@@ -263,7 +268,7 @@ def _read_deepseek(source: Source, at: int) -> Found | None:
     if (bar, line) == (_BARS[1], _LINES[0]):
         return found
     why = "characters that look like those of the token"
-    note = receipt("look_alike_markers", opener, opener.replace(line, "_")[2:-2], why)
+    note = text_receipt("look_alike_markers", opener, opener.replace(line, "_")[2:-2], why)
     return replace(found, calls=add_receipts(found.calls, note), grade="damaged")
 
 
@@ -332,7 +337,7 @@ MISTRAL: Final = OwnFormat(
 def _read_mistral_stripped(source: Source, at: int) -> Found | None:
     """Read one call."""
     why = "the name of a tool and its [ARGS] are there"
-    lost = receipt("missing_opener", "", "[TOOL_CALLS]", why)
+    lost = text_receipt("missing_opener", "", "[TOOL_CALLS]", why)
     found = _read_compact(source, at, [lost])
     return None if found is None else replace(found, grade="damaged")
 
@@ -353,7 +358,9 @@ def _skip_token(source: Source, at: int, token: str) -> tuple[int, list[Receipt]
     here = at + len(token)
     if source.starts("]", here):
         return here + 1, []
-    return here, [receipt("missing_bracket", token, token + "]", "the rest of the token is there")]
+    return here, [
+        text_receipt("missing_bracket", token, token + "]", "the rest of the token is there")
+    ]
 
 
 def _read_array(source: Source, at: int, notes: list[Receipt]) -> Found | None:
@@ -427,7 +434,7 @@ def _read_function_tag(source: Source, at: int) -> Found | None:
         if source.at_end(here):
             return None
     else:
-        receipts = (tag_receipt("missing_bracket", source.text[at:here], name),)
+        receipts = (text_receipt("missing_bracket", source.text[at:here], name),)
     if source.char(here) != "{" or (receipts and source.tools.resolve(name) is None):
         return None
     return _with_json(source, name, here, receipts)
@@ -451,13 +458,13 @@ def _with_json(source: Source, name: str, at: int, receipts: tuple[Receipt, ...]
     elif ends_within(source, _CLOSERS[0], here):
         end = len(source.text)
     if closer != _CLOSERS[0]:
-        receipts += (tag_receipt("missing_closing_tag", closer, _CLOSERS[0]),)
+        receipts += (text_receipt("missing_closing_tag", closer, _CLOSERS[0]),)
     call = TextCall(name=name, arguments=text, receipts=receipts)
     return Found(end=end, calls=(call,), grade="marked" if closer or known else "damaged")
 
 
 def _without_arguments(source: Source, name: str, at: int, here: int) -> Found:
-    receipt = tag_receipt("missing_bracket", source.text[at:here], name)
+    receipt = text_receipt("missing_bracket", source.text[at:here], name)
     call = TextCall(name=name, arguments=None, receipts=(receipt,))
     return Found(end=here + len("</function>"), calls=(call,), grade="damaged")
 

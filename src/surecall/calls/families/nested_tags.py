@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from surecall.base.records import CallState, Receipt
 from surecall.calls.blocks import Block, cut_call, found_calls, read_block
-from surecall.calls.formats import CallFormat, Found, OwnFormat, TextCall
+from surecall.calls.formats import CallFormat, Found, OwnFormat, TextCall, text_receipt
 from surecall.calls.json_block import close_block
 from surecall.calls.names import ToolNames, parameter_names
 from surecall.calls.source import NeedMore, Source
@@ -16,7 +16,6 @@ from surecall.calls.tags import (
     ElementGrammar,
     is_unfinished_tag,
     parse_attributes,
-    tag_receipt,
 )
 from surecall.calls.text_values import Parameter, note_broken
 from surecall.calls.yaml_lines import UnreadableError, read_mapping, read_value
@@ -253,7 +252,7 @@ class _InvokeReader:
         if opened != tag.word:  # which of the two is right, only a declared name can tell
             is_known = opened == _ITEM_KEY or (len(self._stack) == 2 and opened in self._known)
             before, after = f"</{tag.word}>", f"</{opened}>"
-            note = tag_receipt("wrong_closing_tag", before, after, lossless=is_known)
+            note = text_receipt("wrong_closing_tag", before, after, lossless=is_known)
             self._receipts.append(note)
         self._stack.pop()
         return None
@@ -290,7 +289,7 @@ class _InvokeReader:
         self._note("missing_token", text, "parameters")
 
     def _note(self, rule: str, before: str, after: str) -> None:
-        self._receipts.append(tag_receipt(rule, before, after))
+        self._receipts.append(text_receipt(rule, before, after))
 
 
 def _tag_at(source: Source, at: int) -> _Tag | None:
@@ -397,7 +396,7 @@ def _from_lines(source: Source, name: str, text: str, end: int) -> Block | None:
     """Read a body of lines `key: value`, each key a parameter; blocks are not as plain."""
     keys = parameter_names(source.tools.parameters(name))
     values: dict[str, Any] = {}
-    receipts = [tag_receipt("yaml_body", text, "arguments")]
+    receipts = [text_receipt("yaml_body", text, "arguments")]
     try:
         for entry in read_mapping(text):
             if entry.key not in keys or entry.key in values or entry.below:
@@ -427,7 +426,7 @@ def _read_mcp(source: Source, at: int) -> Block | None:
     server, tool = parts.get("server_name", ""), parts.get("tool_name", "")
     for name in (tool, f"{server}.{tool}", f"mcp__{server}__{tool}"):
         if tool and source.tools.resolve(name) is not None:
-            receipt = tag_receipt("mcp_form", f"{server} {tool}", name)
+            receipt = text_receipt("mcp_form", f"{server} {tool}", name)
             call = TextCall(name=name, arguments=block.call.arguments, receipts=(receipt,))
             return Block(call, block.end)
     return None
@@ -469,5 +468,5 @@ def _unescaped(text: str, receipts: list[Receipt]) -> str:
     plain = text
     for entity, character in _ENTITIES:
         plain = plain.replace(entity, character)
-    receipts.append(tag_receipt("unescape_entities", text, plain))
+    receipts.append(text_receipt("unescape_entities", text, plain))
     return plain

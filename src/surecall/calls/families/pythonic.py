@@ -6,8 +6,8 @@ from msgspec import structs
 
 from surecall.base.errors import JSONTextError
 from surecall.calls.fitting import code_call, fits
-from surecall.calls.formats import Found, Grade, OwnFormat, TextCall, add_receipts
-from surecall.calls.json_block import read_block, receipt, said_by
+from surecall.calls.formats import Found, Grade, OwnFormat, TextCall, add_receipts, text_receipt
+from surecall.calls.json_block import read_block, said_by
 from surecall.calls.leftovers import note_missing, skip_to_end
 from surecall.calls.python_calls import (
     PythonCall,
@@ -64,7 +64,7 @@ def _read_python_tokens(source: Source, at: int) -> Found | None:
     after = _skip_echo(source, end, block, found.calls)
     if after > end:
         why = "the calls were written twice"
-        calls = add_receipts(calls, receipt("drop_echo", source.text[end:after], "", why))
+        calls = add_receipts(calls, text_receipt("drop_echo", source.text[end:after], "", why))
     return Found(end=after, calls=calls)
 
 
@@ -147,7 +147,7 @@ def _read_body(source: Source, at: int, block: _Block) -> Found | None:
     end = len(source.text) if found.state == "cut" else found.end
     if source.char(at) == "[" and found.state == "cut" and found.cut_name is None:
         why = "the list had no closing bracket"
-        calls = add_receipts(calls, receipt("close_list", source.text[at:end], "", why))
+        calls = add_receipts(calls, text_receipt("close_list", source.text[at:end], "", why))
     return Found(end=end, calls=calls)
 
 
@@ -268,7 +268,9 @@ def _read_code(source: Source, at: int) -> Found | None:
     if call is None:
         return None
     if code != written:
-        note = receipt("decode_nested_text", written, code, "the code was written as a JSON string")
+        note = text_receipt(
+            "decode_nested_text", written, code, "the code was written as a JSON string"
+        )
         call = structs.replace(call, receipts=(note,))
     return Found(end=end, calls=(call,))
 

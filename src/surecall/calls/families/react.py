@@ -7,7 +7,6 @@ from msgspec import structs
 
 from surecall.base.errors import JSONTextError
 from surecall.base.patterns import lazy_pattern
-from surecall.base.records import Receipt, clip
 from surecall.calls.fitting import (
     begins_like_call,
     fits,
@@ -17,7 +16,7 @@ from surecall.calls.fitting import (
     note_only,
     read_row,
 )
-from surecall.calls.formats import Found, OwnFormat, TextCall
+from surecall.calls.formats import Found, OwnFormat, TextCall, text_receipt
 from surecall.calls.names import parameter_names
 from surecall.calls.python_calls import read_calls_in_python, read_python_calls, text_calls_of
 from surecall.calls.source import Source
@@ -28,26 +27,12 @@ _MAX_TAG: Final = 40
 _MAX_NAME_LINE: Final = 4096
 _ACTIONS: Final = ("Action", "Aktion", "Acción", "Ação", "Действие", "行动", "动作", "行動", "행동")
 _INPUTS: Final = (
-    "Action Input",
-    "Aktionseingabe",
-    "Entrada de acción",
-    "Entrada da ação",
-    "Входные данные",
-    "行动输入",
-    "动作输入",
-    "行動入力",
-    "행동 입력",
-)
+    "Action Input", "Aktionseingabe", "Entrada de acción", "Entrada da ação", "Входные данные",
+    "行动输入", "动作输入", "行動入力", "행동 입력",
+)  # fmt: skip
 _OBSERVATIONS: Final = (
-    "Observation",
-    "Observación",
-    "Observação",
-    "Beobachtung",
-    "Наблюдение",
-    "观察",
-    "観察",
-    "관찰",
-)
+    "Observation", "Observación", "Observação", "Beobachtung", "Наблюдение", "观察", "観察", "관찰",
+)  # fmt: skip
 _COLON: Final = r"(?: ?\d++)?+(?:\*\*[:：]|[:：]\*\*|[:：])[ \t]*+"
 _ACTION: Final = lazy_pattern(rf"(?:\*\*)?(?:{'|'.join(_ACTIONS)}){_COLON}")
 _INPUT: Final = lazy_pattern(rf"(?:\*\*)?(?:{'|'.join(_INPUTS)}){_COLON}", re.IGNORECASE)
@@ -156,9 +141,7 @@ def _read_written_call(source: Source, at: int, line: str) -> _Action | None:
 
 
 def _noted(call: TextCall, line: str, end: int) -> _Action:
-    receipt = Receipt(
-        "split_action", "text", clip(line), call.name, why="the input was on the action line"
-    )
+    receipt = text_receipt("split_action", line, call.name, "the input was on the action line")
     return _Action(structs.replace(call, receipts=(*call.receipts, receipt)), end)
 
 

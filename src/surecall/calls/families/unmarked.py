@@ -5,8 +5,15 @@ from typing import Final, NamedTuple
 from msgspec import structs
 
 from surecall.calls.fitting import begins_like_call, fits, gate_row, read_row
-from surecall.calls.formats import CallFormat, Found, Grade, OwnFormat, TextCall, add_receipts
-from surecall.calls.json_block import receipt
+from surecall.calls.formats import (
+    CallFormat,
+    Found,
+    Grade,
+    OwnFormat,
+    TextCall,
+    add_receipts,
+    text_receipt,
+)
 from surecall.calls.leftovers import note_leftovers, note_missing, skip_leftovers, skip_to_end
 from surecall.calls.python_calls import read_calls_in_python, text_calls_of
 from surecall.calls.shapes import read_json_calls
@@ -244,7 +251,7 @@ def _read_bare_json(source: Source, at: int) -> Found | None:
     calls = note_leftovers(gated.calls, source.text[at : row.end], extra)
     if closer:
         why = f"only {closer} is there"
-        calls = add_receipts(calls, receipt("missing_opener", "", _CLOSERS[closer], why))
+        calls = add_receipts(calls, text_receipt("missing_opener", "", _CLOSERS[closer], why))
     return Found(
         end=end,
         calls=calls,
