@@ -17,11 +17,13 @@ from .tags import (
     Grammar,
     Tag,
     has_only_attributes,
+    is_near,
     leaves_traces,
     skip_debris,
 )
 from .text_values import (
     ARGUMENT_CONTAINERS,
+    STRAY_CLOSERS,
     Builder,
     Padding,
     Parameter,
@@ -178,7 +180,7 @@ class _BlockReader:
             if tag is None:
                 tag = self._property_tag(here)
             if tag is None:
-                return self._other_body(here)
+                return self._other_body(here, build)
             if tag.kind == "open_value":
                 resume = self._read_value(tag)
                 if resume is None:
@@ -354,7 +356,11 @@ class _BlockReader:
             closes = f"<{word}" not in text and _is_word(word)
         elif closes:
             closer = self._grammar.tag(self._source, tag.end + opened)
-            closes = closer is not None and closer.kind == "close_call"
+            closes = (
+                is_near(bare[opened + 2 : -1], self._grammar.words)
+                if closer is None
+                else closer.kind == "close_call"
+            )
         if closes:
             after = f"</{tag.word}>"
             self._receipts.append(text_receipt("wrong_closing_tag", bare[opened:], after))
@@ -374,13 +380,15 @@ class _BlockReader:
         self._note("property_tag", tag.start, tag.end, tag.label)
         return tag
 
-    def _other_body(self, at: int) -> Block | None:
+    def _other_body(self, at: int, build: Builder) -> Block | None:
         """Read what is no tag: a JSON object, or something that only a person can read."""
         source, head = self._source, self._head
         if source.char(at) == "{" and not self._parameters:
             return self._json_body(at)
         if self._grammar.is_begun(source, at):
             return cut_call(source, head.label, head.end)
+        if self._parameters and source.final and STRAY_CLOSERS.fullmatch(source.text, at):
+            return self._unclosed(build)
         stop = self._grammar.stops.search(source.text, at, at + _MAX_OTHER_CHARS)
         if stop is None and not source.final and len(source.text) < at + _MAX_OTHER_CHARS:
             raise NeedMore

@@ -30,8 +30,9 @@ from .written_json import find_json_calls
 from .written_python import MAX_CALL_CHARS, find_python_calls
 
 _MAX_CHARACTERS: Final = 100_000
-_MARKS: Final = ("(", "{", "[", "<", "}", ":\n")
-"""Without one of them no text calls anything."""
+_MARKS: Final = ("(", "{", "[", "<", "}", ":\n", '="', "='", "--")
+_LABELS: Final = re.compile(r"\w: \S[^\n]*+\n[^\n:]{1,80}: \S")
+"""Without one of them, or two lines with labels, no text calls anything."""
 _LOOKS_PER_CHARACTER: Final = 2
 _MAX_QUESTIONS_IN_VAIN: Final = 20_000
 _BETWEEN: Final = re.compile(
@@ -110,7 +111,7 @@ def find_likely_calls(
         tools: The tools that were offered.
         is_beside: Whether the text was left beside calls that markup made.
     """
-    if not any(mark in text for mark in _MARKS):
+    if not any(mark in text for mark in _MARKS) and not _LABELS.search(text):
         return None
     if len(text) > _MAX_CHARACTERS:
         is_silent = not names_a_tool(text, tools)
@@ -361,6 +362,8 @@ def _find_arguments(text: str, name: Name, key: re.Pattern[str]) -> Span | None:
     opened = key.search(after)
     if opened is not None and (
         not _OPENS.isdisjoint(after[: opened.start() + 1])
+        or (not after[: opened.start()].strip() and "=" in opened.group())
+        or opened.group().startswith("--")
         or _OPENED.search(before, max(0, len(before) - _NEAR))
     ):
         return Span(name.start, name.end + opened.end())

@@ -23,8 +23,8 @@ CALL_LANGUAGES: Final = frozenset(
     {
         "", "json", "json5", "jsonc", "jsonl", "python", "python3", "py", "text", "txt",
         "plaintext", "xml", "tool_code", "tool_call", "tool_calls", "tool", "tool_use",
-        "function", "functions",
-        "function_call", "function_calls", "api", "call", "action", "tool_json", "code",
+        "function", "functions", "function_call", "function_calls", "api", "call", "action",
+        "tool_json", "code", "yaml", "yml",
     }
 )  # fmt: skip
 ECHOES: Final = (
@@ -513,7 +513,7 @@ class Surroundings:
                 return True
         if self._ends_quotation(source, end):
             return True
-        if not found.ends_message and _goes_on_behind(source, end, is_begun=_begins_sentence(line)):
+        if not found.ends_message and goes_on_behind(source, end, is_begun=_begins_sentence(line)):
             return True
         if found.grade == "marked":
             return False
@@ -598,7 +598,7 @@ def _begins_sentence(line: str) -> bool:
     return has_words(line) and not line.rstrip(" *_").endswith(_FINISHED)
 
 
-def _goes_on_behind(source: Source, at: int, *, is_begun: bool) -> bool:
+def goes_on_behind(source: Source, at: int, *, is_begun: bool = False) -> bool:
     """Tell whether the line goes on behind a call with the rest of a sentence about it.
 
     A capital or a digit may begin a new sentence, unless one was begun before the call.
@@ -631,16 +631,6 @@ def _is_in_words(source: Source, at: int, *, is_listed: bool) -> bool:
         return False  # of brackets that the call opened
     end = source.skip_space(end)
     return not source.at_end(end) and source.text[end] not in "<["
-
-
-def goes_on_as_sentence(source: Source, at: int) -> bool:
-    """Tell whether a small letter follows on the same line, as in `ping[ARGS]{} is a call`."""
-    if source.char(at) in _PUNCTUATION:
-        at += 1
-    if source.char(at) != " ":
-        return False
-    following = source.char(at + 1)
-    return following.isascii() and following.islower()
 
 
 def goes_on_at_margin(source: Source, at: int) -> bool:

@@ -37,23 +37,28 @@ _TAG_BEFORE: Final = lazy_pattern(
     r"|\{\s{0,8}(?:tool|name)\s{0,4}=>\s{0,4}[\"'](?P<arrow>)\Z"
 )
 _LABEL_BEFORE: Final = lazy_pattern(
-    r"(?:\A|\n|>)[ \t]*+(?:[*_]{0,2}(?:name|tool|function|action)[*_]{0,2}:[*_ ]{0,3})?[*_`]{0,3}\Z"
+    r"(?:\A|\n|>)[ \t]*+(?:[*_]{0,2}(?i:name|tool|function|action)[*_]{0,2}:[*_ ]{0,3})?"
+    r"[*_`]{0,3}\Z"
 )
 _LABEL_AFTER: Final = lazy_pattern(r"[`*_]{0,3}+:?+[ \t]*+\n")
 _REST_OF_TAG: Final = lazy_pattern(r"[\"']?+[^<>\n]{0,200}+/?>")
 _AFTER_ARROW: Final = lazy_pattern(r"[\"'],?+\s*+(?:args|arguments|parameters)\s*+=>\s*+\{")
 _OPTION: Final = lazy_pattern(
-    r"[\s,]*+(?:--([\w.-]{1,64})[\s=]++|[\"']?+([\w.-]{1,64})[\"']?+\s*+=>\s*+)"
-    r"(?:\"((?:[^\"\\]++|\\.)*+)\"|(?=[\[{])|([^\s\"{}]++(?:[ \t]++(?!--)[^\s\"{}]++)*+))"
+    r"[\s,]*+(?:--([\w.-]{1,64})[\s=]++|[\"']?+([\w.-]{1,64})[\"']?+\s*+=>?+\s*+)"
+    r"(?:\"((?:[^\"\\]++|\\.)*+)\"|(?=[\[{])"
+    r"|([^\s\"{}]++(?:[ \t]++(?!--|[\w.-]{1,64}=)[^\s\"{}]++)*+))"
 )
-"""An option as in a command, or a pair with an arrow."""
+"""An option as in a command, or a pair with an arrow or an equals sign."""
+_COMMAND: Final = lazy_pattern(r"[ \t]++(?=--[\w.-]{1,64}[ =]|[\w.-]{1,64}=[^=\s])")
+_LINE_BEFORE: Final = lazy_pattern(r"(?:\A|\n)[ \t]*+/?+\Z")
 _ARROWS_END: Final = lazy_pattern(r"[\s,]*+\}\s*+\}")
+_LINE_END: Final = lazy_pattern(r"[ \t;]*+\Z")
 _ATTRIBUTE: Final = lazy_pattern(
     r"([^\W\d][\w.:-]*+)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>{}/]++))"
 )
 _AROUND: Final = lazy_pattern(
     r"(?:\s*+</?(?:parameters|arguments|args|params|input|function|name|tool_name)>"
-    r"|[ \t]*+(?:arguments|args|parameters|params|input):[ \t]*+(?=\n)"
+    r"|[ \t]*+(?i:arguments|args|parameters|params|input):[ \t]*+(?=\n)"
     r"|\s*+---[ \t]*+(?=\n))*+\s*+"
 )
 """What may stand before, between and behind the values of a call."""
@@ -84,6 +89,8 @@ _ENTITY: Final = lazy_pattern(r"&(?:lt|gt|quot|apos|amp|#\d{1,5});")
 _ANY_OBJECT: Final = {"type": "object"}
 _ARROWS: Final = "=>"
 """In the place of a closing tag: the arguments are options in braces."""
+_OPTIONS: Final = "--"
+"""The same for options up to the end of the line."""
 
 
 class _Body(NamedTuple):
@@ -163,15 +170,16 @@ def _head_of(text: str, name: Name) -> tuple[int, int, str] | None:
             return (opened.start(), after.end(), _ARROWS) if after else None
         if opened["child"] is not None:
             closed = f"</{opened[3]}>"
-            here = name.end
-            while text[here : here + 1].isspace():
-                here += 1
+            here = _skip_space(text, name.end)
             if text.startswith(closed, here):
                 return opened.start(), here + len(closed), ""
         elif rest := _REST_OF_TAG.match(text, name.end):
             closer = f"</{text[name.start : name.end]}>" if opened["tag"] is not None else ""
             at = name.end if "=" in rest.group() and not opened["inside"] else rest.end()
             return opened.start(), at, closer
+    command = _COMMAND.match(text, name.end)
+    if command is not None and (opened := _LINE_BEFORE.search(text, least, name.start)):
+        return opened.end(), command.end(), _OPTIONS
     opened = _LABEL_BEFORE.search(text, least, name.start)
     after = _LABEL_AFTER.match(text, name.end)
     if opened is None or after is None:
@@ -182,8 +190,8 @@ def _head_of(text: str, name: Name) -> tuple[int, int, str] | None:
 def _read_body(text: str, at: int, closer: str, parameters: dict[str, Any]) -> _Body | None:
     """Return the arguments that stand at a place, if they fit the parameters exactly."""
     known = frozenset(parameter_names(parameters))
-    if closer == _ARROWS:
-        return _read_options(text, at, parameters)
+    if closer in (_ARROWS, _OPTIONS):
+        return _read_options(text, at, parameters, closer)
     values, end = (
         _read_attributes(text, at) if closer and text[at : at + 1] not in "<\n" else ({}, at)
     )
@@ -234,8 +242,11 @@ def _plain(written: str, receipts: list[Receipt]) -> str | None:
     return value
 
 
-def _read_options(text: str, at: int, parameters: dict[str, Any]) -> _Body | None:
-    """Return the arguments that stand as options between two braces."""
+def _read_options(text: str, at: int, parameters: dict[str, Any], closer: str) -> _Body | None:
+    """Return the arguments that stand as options between two braces, or on a line."""
+    if closer == _OPTIONS:
+        over = text.find("\n", at)
+        text = text if over < 0 else text[:over]
     found: dict[str, Any] = {}
     while option := _OPTION.match(text, at):
         key, at = option[1] or option[2], option.end()
@@ -246,7 +257,7 @@ def _read_options(text: str, at: int, parameters: dict[str, Any]) -> _Body | Non
         written = option[4].rstrip(",") if option[4] else text[option.end() : at]
         value = written if option[3] is None else _unquoted(option[3])
         found[key] = type_text_value(value, property_schema(parameters, key))
-    end = _ARROWS_END.match(text, at)
+    end = (_ARROWS_END if closer == _ARROWS else _LINE_END).match(text, at)
     return _Body(found, end.end()) if end and fits_exactly(found, parameters) else None
 
 

@@ -88,6 +88,10 @@ class ToolNames:
         found = self._checkers.get(name)
         return self.checker(self._tools[name]) if found is None else found
 
+    def begin_with(self, text: str) -> bool:
+        """Tell whether the name of a tool may be what a text, cut off here, begins."""
+        return any(name.startswith(text) for name in self.names)
+
     def resolve(self, name: str) -> str | None:
         """Return the registered name, or `None` when no tool, or more than one, is meant."""
         if name in self._tools:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from .fitting import has_placeholder
 from .formats import CallFormat, Found, Thinking
 from .leftovers import RESIDUE, find_leftover, take_leftover
-from .mentions import Surroundings, goes_on_as_sentence
+from .mentions import Surroundings, goes_on_behind
 from .named_bodies import mend_tags
 from .names import PLACEHOLDERS, ToolNames
 from .openers import ANSWER_TAGS, FENCES, find_openers
@@ -557,7 +557,7 @@ class TextReader:
         At the beginning a sentence may speak of it, as in `<eos> ends a text`.
         """
         if not self._out.has_text and not self._out.calls:
-            return not goes_on_as_sentence(source, at)
+            return not goes_on_behind(source, at)
         at = source.skip_space(at)
         while not source.at_end(at):
             literal = source.starts_any(RESIDUE, at)

@@ -251,10 +251,15 @@ def parse_attributes(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for key, value in _ATTRIBUTE.findall(text):
         plain: str = value[1:-1] if value[0] in "\"'" else value
-        for entity, character in _ENTITIES:
-            plain = plain.replace(entity, character)
-        found.setdefault(key, plain)
+        found.setdefault(key, unescape_entities(plain))
     return found
+
+
+def unescape_entities(text: str) -> str:
+    """Return text without the entities of XML."""
+    for entity, character in _ENTITIES:
+        text = text.replace(entity, character)
+    return text
 
 
 def has_only_attributes(tag: str) -> bool:
@@ -269,7 +274,7 @@ def leaves_traces(text: str, words: tuple[str, ...]) -> bool:
     """
     if text[-1:] == "<" or text[:1] == ">":
         return True
-    if "<" in text and any(_is_near(one[1], words) for one in _TRACE.finditer(text)):
+    if "<" in text and any(is_near(one[1], words) for one in _TRACE.finditer(text)):
         return True
     if ">" not in text and "=" not in text:
         return False
@@ -278,7 +283,7 @@ def leaves_traces(text: str, words: tuple[str, ...]) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _is_near(written: str, words: tuple[str, ...]) -> bool:
+def is_near(written: str, words: tuple[str, ...]) -> bool:
     """Tell whether a word is that of a tag, but for one character, or the beginning of it."""
     return any(_may_be(part, words) for part in _PARTS.split(written))
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, NamedTuple, cast
 
 from surecall.base.errors import SurecallError
+from surecall.base.patterns import lazy_pattern
 from surecall.base.records import Receipt
 from surecall.schema import takes_text
 from surecall.text import decode, encode_text
@@ -120,6 +121,8 @@ def strip_padding(text: str, padding: Padding) -> str:
 
 
 _MAX_INDENT: Final = 64
+STRAY_CLOSERS: Final = lazy_pattern(r"(?:</[\w.:-]{1,60}+>\s*+)++")
+"""Closing tags of whatever words, up to the end of a text."""
 _BRACKETS: Final = frozenset("{}[]\"'")
 
 
@@ -245,7 +248,7 @@ class _ValueScan:
             return True
         follower = self._grammar.tag(self._source, after)
         if follower is None:
-            return False
+            return STRAY_CLOSERS.fullmatch(self._source.text, after) is not None
         if follower.kind == "close_value":  # written twice, unless the value has such an element
             text, start = self._source.text, self._at
             if not self._word or text.find(f"<{self._word}", start, tag.start) >= 0:
@@ -278,9 +281,12 @@ class _ValueScan:
             if follower is None:
                 breaks = "\n" in source.text[tag.end : after]
                 return not strict or (tag.kind == "close_section" and breaks)
-            if follower.kind in ("close_value", "close_call", "open_value"):
+            is_again = tag.kind == follower.kind and tag.word == follower.word
+            if follower.kind in ("close_value", "open_value"):
                 return False
-            if tag.kind == follower.kind:
+            if follower.kind == "close_call" and not is_again:
+                return False
+            if tag.kind == follower.kind == "close_section":
                 return True
             tag = follower
         return True

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from surecall.base.errors import JSONTextError
 from surecall.base.records import Receipt
-from surecall.schema import property_schema, type_text_value
 from surecall.text import decode, repair_json, scan_value_end
 
 from .fitting import fits_exactly, is_tool
@@ -228,10 +227,7 @@ def _calls_of(value: Any, tools: ToolNames, receipts: tuple[Receipt, ...]) -> It
         item = waiting.pop()
         if isinstance(item, list):
             items = cast("list[Any]", item)
-            if call := _call_in_list(items, tools, receipts):
-                yield call
-            else:
-                waiting.extend(reversed(items))
+            waiting.extend(reversed(items))
         elif isinstance(item, dict):
             record = cast("dict[str, Any]", item)
             found = find_calls(record, receipts, tools=tools).calls
@@ -242,29 +238,6 @@ def _calls_of(value: Any, tools: ToolNames, receipts: tuple[Receipt, ...]) -> It
                 yield from _loose_record(record, tools, receipts)
         elif isinstance(item, str):
             yield from _calls_in_text(item, tools)
-
-
-def _call_in_list(
-    items: list[Any], tools: ToolNames, receipts: tuple[Receipt, ...]
-) -> TextCall | None:
-    """Return the call of a list of a name and its arguments, as text or as `key=value`."""
-    if len(items) < 2 or not all(isinstance(item, str) for item in items):
-        return None
-    name, *rest = cast("list[str]", items)
-    if not is_tool(name, tools):
-        return None
-    parameters = tools.parameters(name)
-    arguments = _as_object(rest[0]) if len(rest) == 1 else None
-    if arguments is None:
-        pairs = [item.partition("=") for item in rest]
-        arguments = {
-            key.strip(): type_text_value(value.strip(), property_schema(parameters or {}, key))
-            for key, _, value in pairs
-        }
-    if not fits_exactly(arguments, parameters):
-        return None
-    moved = Receipt("nest_flat_arguments", "", rest, "arguments")
-    return TextCall(name=name, arguments=arguments, receipts=(*receipts, moved))
 
 
 def _is_meant(call: TextCall, record: Mapping[str, Any], tools: ToolNames) -> bool:

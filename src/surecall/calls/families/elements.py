@@ -102,7 +102,7 @@ class Elements(CallFormat, frozen=True, eq=False, kw_only=True):
             call = TextCall(name=name, arguments=text, state="cut")
             return Found(end=len(source.text), calls=(call,), grade="damaged")
         begun = text.partition("=")[2].strip("\"'")
-        is_name = begun and any(known.startswith(begun) for known in source.tools.names)
+        is_name = begun and source.tools.begin_with(begun)
         return Found(end=len(source.text)) if is_name else None
 
 
@@ -520,7 +520,7 @@ def _nameless(source: Source, tag: Tag) -> Found | None:
     begin = skip_debris(source, tag.end)
     end = run_end(source, _PAIR_NAME, begin)
     begun = source.text[begin:end]
-    if source.at_end(end) and any(name.startswith(begun) for name in source.tools.names):
+    if source.at_end(end) and source.tools.begin_with(begun):
         return Found(end=end)
     return None
 

@@ -245,7 +245,9 @@ TOKEN_JSON: Final = MarkedJson(
     trims=False,
     literals=("<|tool_call|>", "<|function_call|>"),
     marks={
-        "<|tool_call|>": Marks(("<|/tool_call|>", "<|end_tool_call|>"), closes=False),
+        "<|tool_call|>": Marks(
+            ("<|/tool_call|>", "<|end_tool_call|>", "<|tool_call_end|>"), closes=False
+        ),
         "<|function_call|>": _PLAIN,
     },
 )

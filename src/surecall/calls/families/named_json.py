@@ -322,7 +322,7 @@ def _read_mistral(source: Source, at: int) -> Found | None:
     if source.char(here) in ("[", "{") and not source.starts(_MISTRAL_ARGS, here):
         return _read_array(source, here, notes)
     name, end = source.read_name(here)
-    if source.at_end(end) and start < here and not _begins_name(source.tools, name):
+    if source.at_end(end) and start < here and not source.tools.begin_with(name):
         return None  # prose that names the token; a name follows it directly
     return _read_compact(source, here, notes)
 
@@ -347,10 +347,6 @@ MISTRAL_STRIPPED: Final = OwnFormat(
     "Mistral Small 3.2 behind servers that drop its tokens, June 2025", line_start=True,
     named=("{}" + _MISTRAL_ARGS,), reads=_read_mistral_stripped,
 )  # fmt: skip
-
-
-def _begins_name(tools: ToolNames, text: str) -> bool:
-    return any(name.startswith(text) for name in tools.names)
 
 
 def _skip_token(source: Source, at: int, token: str) -> tuple[int, list[Receipt]]:
@@ -424,7 +420,7 @@ def _read_function_tag(source: Source, at: int) -> Found | None:
         return None
     here = run_end(source, _ATTRIBUTES, name_end)
     if source.at_end(here):
-        return Found(end=here) if _is_name_begun(source, name) else None
+        return Found(end=here) if source.tools.begin_with(name) else None
     character = source.char(here)
     if character == "<" and source.starts("</function>", here):
         return _without_arguments(source, name, at, here)
@@ -467,10 +463,6 @@ def _without_arguments(source: Source, name: str, at: int, here: int) -> Found:
     receipt = text_receipt("missing_bracket", source.text[at:here], name)
     call = TextCall(name=name, arguments=None, receipts=(receipt,))
     return Found(end=here + len("</function>"), calls=(call,), grade="damaged")
-
-
-def _is_name_begun(source: Source, name: str) -> bool:
-    return any(known.startswith(name) for known in source.tools.names)
 
 
 FUNCTION_TAG: Final = OwnFormat(

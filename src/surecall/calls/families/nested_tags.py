@@ -16,6 +16,7 @@ from surecall.calls.tags import (
     ElementGrammar,
     is_unfinished_tag,
     parse_attributes,
+    unescape_entities,
 )
 from surecall.calls.text_values import Parameter, note_broken
 from surecall.calls.yaml_lines import UnreadableError, read_mapping, read_value
@@ -344,7 +345,6 @@ _IN_ITEM: Final = r"((?:[^<]++|<(?!/item>))*+)"
 _ITEM: Final = re.compile(rf"<item>{_IN_ITEM}</item>")
 _ITEMS: Final = re.compile(rf"(?:<item>{_IN_ITEM}</item>\s*+)*+")
 _STRAY_AMPERSAND: Final = re.compile(r"&(?!(?:lt|gt|quot|apos|amp);)")
-_ENTITIES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&"))
 _NAME: Final = re.compile(r"[A-Za-z_][\w.-]*+\Z")
 
 
@@ -465,8 +465,6 @@ def _unescaped(text: str, receipts: list[Receipt]) -> str:
     """Return text without the entities of XML, where nothing speaks against them."""
     if "<" in text or "&" not in text or _STRAY_AMPERSAND.search(text):
         return text
-    plain = text
-    for entity, character in _ENTITIES:
-        plain = plain.replace(entity, character)
+    plain = unescape_entities(text)
     receipts.append(text_receipt("unescape_entities", text, plain))
     return plain

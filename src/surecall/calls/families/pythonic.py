@@ -13,10 +13,9 @@ from surecall.calls.python_calls import (
     PythonCall,
     PythonCalls,
     read_calls_in_python,
-    read_python_calls,
     text_calls_of,
 )
-from surecall.calls.source import NeedMore, Source
+from surecall.calls.source import Source
 from surecall.text import decode
 
 
@@ -289,16 +288,13 @@ def _decoded(code: str) -> str:
 # without tags
 
 _MAX_LISTS: Final = 64
-_MAX_NESTED_CHARS: Final = 4096
 
 
 def _read_pythonic(source: Source, at: int) -> Found | None:
     """Read calls that run to the end of the message and fit their tools exactly."""
     is_list = source.char(at) == "["
     found = read_calls_in_python(source, at)
-    if is_list and found.state == "not_calls" and not found.calls:
-        found = _read_nested_quotes(source, at) or found
-    elif is_list and found.state == "whole":
+    if is_list and found.state == "whole":
         found = _read_more_lists(source, at, found)
     end = skip_to_end(source, found.end, also=".;") if found.state == "whole" else None
     if found.state == "not_calls" or (found.state == "whole" and end is None):
@@ -336,25 +332,12 @@ def _is_remark(source: Source, at: int) -> bool:
     word = source.text[at:].strip()
     if word[:1].isupper():
         word = word.removesuffix(".")
-    return word.isidentifier() and not any(name.startswith(word) for name in source.tools.names)
+    return word.isidentifier() and not source.tools.begin_with(word)
 
 
 def _cut(call: TextCall, *, is_complete: bool) -> TextCall:
     unclosed = call.arguments if is_complete and call.state == "whole" else None
     return structs.replace(call, state="cut", unclosed=unclosed)
-
-
-def _read_nested_quotes(source: Source, at: int) -> PythonCalls | None:
-    """Read a list that is the rest of the message, with quotes in strings that are not escaped."""
-    name, end = source.read_name(source.skip_space(at + 1))
-    if source.char(end) != "(" or source.tools.resolve(name) is None:
-        return None
-    if len(source.text) - at > _MAX_NESTED_CHARS:
-        return None
-    if not source.final:
-        raise NeedMore
-    found = read_python_calls(source.text, at, nested_quotes=True, spend=source.spend_on_marks)
-    return found if found.state == "whole" else None
 
 
 def _read_more_lists(source: Source, at: int, found: PythonCalls) -> PythonCalls:

@@ -9,7 +9,6 @@ from surecall.base.errors import JSONTextError
 from surecall.base.patterns import lazy_pattern
 from surecall.calls.fitting import (
     begins_like_call,
-    fits,
     gate_row,
     has_required,
     name_lone_text,
@@ -17,8 +16,7 @@ from surecall.calls.fitting import (
     read_row,
 )
 from surecall.calls.formats import Found, OwnFormat, TextCall, text_receipt
-from surecall.calls.names import parameter_names
-from surecall.calls.python_calls import read_calls_in_python, read_python_calls, text_calls_of
+from surecall.calls.python_calls import read_calls_in_python, text_calls_of
 from surecall.calls.source import Source
 from surecall.text import decode
 
@@ -204,24 +202,10 @@ def _with_text(source: Source, name: str, text: str) -> TextCall | None:
         return None
     if text in ("", "None", "none", "null", "N/A") and not has_required(parameters):
         return TextCall(name=name, arguments={})
-    if (given := _keywords_of(text, parameters)) is not None:
-        return TextCall(name=name, arguments=given)
     only = name_lone_text(parameters, text)
     if only is None:
         return TextCall(name=name, arguments=text, state="unreadable")
     return TextCall(name=name, arguments={only: _plain(text)}, receipts=(note_only(text, only),))
-
-
-def _keywords_of(text: str, parameters: dict[str, Any]) -> dict[str, Any] | None:
-    """Return what `key=value, …` says where all keys are parameters, as in a call of Python."""
-    head, equals, _ = text.partition("=")
-    if not equals or head.strip() not in parameter_names(parameters):
-        return None
-    found = read_python_calls(f"f({text})", 0)
-    if found.state != "whole" or len(found.calls) != 1 or found.calls[0].positional:
-        return None
-    given = found.calls[0].keywords
-    return given if fits(parameters, given) else None
 
 
 def _plain(text: str) -> Any:
