@@ -357,7 +357,8 @@ class _BlockReader:
         elif closes:
             closer = self._grammar.tag(self._source, tag.end + opened)
             closes = (
-                is_near(bare[opened + 2 : -1], self._grammar.words)
+                len(bare) - opened < _MAX_TAG_CHARS
+                and is_near(bare[opened + 2 : -1], self._grammar.words)
                 if closer is None
                 else closer.kind == "close_call"
             )

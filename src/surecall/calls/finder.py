@@ -31,8 +31,8 @@ from .written_python import MAX_CALL_CHARS, find_python_calls
 
 _MAX_CHARACTERS: Final = 100_000
 _MARKS: Final = ("(", "{", "[", "<", "}", ":\n", '="', "='", "--")
-_LABELS: Final = re.compile(r"\w: \S[^\n]*+\n[^\n:]{1,80}: \S")
-"""Without one of them, or two lines with labels, no text calls anything."""
+_LABELS: Final = re.compile(r"\n[\w-]{1,64}+: \S")
+"""Without one of them, or a label on a line of its own, no text calls anything."""
 _LOOKS_PER_CHARACTER: Final = 2
 _MAX_QUESTIONS_IN_VAIN: Final = 20_000
 _BETWEEN: Final = re.compile(

@@ -627,8 +627,10 @@ def _is_in_words(source: Source, at: int, *, is_listed: bool) -> bool:
         end += 1
     if source.at_end(end) or (is_listed and source.text[end] in _BEHIND_KEYS):
         return False
-    if is_listed and source.text[at : source.line_end(at)].rstrip().endswith(("}", "]")):
-        return False  # of brackets that the call opened
+    if is_listed:
+        over = min(source.line_end(at), at + _MAX_LINE)
+        if source.text[at:over].rstrip().endswith(("}", "]")):
+            return False  # of brackets that the call opened
     end = source.skip_space(end)
     return not source.at_end(end) and source.text[end] not in "<["
 

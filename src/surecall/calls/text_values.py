@@ -121,8 +121,8 @@ def strip_padding(text: str, padding: Padding) -> str:
 
 
 _MAX_INDENT: Final = 64
-STRAY_CLOSERS: Final = lazy_pattern(r"(?:</[\w.:-]{1,60}+>\s*+)++")
-"""Closing tags of whatever words, up to the end of a text."""
+STRAY_CLOSERS: Final = lazy_pattern(r"(?:</[\w.:-]{1,60}+>\s{0,40}+){1,8}+")
+"""A few closing tags of whatever words, up to the end of a text."""
 _BRACKETS: Final = frozenset("{}[]\"'")
 
 
