@@ -124,32 +124,39 @@ def render_page(rows: list[Row]) -> list[str]:
         "",
         "## Fault by fault",
     ]
-    groups: dict[str, dict[str, list[Row]]] = {}
+    by_fault: dict[str, list[Row]] = {}
     for row in rows:
-        fault = row.trial.fault
-        groups.setdefault(fault.group, {}).setdefault(fault.name, []).append(row)
-    for group, by_fault in groups.items():
-        lines += ["", f"### {group}", ""]
-        lines += ["| faults | chat completions | responses | messages | gemini |"]
-        lines += ["|---|---|---|---|---|"]
-        alike: dict[str, list[str]] = {}
-        for name, found in by_fault.items():
-            cells = [
-                _render_cell([row for row in found if row.trial.client == client])
-                for client in CLIENTS
-            ]
-            alike.setdefault(" | ".join(cells), []).append(f"`{name}`")
-        lines += [f"| {', '.join(names)} | {cells} |" for cells, names in alike.items()]
-    return lines
+        by_fault.setdefault(row.trial.fault.name, []).append(row)
+    cells = {
+        name: [_render_cells([row for row in found if row.trial.client == c]) for c in CLIENTS]
+        for name, found in by_fault.items()
+    }
+    return lines + render_faults(cells)
 
 
-def _render_cell(rows: list[Row]) -> str:
+def render_faults(cells: dict[str, list[tuple[str, str]]]) -> list[str]:
+    """Return two tables of faults with equal outcomes: first those alike in all clients."""
+    alike: dict[str, list[str]] = {}
+    mixed: dict[str, list[str]] = {}
+    for name, by_client in cells.items():
+        direct = [before for before, _ in by_client]
+        gateway = " / ".join(dict.fromkeys(after for _, after in by_client if after))
+        seen = set(direct) - {"–"}
+        table, outcomes = (alike, list(seen)) if len(seen) == 1 else (mixed, direct)
+        table.setdefault(" | ".join([*outcomes, f"**{gateway}**"]), []).append(f"`{name}`")
+    lines = ["", "The same in every client:", "", "| faults | without | with |", "|---|---|---|"]
+    lines += [f"| {', '.join(names)} | {outcomes} |" for outcomes, names in sorted(alike.items())]
+    lines += ["", "Not the same:", ""]
+    lines += ["| faults | chat completions | responses | messages | gemini | with |"]
+    lines += ["|---|---|---|---|---|---|"]
+    return lines + [f"| {', '.join(names)} | {row} |" for row, names in sorted(mixed.items())]
+
+
+def _render_cells(rows: list[Row]) -> tuple[str, str]:
     """Return what a client sees, without the gateway and with it; whole before streamed."""
-    if not rows:
-        return "–"
     direct = " / ".join(dict.fromkeys(row.direct.label for row in rows))
-    gateway = " / ".join(dict.fromkeys(row.gateway.label for row in rows))
-    return f"{direct} → **{gateway}**"
+    labels = (row.gateway.label.removesuffix(", repaired") for row in rows)
+    return direct or "–", " / ".join(dict.fromkeys(labels))
 
 
 if __name__ == "__main__":
