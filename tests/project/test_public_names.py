@@ -16,7 +16,7 @@ IMPORT = re.compile(r"^from (surecall\.[\w.]+) import \(?([\w, \n]+?)(?:\)|$)", 
 
 
 EXAMPLE = re.compile(r"(?m)^(?:    .*\n|\n(?=    ))+")
-WITH_EXAMPLES = 8
+WITH_EXAMPLES = 14
 """How many public names show their first use; this may only grow."""
 
 

@@ -321,7 +321,12 @@ class Code(StrEnum):
 
 
 class SurecallError(Exception):
-    """Any error that surecall raises on purpose; it holds no known secret."""
+    """Any error that surecall raises on purpose; it holds no known secret.
+
+    For example:
+
+        surecall.SurecallError(surecall.Code.TOOL_TIMEOUT, "It was slow.").code  # 'TOOL_TIMEOUT'
+    """
 
     def __init__(self, code: str, message: str, *, hint: str | None = None) -> None:
         self.code = str(code)

@@ -32,7 +32,12 @@ DEFAULT_EMPTY_FINAL_TEXT: Final = EMPTY_ANSWER
 
 
 class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a run behaves. Every field can be set by a preset, the configuration or the caller."""
+    """How a run behaves. Every field can be set by a preset, the configuration or the caller.
+
+    For example:
+
+        surecall.Options(max_turns=3).max_turns  # 3
+    """
 
     tool_use_mode: ToolUseMode = "relaxed"
     """`enforced` demands tool use, `relaxed` allows it, `disabled` sends no tools."""

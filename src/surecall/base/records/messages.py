@@ -14,7 +14,12 @@ Role = Literal["system", "developer", "user", "assistant", "tool"]
 
 
 class Message(Struct, frozen=True, omit_defaults=True):
-    """One message of a conversation, independent of any wire format."""
+    """One message of a conversation, independent of any wire format.
+
+    For example:
+
+        surecall.Message(role='user', content='Hi').content  # 'Hi'
+    """
 
     role: Role
     content: str | list[dict[str, Any]] | None = None

@@ -173,13 +173,23 @@ def _copy_onto(known: Any, value: Any) -> Any:
 
 
 def tool_call(name: str, arguments: Any = "{}", id: str = "call_1") -> dict[str, Any]:  # noqa: A002 - the wire's own name
-    """Return one entry of `tool_calls`; arguments that are not text are encoded as JSON."""
+    """Return one entry of `tool_calls`; arguments that are not text are encoded as JSON.
+
+    For example:
+
+        surecall.tool_call("add", {"a": 1})["function"]["arguments"]  # '{"a":1}'
+    """
     text = arguments if isinstance(arguments, str) else encode_text(arguments)
     return {"id": id, "type": "function", "function": {"name": name, "arguments": text}}
 
 
 def assistant(text: str | None = None, *calls: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """Return an assistant message with text, calls, or both."""
+    """Return an assistant message with text, calls, or both.
+
+    For example:
+
+        surecall.assistant("Hello.")  # {'role': 'assistant', 'content': 'Hello.'}
+    """
     message: dict[str, Any] = {"role": "assistant", "content": text}
     if calls:
         message["tool_calls"] = list(calls)

@@ -67,6 +67,10 @@ def openapi_tools(
 ) -> list[Tool[..., Any]]:
     """Make a tool of each operation that an OpenAPI document describes, 3.0 or 3.1.
 
+        document = {"openapi": "3.1.0", "paths": {"/pets": {"get": {"operationId": "listPets"}}}}
+        tools = surecall.openapi_tools(document, base_url="https://api.example.com")
+        [tool.name for tool in tools]  # ['listPets']
+
     Args:
         document: The document, or the path of one in JSON.
         base_url: Where the API is. What the document says about servers is not used, redirects
