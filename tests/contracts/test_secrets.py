@@ -252,7 +252,7 @@ async def artefacts(
             transport=transport,
             protocol=family,
             stream=stream,
-            text_formats=True,
+            text_formats="all",
             journal=str(journal),
             on_event=happened.append,
         )
