@@ -135,7 +135,7 @@ def render_page(rows: list[Row]) -> list[str]:
 
 
 def render_faults(cells: dict[str, list[tuple[str, str]]]) -> list[str]:
-    """Return two tables of faults with equal outcomes: first those alike in all clients."""
+    """Return two tables of faults with equal outcomes: without those that do no harm."""
     alike: dict[str, list[str]] = {}
     mixed: dict[str, list[str]] = {}
     for name, by_client in cells.items():
@@ -144,6 +144,7 @@ def render_faults(cells: dict[str, list[tuple[str, str]]]) -> list[str]:
         seen = set(direct) - {"–"}
         table, outcomes = (alike, list(seen)) if len(seen) == 1 else (mixed, direct)
         table.setdefault(" | ".join([*outcomes, f"**{gateway}**"]), []).append(f"`{name}`")
+    alike.pop("right | **right**", None)
     lines = ["", "The same in every client:", "", "| faults | without | with |", "|---|---|---|"]
     lines += [f"| {', '.join(names)} | {outcomes} |" for outcomes, names in sorted(alike.items())]
     lines += ["", "Not the same:", ""]
