@@ -5,18 +5,20 @@ was done to it; what is refused says why, in the format of the client.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import takewhile
 from time import monotonic
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
 from surecall.base.background import read_in_thread
 from surecall.base.errors import Code, ProviderError, ProviderReplyError, SurecallError
+from surecall.base.json_values import as_fields
 from surecall.base.limits import MAX_INLINE_CHARACTERS
 from surecall.base.records import Defect
-from surecall.text import encode
+from surecall.text import decode, encode
 from surecall.wire import translate_reply
 from surecall.wire.bodies import Clean
 
@@ -280,7 +282,9 @@ class _Exchange:
             is_good = verdict.body is not None
             tries.steps.append(Step("reask", "ok" if is_good else "failed", 1))
             if is_good:
-                choices = choices.take(position, verdict)
+                bad_document = choices.missing[position].document
+                earlier = () if bad_document is None else (bad_document,)
+                choices = choices.take(position, self._keep_found(verdict, earlier))
         outcome: Outcome = "reasked" if tries.requests > 1 else "repaired"
         for position, missing in tuple(choices.missing.items()):
             if (salvage := self._checker.salvage(missing)) is not None:
@@ -326,6 +330,16 @@ class _Exchange:
             return self._refuse(bad)
         return self._deliver(salvage, "unrepaired", first if chosen is first_bad else last)
 
+    def _keep_found(self, verdict: Verdict, earlier: Sequence[dict[str, Any]]) -> Verdict:
+        """Put what the provider's own tools found in earlier replies before the one delivered."""
+        older = list(takewhile(lambda bad: bad is not verdict.document, earlier))
+        if not older or verdict.body is None:
+            return verdict
+        document = before = as_fields(decode(verdict.body, surrogates="replace"))
+        for bad in reversed(older):
+            document = self._request.protocol.keep_found(document, bad)
+        return verdict if document is before else replace(verdict, body=encode(document))
+
     # Ends
 
     def _outcome_of(self, verdict: Verdict, first: Asked) -> Outcome:
@@ -338,6 +352,7 @@ class _Exchange:
     def _deliver(self, verdict: Verdict, outcome: Outcome, asked: Asked) -> Delivered:
         if self._echoes is not None and verdict.echoes:
             self._keep_echoes(verdict, asked)
+        verdict = self._keep_found(verdict, self._tries.bad_documents)
         delivered = Delivered(
             status=200,
             body=verdict.body or b"",

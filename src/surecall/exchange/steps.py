@@ -89,6 +89,8 @@ class Escalation:
         """The first reply, whose calls cannot be used."""
         self.bad: Verdict | None = None
         """The last such reply."""
+        self.bad_documents: list[dict[str, Any]] = []
+        """All such replies where they are in the client's format."""
         self.requests = 0
         self.usage: Usage | None = None
         """The tokens of all requests together."""
@@ -122,8 +124,9 @@ class Escalation:
     def begin(self, bad: Verdict, first: Asked) -> None:
         """Begin with the first reply, whose calls cannot be used."""
         self.first = self.last = first
-        self.first_bad = self.bad = bad
+        self.first_bad = bad
         self.parse_error = bad.parse_error
+        self._take_bad(bad)
 
     def plan_next(self) -> Planned | None:
         """Return the next request that may help, if one may be made."""
@@ -195,7 +198,13 @@ class Escalation:
         """
         self.steps.append(Step(planned.step, "ok" if is_good else "failed", 1))
         if bad is not None:
-            self.bad, self.last, self._said = bad, planned.asked, planned.said
+            self.last, self._said = planned.asked, planned.said
+            self._take_bad(bad)
+
+    def _take_bad(self, bad: Verdict) -> None:
+        self.bad = bad
+        if bad.document is not None:
+            self.bad_documents.append(bad.document)
 
     def note_repairs(self, receipts: Sequence[Receipt]) -> None:
         """Note which steps made the calls of a reply usable without asking."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, NamedTuple, Protocol
 
 from msgspec import Meta, Struct
 
-from surecall.base.json_values import as_fields
+from surecall.base.json_values import as_fields, as_list
 from surecall.base.limits import MAX_REPORTED_TOKENS
 from surecall.base.records import Reading, Receipt, ToolCall, Usage
 from surecall.text import decode_plain, encode_text
@@ -139,6 +139,13 @@ def is_own(item: dict[str, Any], kind: str, plan: Plan) -> bool:
 
 
 IsText = Callable[[dict[str, Any]], bool]
+
+
+def list_found(parts: Any, is_found: IsText, is_call: IsText) -> list[dict[str, Any]]:
+    """Return the parts up to the last that the provider's own tools left, without open calls."""
+    fields = [as_fields(part) for part in as_list(parts)]
+    end = max((place for place, part in enumerate(fields, 1) if is_found(part)), default=0)
+    return [part for part in fields[:end] if not is_call(part)]
 
 
 def texts_of(parts: list[Any], is_text: IsText) -> list[str]:

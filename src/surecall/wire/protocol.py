@@ -163,6 +163,11 @@ class WireProtocol(Protocol):
         ...
 
     @staticmethod
+    def keep_found(document: dict[str, Any], earlier: dict[str, Any]) -> dict[str, Any]:
+        """Return a reply that begins with what the provider's own tools found in an earlier one."""
+        return document
+
+    @staticmethod
     def move_thought(document: dict[str, Any], thought: str, text: str) -> dict[str, Any]:
         """Return a reply with the reasoning that was split off its text in its own place."""
         ...

@@ -7,7 +7,7 @@ from typing import Any
 from surecall.wire.protocol import WireProtocol
 from surecall.wire.records import Traits
 
-from .bodies import move_thought, patch_reply, read_clean, read_usage, says_why
+from .bodies import keep_found, move_thought, patch_reply, read_clean, read_usage, says_why
 from .events import GeminiReader
 from .replies import parse_body, parse_error, parse_message
 from .requests import path_of, render_auth, render_request, render_tool, schema_losses
@@ -45,6 +45,7 @@ class Gemini(WireProtocol):
     parse_body = staticmethod(parse_body)
     parse_message = staticmethod(parse_message)
     move_thought = staticmethod(move_thought)
+    keep_found = staticmethod(keep_found)
     patch_reply = staticmethod(patch_reply)
     read_clean = staticmethod(read_clean)
     read_usage = staticmethod(read_usage)

@@ -5,7 +5,7 @@ from typing import Any, Final
 from msgspec import Raw, Struct
 
 from surecall.base.errors import Code, ProviderError
-from surecall.base.json_values import as_fields, as_list
+from surecall.base.json_values import as_fields, as_list, count_or_none
 from surecall.base.records import ToolCall, Usage
 from surecall.text import decoder_of
 from surecall.wire.bodies import (
@@ -17,6 +17,7 @@ from surecall.wire.bodies import (
     divide,
     found_clean,
     is_from_text,
+    list_found,
     note_finish,
     rewrite_texts,
     texts_of,
@@ -141,6 +142,65 @@ def _gemini_call(part: dict[str, Any], given: dict[str, Any], call: ToolCall) ->
         own["id"] = call.id
     kept = {key: value for key, value in given.items() if key != "id"}
     return {**rest, "functionCall": {**kept, **own}}
+
+
+_FOUND_PARTS: Final = ("codeExecutionResult", "toolResponse", "inlineData")
+GROUNDS: Final = ("groundingMetadata", "urlContextMetadata")
+"""What the texts of a reply rest on."""
+
+
+def keep_found(document: dict[str, Any], earlier: dict[str, Any]) -> dict[str, Any]:
+    """Return a reply that begins with what the provider's own tools found in an earlier one.
+
+    What its texts rest on comes along with them; numbers of parts and sources are raised.
+    """
+    first, (candidate, *others) = _candidate_of(earlier), as_list(document.get("candidates"))
+    parts = as_list(as_fields(first.get("content")).get("parts"))
+    grounds = {key: as_fields(first.get(key)) for key in GROUNDS if first.get(key)}
+    supports = as_list(as_fields(grounds.get(GROUNDS[0])).get("groundingSupports"))
+    cited = [parts[place] for place in map(_place_of, supports) if place < len(parts)]
+
+    def is_found(part: dict[str, Any]) -> bool:
+        return part in cited or any(part.get(key) for key in _FOUND_PARTS)
+
+    found = list_found(parts, is_found, _is_call)
+    if not found and not grounds:
+        return document
+    content = as_fields(candidate.get("content"))
+    content = {**content, "parts": [*found, *as_list(content.get("parts"))]}
+    for key, own in grounds.items():
+        grounds[key] = _join_grounds(own, as_fields(candidate.get(key)), len(found))
+    return {**document, "candidates": [{**candidate, "content": content, **grounds}, *others]}
+
+
+def _candidate_of(document: dict[str, Any]) -> dict[str, Any]:
+    return as_fields(next(iter(as_list(document.get("candidates"))), None))
+
+
+def _is_call(part: dict[str, Any]) -> bool:
+    return bool(part.get("functionCall") or part.get("function_call"))
+
+
+def _place_of(support: Any) -> int:
+    return count_or_none(as_fields(as_fields(support).get("segment")).get("partIndex")) or 0
+
+
+def _join_grounds(first: dict[str, Any], then: dict[str, Any], parts: int) -> dict[str, Any]:
+    sources = len(as_list(first.get("groundingChunks")))
+    joined = {**then, **first}
+    for key in (key for key in joined if isinstance(joined[key], list)):
+        added = as_list(then.get(key))
+        if key == "groundingSupports":
+            added = [_shift_support(as_fields(item), parts, sources) for item in added]
+        joined[key] = [*as_list(first.get(key)), *added]
+    return joined
+
+
+def _shift_support(support: dict[str, Any], parts: int, sources: int) -> dict[str, Any]:
+    segment = {**as_fields(support.get("segment")), "partIndex": _place_of(support) + parts}
+    places = map(count_or_none, as_list(support.get("groundingChunkIndices")))
+    chunks = [place + sources for place in places if place is not None]
+    return {**support, "segment": segment, "groundingChunkIndices": chunks}
 
 
 def move_thought(document: dict[str, Any], thought: str, text: str) -> dict[str, Any]:

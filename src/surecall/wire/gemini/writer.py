@@ -21,6 +21,7 @@ from surecall.wire.server import (
 )
 from surecall.wire.substitutes import stand_in_object
 
+from .bodies import GROUNDS
 from .events import GeminiReader
 from .parts import object_in, sign, wire_name
 from .replies import FINISH_REASONS
@@ -225,6 +226,8 @@ class GeminiRewriter(EventRewriter[GeminiReader]):
                 candidate = {**candidate, "finishReason": "STOP"}
                 candidate.pop("finish_reason", None)
                 candidate.pop("finishMessage", None)
+            if not kept and any(candidate.get(key) for key in GROUNDS):
+                kept = [{"text": ""}]
             if kept or finish:
                 changed = {**candidate, "content": {"role": "model", **content, "parts": kept}}
                 written.append(event_of({**fields, "candidates": [changed, *candidates[1:]]}))

@@ -7,7 +7,7 @@ from surecall.wire.records import Traits
 
 from .blocks import wire_id
 from .events import MessagesReader
-from .replies import move_thought, parse_body, parse_message, patch_reply, read_clean
+from .replies import keep_found, move_thought, parse_body, parse_message, patch_reply, read_clean
 from .requests import HEADERS, PATH, render_request, render_tool
 from .server import MessagesConversation, parse_request
 from .writer import MessagesRewriter, MessagesStreamWriter, render_error, render_reply
@@ -32,6 +32,7 @@ class Messages(WireProtocol):
     parse_body = staticmethod(parse_body)
     parse_message = staticmethod(parse_message)
     move_thought = staticmethod(move_thought)
+    keep_found = staticmethod(keep_found)
     patch_reply = staticmethod(patch_reply)
     read_clean = staticmethod(read_clean)
     open_conversation = MessagesConversation

@@ -22,6 +22,7 @@ from surecall.wire.bodies import (
     found_clean,
     is_from_text,
     is_own,
+    list_found,
     note_finish,
     rewrite_texts,
     texts_of,
@@ -298,6 +299,27 @@ def patch_reply(document: dict[str, Any], plan: Plan) -> Patched:
 def _messages_call(block: dict[str, Any], call: ToolCall) -> dict[str, Any]:
     own = {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}
     return {**block, **own}
+
+
+def keep_found(document: dict[str, Any], earlier: dict[str, Any]) -> dict[str, Any]:
+    """Return a reply that begins with what the provider's own tools found in an earlier one.
+
+    Thoughts and texts before that come along: signatures cover the whole turn, and texts cite it.
+    """
+    before = as_list(earlier.get("content"))
+    answered = {as_fields(block).get("tool_use_id") for block in before}
+
+    def is_found(block: dict[str, Any]) -> bool:
+        kind = block.get("type")
+        return bool(block.get("citations")) or (kind in SERVER_BLOCKS and not is_call(block))
+
+    def is_call(block: dict[str, Any]) -> bool:
+        return str(block.get("type")).endswith("tool_use") and block.get("id") not in answered
+
+    content = document.get("content")
+    said = [{"type": "text", "text": content}] if isinstance(content, str) else as_list(content)
+    found = list_found(before, is_found, is_call)
+    return {**document, "content": [*found, *said]} if found else document
 
 
 def move_thought(document: dict[str, Any], thought: str, text: str) -> dict[str, Any]:

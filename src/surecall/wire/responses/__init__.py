@@ -10,6 +10,7 @@ from .events import ResponsesReader
 from .replies import (
     goes_on,
     is_waiting,
+    keep_found,
     move_thought,
     parse_body,
     parse_message,
@@ -36,6 +37,7 @@ class Responses(WireProtocol):
     parse_body = staticmethod(parse_body)
     parse_message = staticmethod(parse_message)
     move_thought = staticmethod(move_thought)
+    keep_found = staticmethod(keep_found)
     patch_reply = staticmethod(patch_reply)
     read_clean = staticmethod(read_clean)
     goes_on = staticmethod(goes_on)

@@ -22,6 +22,7 @@ from surecall.wire.bodies import (
     found_clean,
     is_from_text,
     is_own,
+    list_found,
     note_finish,
     rewrite_texts,
     texts_of,
@@ -365,6 +366,37 @@ def _responses_call(item: dict[str, Any], call: ToolCall) -> dict[str, Any]:
         "status": "completed",
     }
     return {"id": item.get("id") or new_id("fc_"), **item, **own}
+
+
+_FOUND: Final = frozenset(
+    {
+        "code_interpreter_call",
+        "file_search_call",
+        "image_generation_call",
+        "mcp_call",
+        "mcp_list_tools",
+        "web_search_call",
+    }
+)
+"""Items of the provider's own tools, with their results."""
+
+
+def keep_found(document: dict[str, Any], earlier: dict[str, Any]) -> dict[str, Any]:
+    """Return a reply that begins with what the provider's own tools found in an earlier one.
+
+    Reasoning and texts before that come along: an item is refused later without its reasoning.
+    """
+    found = list_found(earlier.get("output"), _is_found, _is_client_call)
+    return {**document, "output": [*found, *as_list(document.get("output"))]} if found else document
+
+
+def _is_found(item: dict[str, Any]) -> bool:
+    parts = map(as_fields, as_list(item.get("content")))
+    return item.get("type") in _FOUND or any(part.get("annotations") for part in parts)
+
+
+def _is_client_call(item: dict[str, Any]) -> bool:
+    return item.get("type") not in _FOUND | {"message", "reasoning"}
 
 
 def move_thought(document: dict[str, Any], thought: str, text: str) -> dict[str, Any]:
