@@ -36,7 +36,7 @@ ROOMS: Final[dict[str, tuple[int, int]]] = {
     "serving": (900, 900),
     "clients": (700, 700),
     "gateway": (6_000, 8_850),
-    "faults": (2_800, 3_190),
+    "faults": (2_800, 3_205),
     "evals": (18_000, 16_430),
     "cli": (7_000, 7_460),
 }

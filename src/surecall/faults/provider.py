@@ -86,10 +86,13 @@ class FaultyProvider:
         """Return the answer to a request of a wire format."""
         self.requests += 1
         try:
-            lesson = Lesson(protocol.parse_request(wire))
+            body, _ = protocol.as_functions(wire.body)
+            lesson = Lesson(protocol.parse_request(replace(wire, body=body)))
             request = lesson.request
             plan, behaviour = self._choose(request.model)
             occasion = self._make_occasion(request, protocol)
+            if (stated := wire.body.get("tools")) != (body.get("tools") or stated):
+                occasion = replace(occasion, settings={"tools": stated})
             situation, faults = self._meet(plan, behaviour, occasion)
         except (RequestError, ConfigError) as error:
             status = 400 if isinstance(error, RequestError) else 404

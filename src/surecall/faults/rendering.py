@@ -44,7 +44,7 @@ def render_body(reply: PlannedReply, occasion: Occasion) -> Any:
     """Return the whole body of a reply."""
     if occasion.protocol.name == CHAT:
         return _render_completion(reply, occasion)
-    marked = occasion.protocol.render_reply(_mark_reply(reply, occasion))
+    marked = occasion.protocol.render_reply(_mark_reply(reply, occasion), occasion.settings)
     return _Marks(reply, occasion).fill(marked)
 
 
@@ -61,7 +61,9 @@ def render_chunk(chunk: Any) -> bytes:
 def render_events(reply: PlannedReply, occasion: Occasion) -> list[bytes]:
     """Return the events of a streamed reply in a format other than chat completions."""
     clean = _mark_reply(reply, occasion)
-    writer = occasion.protocol.open_writer(model=occasion.request.model, reply_id=clean.id)
+    writer = occasion.protocol.open_writer(
+        model=occasion.request.model, reply_id=clean.id, request=occasion.settings or None
+    )
     written = [writer.begin(), writer.reasoning(clean.reasoning or "", clean.extra)]
     written += [writer.text(piece) for piece in _cut(clean.content or "")]
     written += [*(writer.call(call) for call in clean.calls), writer.end(clean)]
@@ -105,8 +107,8 @@ def _mark_reply(reply: PlannedReply, occasion: Occasion) -> Reply:
         content=(content or _EMPTY_TEXT) if isinstance(content, str) else None,
         reasoning=thought if isinstance(thought, str) else None,
         calls=tuple(
-            RawCall(id=_mark("id", index), name=_mark("name", index), arguments={_MARK: index})
-            for index, _ in enumerate(reply.calls)
+            _mark_call(index, as_fields(call.get("function")), occasion)
+            for index, call in enumerate(reply.calls)
         ),
         finish_reason=reply.finish_reason,
         usage=Usage(
@@ -117,6 +119,16 @@ def _mark_reply(reply: PlannedReply, occasion: Occasion) -> Reply:
         model=occasion.request.model,
         id=_reply_id(occasion),
     )
+
+
+def _mark_call(index: int, function: dict[str, Any], occasion: Occasion) -> RawCall:
+    """Return a call with marks; one of a tool that is not a function shows the writer its name."""
+    name, arguments = _mark("name", index), {_MARK: index}
+    given = function.get("name")
+    if occasion.settings and any(tool.name == given for tool in occasion.request.tools):
+        name, own = given, as_fields(_as_value(function.get("arguments")))
+        arguments = own if own.keys() == {"input"} else arguments  # the text of a custom tool
+    return RawCall(id=_mark("id", index), name=name, arguments=arguments)
 
 
 def _reply_id(occasion: Occasion) -> str:

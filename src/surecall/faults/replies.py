@@ -1,7 +1,8 @@
 """A reply before it goes onto the wire: the clean one, made from what would be right to do."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from random import Random
+from types import MappingProxyType
 from typing import Any, Final
 
 from msgspec import Struct
@@ -78,6 +79,8 @@ class Occasion(Struct, frozen=True, kw_only=True):
     """The reply that is being sent; only known on the wire."""
     reply_id: str = ""
     """What its ids are made of; only known on the wire."""
+    settings: Mapping[str, Any] = MappingProxyType({})
+    """The tools as the client stated them, where some are not functions."""
 
     @property
     def request_id(self) -> str:
