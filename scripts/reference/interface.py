@@ -39,6 +39,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
             "Usage",
         ),
         "surecall.clients": ("CallsRefusedError",),
+        "surecall.gateway.telemetry": ("RunSpans",),
         "surecall.loop": ("OutputForm", "RunStream", "load_trace", "save_trace"),
         "surecall.loop.directives": (
             *("DirectResult", "Directive", "DirectiveRegistry", "direct", "read_patch"),
