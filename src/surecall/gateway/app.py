@@ -28,7 +28,7 @@ from .endpoints import (
     protocol_of,
     wants_events,
 )
-from .heads import Head, render_error, respond, retry_headers, status_of_refusal
+from .headers import Head, render_error, respond, retry_headers, status_of_refusal
 from .jobs import Job, RelayJob, list_models
 from .keys import Caller, forbidden, unauthorized
 from .log import explain, log_refused

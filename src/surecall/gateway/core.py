@@ -22,7 +22,7 @@ from surecall.serving import Exchange, HttpConnection, RawHeaders
 from surecall.serving.connection import STATUS_LINES
 
 from .budgets import Budgets, Gate, RetryBudget, overloaded
-from .heads import Head, Hosts
+from .headers import Head, Hosts
 from .keys import Keyring
 from .log import log_request
 from .records import RequestRecord, Retention, SpooledRecords, SqliteRecords, StoreCounts

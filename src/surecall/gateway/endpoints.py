@@ -10,7 +10,7 @@ from msgspec import Struct
 from surecall.base.errors import Code, ProviderStatusError
 from surecall.wire import WireProtocol, find_protocol
 
-from .heads import Head
+from .headers import Head
 from .settings import RELAYED_PATHS, Role
 
 _GEMINI: Final = re.compile(

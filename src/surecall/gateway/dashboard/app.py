@@ -40,7 +40,7 @@ from surecall.gateway.dashboard.visits import (
     set_cookie,
 )
 from surecall.gateway.endpoints import Endpoint
-from surecall.gateway.heads import ClientLeft, Head, respond
+from surecall.gateway.headers import ClientLeft, Head, respond
 from surecall.gateway.keys import forbidden, unauthorized
 from surecall.gateway.programs import GatewayAddress, render_snippets
 

@@ -12,7 +12,7 @@ from surecall.base.records import Message
 from surecall.base.redaction import MASK, redact
 from surecall.exchange.request import ClientRequest
 from surecall.gateway.core import Core, State
-from surecall.gateway.heads import Head
+from surecall.gateway.headers import Head
 from surecall.gateway.jobs import Job
 from surecall.gateway.keys import Caller
 from surecall.gateway.records import RecordFilter, RequestRecord, count_all

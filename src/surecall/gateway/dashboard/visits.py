@@ -29,7 +29,7 @@ from surecall.base.errors import (
 from surecall.base.json_values import as_fields
 from surecall.gateway.core import State
 from surecall.gateway.endpoints import Endpoint
-from surecall.gateway.heads import Head, read_body
+from surecall.gateway.headers import Head, read_body
 from surecall.gateway.keys import Caller, Keyring
 from surecall.loop.stored import encode_kept
 from surecall.text import decode

@@ -14,7 +14,7 @@ from surecall.base.records import Usage
 from surecall.base.redaction import mask_error
 from surecall.exchange.policy import Delivered, Ending, Sent, Step
 from surecall.exchange.request import ClientRequest
-from surecall.gateway.heads import end_retries, render_error, retry_headers, returned_plain
+from surecall.gateway.headers import end_retries, render_error, retry_headers, returned_plain
 from surecall.gateway.jobs.client import ClientJob
 from surecall.gateway.records import AttemptNote, ParseError, ProbeNote, RequestRecord, StepNote
 from surecall.gateway.upstreams import Known, Target, Upstream

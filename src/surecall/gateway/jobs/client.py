@@ -11,7 +11,7 @@ from surecall.base.records import Usage
 from surecall.base.redaction import drop_begun, open_log, redact
 from surecall.gateway.budgets import overloaded
 from surecall.gateway.core import Core, State
-from surecall.gateway.heads import ClientLeft, Head, hide_key, read_body, too_large
+from surecall.gateway.headers import ClientLeft, Head, hide_key, read_body, too_large
 from surecall.gateway.keys import Caller
 from surecall.gateway.log import explain
 from surecall.gateway.records import MAX_BODY_BYTES, RequestRecord, new_request_id

@@ -17,7 +17,7 @@ from surecall.exchange.mediation import mediate, relay
 from surecall.exchange.policy import Delivered, Policy, Report, Route, Sent
 from surecall.exchange.request import ClientRequest
 from surecall.exchange.streams import StreamRelay
-from surecall.gateway.heads import Wishes, returned_headers
+from surecall.gateway.headers import Wishes, returned_headers
 from surecall.gateway.prompts import name_prompt
 from surecall.gateway.upstreams import Target, may_fall_back
 from surecall.text import encode

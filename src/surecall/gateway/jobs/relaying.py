@@ -19,7 +19,7 @@ from surecall.base.limits import MAX_INLINE_CHARACTERS
 from surecall.base.redaction import StreamMask, excerpt, mask_error, mask_known
 from surecall.gateway.core import State
 from surecall.gateway.endpoints import guess_protocol, may_relay
-from surecall.gateway.heads import (
+from surecall.gateway.headers import (
     Head,
     hide_key,
     render_error,

@@ -23,7 +23,7 @@ from surecall.exchange.streams import (
     StreamRelay,
     rescue_call,
 )
-from surecall.gateway.heads import render_error, returned_headers
+from surecall.gateway.headers import render_error, returned_headers
 from surecall.gateway.upstreams import may_fall_back
 
 from .asking import AnsweringJob, Asking, read_error
