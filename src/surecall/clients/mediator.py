@@ -18,7 +18,13 @@ from surecall.base.errors import (
     SurecallError,
 )
 from surecall.base.json_values import as_fields
-from surecall.exchange.agents import REFUSED_CALLS_HEADER, is_agent, read_refused_calls
+from surecall.exchange.agents import (
+    OUTCOME_HEADER,
+    RECEIPTS_HEADER,
+    REFUSED_CALLS_HEADER,
+    is_agent,
+    read_refused_calls,
+)
 from surecall.exchange.echoes import EchoCache
 from surecall.exchange.mediation import mediate
 from surecall.exchange.policy import Delivered, Ending, Policy, Report, Route, Sent
@@ -31,6 +37,7 @@ from surecall.exchange.streams import (
 from surecall.models.profiles import Catalog, resolve_capabilities
 from surecall.text import SSEReader, decode, encode, render_event
 from surecall.wire import WireProtocol, find_protocol
+from surecall.wire.errors import SHOULD_RETRY_HEADER
 
 from .library import Library, is_mediated, kept_headers
 
@@ -169,7 +176,7 @@ class _Exchange:
                 body = add_members(body, {_MEMBER: report})
         headers = {**delivered.headers, **_JSON, **_tell(delivered)}
         if delivered.should_retry is not None:
-            headers["x-should-retry"] = "true" if delivered.should_retry else "false"
+            headers[SHOULD_RETRY_HEADER] = "true" if delivered.should_retry else "false"
         return self._library.respond(
             self._http, delivered.status, self._last, headers, body, {_MEMBER: report}
         )
@@ -391,10 +398,7 @@ def _drop_unreadable_usage(body: bytes) -> bytes:
 
 
 def _tell(done: Report) -> dict[str, str]:
-    return {
-        "x-surecall-outcome": done.outcome,
-        "x-surecall-receipts": str(len(done.receipts)),
-    }
+    return {OUTCOME_HEADER: done.outcome, RECEIPTS_HEADER: str(len(done.receipts))}
 
 
 _ENDINGS: Final[Mapping[str, str]] = {

@@ -1,4 +1,4 @@
-"""Agent programs, known by the headers of their requests, and what clients ask for by one."""
+"""Headers that say who asks and what for, and those that tell clients what was done."""
 
 from collections.abc import Iterable
 from typing import Final, get_args
@@ -10,6 +10,9 @@ from .policy import RefusedCalls
 
 REFUSED_CALLS_HEADER: Final = "x-surecall-refused-calls"
 """The header by which one request says what becomes of wrong calls."""
+OUTCOME_HEADER: Final = "x-surecall-outcome"
+RECEIPTS_HEADER: Final = "x-surecall-receipts"
+"""How many receipts a reply has."""
 _AGENTS: Final[dict[str, tuple[str, ...]]] = {
     "user-agent": (
         "aider",

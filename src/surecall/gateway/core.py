@@ -22,7 +22,7 @@ from surecall.serving import Exchange, HttpConnection, RawHeaders
 from surecall.serving.connection import STATUS_LINES
 
 from .budgets import Budgets, Gate, RetryBudget, overloaded
-from .headers import Head, Hosts
+from .headers import ATTEMPTS, OUTCOME, RECEIPTS, REQUEST_ID, UPSTREAM, Head, Hosts
 from .keys import Keyring
 from .log import log_request
 from .records import RequestRecord, Retention, SpooledRecords, SqliteRecords, StoreCounts
@@ -89,10 +89,9 @@ def _make_policy(settings: PolicySettings) -> Policy:
 
 
 _REPLY = (
-    b"%bcontent-type: application/json\r\ncontent-length: %d\r\nx-surecall-outcome: %b\r\n"
-    b"x-surecall-request-id: %b\r\nx-surecall-receipts: %d\r\n"
-    b"x-surecall-upstream: %b\r\nx-surecall-attempts: %b\r\n\r\n%b"
-)
+    b"%%bcontent-type: application/json\r\ncontent-length: %%d\r\n%b: %%b\r\n"
+    b"%b: %%b\r\n%b: %%d\r\n%b: %%b\r\n%b: %%b\r\n\r\n%%b"
+) % (OUTCOME, REQUEST_ID, RECEIPTS, UPSTREAM, ATTEMPTS)
 _MAX_SEEN_HEADERS = 64
 
 
@@ -189,7 +188,7 @@ class Core:
         self.request_metrics = RequestMetrics(
             self.metrics, upstreams=tuple(settings.upstreams), models=tuple(self._named)
         )
-        self.request_metrics.receipts.allow("rule", EXCHANGE_RULES)
+        self.metrics.allow("rule", EXCHANGE_RULES)
         self.logs_requests = settings.log.requests
         self.refuses_when_full = settings.store.when_full == "refuse"
         self._spans: Any = None
@@ -282,12 +281,8 @@ class Core:
 
     def _declare(self, upstreams: Iterable[str], models: Iterable[str]) -> None:
         """Count more upstreams and models apart."""
-        for series in vars(self.request_metrics).values():
-            labels = getattr(series, "labels", ())
-            if "upstream" in labels:
-                series.allow("upstream", upstreams)
-            if "model" in labels:
-                series.allow("model", models)
+        self.metrics.allow("upstream", upstreams)
+        self.metrics.allow("model", models)
 
 
 def _open_spans(settings: TelemetrySettings) -> "RequestSpans | None":

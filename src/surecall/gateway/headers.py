@@ -1,4 +1,4 @@
-"""Heads of requests and of answers: who may come in, what is passed on, and how errors look.
+"""Headers of requests and of answers: who may come in, what is passed on, and how errors look.
 
 One walk over the headers finds everything. Only headers that are listed here go to an upstream,
 and only those that are listed here come back.
@@ -13,13 +13,31 @@ from msgspec import Struct
 
 from surecall.base.errors import Code, ProviderStatusError, RequestError, SurecallError
 from surecall.base.redaction import Secret, excerpt, redact_name
-from surecall.exchange.agents import REFUSED_CALLS_HEADER, read_refused_calls
+from surecall.exchange.agents import (
+    OUTCOME_HEADER,
+    RECEIPTS_HEADER,
+    REFUSED_CALLS_HEADER,
+    read_refused_calls,
+)
 from surecall.exchange.policy import STEPS, RefusedCalls, StepName
 from surecall.serving import RawHeaders
 from surecall.serving.admission import LOOPBACK_NAMES, Refusal, check_admission, list_hosts
 from surecall.text import encode
 from surecall.wire import WireProtocol
+from surecall.wire.errors import SHOULD_RETRY_HEADER
 
+# The headers of surecall's own.
+_WISHES_NAME: Final = b"x-surecall"
+_PROMPT_NAME: Final = b"x-surecall-prompt"
+CSRF: Final = b"x-surecall-csrf"
+OUTCOME: Final = OUTCOME_HEADER.encode()
+RECEIPTS: Final = RECEIPTS_HEADER.encode()
+REQUEST_ID: Final = b"x-surecall-request-id"
+UPSTREAM: Final = b"x-surecall-upstream"
+ATTEMPTS: Final = b"x-surecall-attempts"
+DEFECTS: Final = b"x-surecall-defects"
+
+_SHOULD_RETRY: Final = SHOULD_RETRY_HEADER.encode()
 _JSON: Final = b"application/json"
 _AUTH: Final = frozenset({b"authorization", b"x-api-key", b"x-goog-api-key", b"api-key"})
 _BEARER: Final = b"bearer "
@@ -33,11 +51,7 @@ _SUSPECT: Final = frozenset(
 """Headers that programs do not send: then everything is looked at closely."""
 _PASSED: Final = frozenset(
     {
-        b"accept",
-        b"idempotency-key",
-        b"traceparent",
-        b"tracestate",
-        b"user-agent",
+        *(b"accept", b"idempotency-key", b"traceparent", b"tracestate", b"user-agent"),
         b"x-client-request-id",
     }
 )
@@ -51,16 +65,9 @@ _PASSED_OF_FORMAT: Final = frozenset(
 """Passed on where the upstream speaks the client's format."""
 _RETURNED: Final = frozenset(
     {
-        b"content-type",
-        b"openai-model",
-        b"openai-organization",
-        b"openai-processing-ms",
-        b"openai-version",
-        b"request-id",
-        b"retry-after",
-        b"retry-after-ms",
-        b"x-request-id",
-        b"x-should-retry",
+        *(b"content-type", b"request-id", b"x-request-id"),
+        *(b"openai-model", b"openai-organization", b"openai-processing-ms", b"openai-version"),
+        *(b"retry-after", b"retry-after-ms", _SHOULD_RETRY),
     }
 )
 _RETURNED_STARTS: Final = (b"x-ratelimit-", b"anthropic-ratelimit-")
@@ -76,9 +83,9 @@ _KINDS: Final[Mapping[bytes, int]] = {
     b"content-type": _TYPE,
     b"content-length": _LENGTH,
     b"content-encoding": _ENCODING,
-    b"x-surecall": _WISH,
+    _WISHES_NAME: _WISH,
     REFUSED_CALLS_HEADER.encode(): _REFUSED,
-    b"x-surecall-prompt": _PROMPT,
+    _PROMPT_NAME: _PROMPT,
     **dict.fromkeys(_AUTH, _KEY),
     **dict.fromkeys(_PASSED, _PASS),
     **dict.fromkeys(_PASSED_OF_FORMAT, _FORMAT),
@@ -87,18 +94,8 @@ _KINDS: Final[Mapping[bytes, int]] = {
 
 PLACEHOLDERS: Final = frozenset(
     {
-        "",
-        "-",
-        "dummy",
-        "ignored",
-        "key",
-        "no-key",
-        "none",
-        "not-needed",
-        "sk-none",
-        "surecall",
-        "unused",
-        "x",
+        *("", "-", "dummy", "ignored", "key", "no-key", "none", "not-needed"),
+        *("sk-none", "surecall", "unused", "x"),
     }
 )
 """What people write where a client insists on a key and they have none."""
@@ -232,7 +229,7 @@ def _read_wishes(text: bytes) -> Wishes:
         elif word:
             raise RequestError(
                 Code.INVALID_REQUEST,
-                f"The header x-surecall has the word {excerpt(word, 40)!r}.",
+                f"The header {_WISHES_NAME.decode()} has the word {excerpt(word, 40)!r}.",
                 hint=f"It may have: off, observe, receipts, {', '.join(steps)}.",
             )
     return Wishes(off, observe, receipts, frozenset(without), refused_calls)
@@ -302,14 +299,9 @@ async def read_body(receive: Any, head: Head, limit: int) -> bytes:
     """
     if head.length > limit:
         raise too_large(limit)
-    message = await receive()
-    if message["type"] == "http.disconnect":
-        raise ClientLeft
-    body: bytes = message["body"]
-    pieces, size = [body], len(body)
-    if size > limit:
-        raise too_large(limit)
-    while message["more_body"]:
+    pieces: list[bytes] = []
+    size, has_more = 0, True
+    while has_more:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientLeft
@@ -317,6 +309,7 @@ async def read_body(receive: Any, head: Head, limit: int) -> bytes:
         size += len(message["body"])
         if size > limit:
             raise too_large(limit)
+        has_more = message["more_body"]
     return b"".join(pieces)
 
 
@@ -331,7 +324,7 @@ def too_large(limit: int) -> ProviderStatusError:
 
 
 AnswerHeaders = list[tuple[bytes, bytes]]
-_NO_RETRY: Final = (b"x-should-retry", b"false")
+_NO_RETRY: Final = (_SHOULD_RETRY, b"false")
 
 
 async def respond(
@@ -380,5 +373,5 @@ def retry_headers(error: SurecallError) -> AnswerHeaders:
 
 def end_retries(headers: AnswerHeaders) -> AnswerHeaders:
     """Say that a client need not try again: the gateway has."""
-    kept = [item for item in headers if item[0] != b"x-should-retry"]
+    kept = [item for item in headers if item[0] != _SHOULD_RETRY]
     return [*kept, _NO_RETRY]

@@ -26,15 +26,13 @@ _MAX_KEPT_BYTES: Final = 500_000
 _MAX_TITLE_CHARS: Final = 120
 _MAX_PAGE_BYTES: Final = 64 * 1024
 
+SHOULD_RETRY_HEADER: Final = "x-should-retry"
+WAIT_MS_HEADERS: Final = ("retry-after-ms", "x-ms-retry-after-ms")
+"""Headers that say in milliseconds how long to wait."""
 _KEPT_HEADERS: Final = frozenset(
     {
-        "content-type",
-        "request-id",
-        "retry-after",
-        "retry-after-ms",
-        "x-ms-retry-after-ms",
-        "x-request-id",
-        "x-should-retry",
+        *("content-type", "request-id", "x-request-id"),
+        *("retry-after", *WAIT_MS_HEADERS, SHOULD_RETRY_HEADER),
     }
 )
 
@@ -277,7 +275,7 @@ def _origin(location: str) -> str:
 
 
 def _should_retry(headers: Mapping[str, str], code: Code, *, retryable: bool) -> bool:
-    wish = headers.get("x-should-retry", "").strip().lower()
+    wish = headers.get(SHOULD_RETRY_HEADER, "").strip().lower()
     if wish == "false" or code in _NEVER_RETRYABLE:
         return False
     return True if wish == "true" else retryable

@@ -24,7 +24,6 @@ from surecall.gateway.dashboard.lists import list_requests, make_case, replay, s
 from surecall.gateway.dashboard.models import list_models, probe_again
 from surecall.gateway.dashboard.overview import Overviews
 from surecall.gateway.dashboard.visits import (
-    CSRF_HEADER,
     Answer,
     Visit,
     begin_session,
@@ -40,7 +39,7 @@ from surecall.gateway.dashboard.visits import (
     set_cookie,
 )
 from surecall.gateway.endpoints import Endpoint
-from surecall.gateway.headers import ClientLeft, Head, respond
+from surecall.gateway.headers import CSRF, ClientLeft, Head, respond
 from surecall.gateway.keys import forbidden, unauthorized
 from surecall.gateway.programs import GatewayAddress, render_snippets
 
@@ -183,7 +182,7 @@ class Dashboard:
                     raise forbidden(f"The key {caller.id!r} has the role {caller.settings.role}.")
         if endpoint.method == "POST" and not by_header:
             # A page of another site cannot set a header, neither this one nor one with a key.
-            token = dict(scope["headers"]).get(CSRF_HEADER, b"").decode("latin-1")
+            token = dict(scope["headers"]).get(CSRF, b"").decode("latin-1")
             if not is_csrf_token(token, cookie):
                 raise ProviderStatusError(
                     Code.FOREIGN_ORIGIN,

@@ -36,7 +36,6 @@ from surecall.text import decode
 
 SESSION_S: Final = 12 * 3600
 """How long a session lasts."""
-CSRF_HEADER: Final = b"x-surecall-csrf"
 
 _SECRET: Final = secrets.token_bytes(32)
 _MAX_COOKIE_CHARS: Final = 1024

@@ -14,7 +14,18 @@ from surecall.base.records import Usage
 from surecall.base.redaction import mask_error
 from surecall.exchange.policy import Delivered, Ending, Sent, Step
 from surecall.exchange.request import ClientRequest
-from surecall.gateway.headers import end_retries, render_error, retry_headers, returned_plain
+from surecall.gateway.headers import (
+    ATTEMPTS,
+    DEFECTS,
+    OUTCOME,
+    RECEIPTS,
+    REQUEST_ID,
+    UPSTREAM,
+    end_retries,
+    render_error,
+    retry_headers,
+    returned_plain,
+)
 from surecall.gateway.jobs.client import ClientJob
 from surecall.gateway.records import AttemptNote, ParseError, ProbeNote, RequestRecord, StepNote
 from surecall.gateway.upstreams import Known, Target, Upstream
@@ -252,14 +263,10 @@ class AnsweringJob(AskingJob):
                 body=body,
             )
             return
-        headers = [
-            _JSON_TYPE,
-            (b"content-length", str(len(body)).encode()),
-            *self._own_headers(delivered.outcome, receipts),
-        ]
+        headers = [_JSON_TYPE, *self._own_headers(delivered.outcome, receipts)]
         if delivered.defects:
             codes = ",".join(dict.fromkeys(defect.code for defect in delivered.defects))
-            headers.append((b"x-surecall-defects", codes.encode()))
+            headers.append((DEFECTS, codes.encode()))
         if delivered.headers:
             headers += returned_plain(delivered.headers)
         if delivered.error is not None and status >= 400 and not self._may_be_repeated(delivered):
@@ -280,9 +287,9 @@ class AnsweringJob(AskingJob):
 
     def _own_headers(self, outcome: str, receipts: int) -> list[tuple[bytes, bytes]]:
         return [
-            (b"x-surecall-outcome", outcome.encode()),
-            (b"x-surecall-request-id", self.id.encode()),
-            (b"x-surecall-receipts", str(receipts).encode()),
+            (OUTCOME, outcome.encode()),
+            (REQUEST_ID, self.id.encode()),
+            (RECEIPTS, str(receipts).encode()),
             *self._trail_headers(),
         ]
 
@@ -290,12 +297,10 @@ class AnsweringJob(AskingJob):
         """Say which upstream was asked last, and every attempt before."""
         if self._target is None or not self._attempts:
             return []
-        return [
-            (b"x-surecall-upstream", self._target.upstream.name.encode()),
-            (b"x-surecall-attempts", self._trail()),
-        ]
+        return [(UPSTREAM, self._target.upstream.name.encode()), (ATTEMPTS, self._trail())]
 
     async def _respond(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        headers = [*headers, (b"content-length", str(len(body)).encode())]
         if self._link.can_write(self._cycle) and not self._core.is_draining:
             self._link.write_whole(self._cycle, status, headers, body)
             return
@@ -305,11 +310,7 @@ class AnsweringJob(AskingJob):
     async def _fail(self, error: SurecallError) -> None:
         """Answer with an error, in the format of the client."""
         status, body = render_error(self._protocol, error)
-        headers = [
-            _JSON_TYPE,
-            (b"content-length", str(len(body)).encode()),
-            *self._own_headers("failed", 0),
-        ]
+        headers = [_JSON_TYPE, *self._own_headers("failed", 0)]
         own = retry_headers(error)
         if isinstance(error, ProviderError):
             named = {name for name, _ in own}

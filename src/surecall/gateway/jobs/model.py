@@ -231,8 +231,7 @@ class Job(StreamingJob):
             await self._start_relaying(answer.status, headers)
             self._break_off(body)
             return True
-        length = (b"content-length", str(len(body)).encode())
-        headers += [*self._own_headers("relayed", 0), length]
+        headers += self._own_headers("relayed", 0)
         await self._respond(answer.status, headers, body)
         return True
 

@@ -20,6 +20,9 @@ from surecall.base.redaction import StreamMask, excerpt, mask_error, mask_known
 from surecall.gateway.core import State
 from surecall.gateway.endpoints import guess_protocol, may_relay
 from surecall.gateway.headers import (
+    OUTCOME,
+    REQUEST_ID,
+    UPSTREAM,
     Head,
     hide_key,
     render_error,
@@ -173,9 +176,9 @@ class RelayJob(ClientJob):
         answer = self._answer = await upstream.send(self._asgi_scope["method"], path, headers, body)
         shown = [
             *returned_headers(answer.raw_headers),
-            (b"x-surecall-outcome", b"relayed"),
-            (b"x-surecall-upstream", upstream.name.encode()),
-            (b"x-surecall-request-id", self.id.encode()),
+            (OUTCOME, b"relayed"),
+            (UPSTREAM, upstream.name.encode()),
+            (REQUEST_ID, self.id.encode()),
         ]
         is_stream = any(
             name == b"content-type" and value.startswith(b"text/event-stream")
@@ -217,7 +220,7 @@ class RelayJob(ClientJob):
             self._link.transport.close()
             return
         status, body = render_error(self._protocol, error)
-        extra = [(b"x-surecall-request-id", self.id.encode()), *retry_headers(error)]
+        extra = [(REQUEST_ID, self.id.encode()), *retry_headers(error)]
         await self._keep(self._record(status, body, str(error.code)))
         await respond(self._send, status, body, extra=extra)
 

@@ -23,7 +23,13 @@ from surecall.exchange.streams import (
     StreamRelay,
     rescue_call,
 )
-from surecall.gateway.headers import render_error, returned_headers
+from surecall.gateway.headers import (
+    OUTCOME,
+    RECEIPTS,
+    REQUEST_ID,
+    render_error,
+    returned_headers,
+)
 from surecall.gateway.upstreams import may_fall_back
 
 from .asking import AnsweringJob, Asking, read_error
@@ -205,7 +211,7 @@ class StreamingJob(AnsweringJob):
         """Note that the stream begins, and return its headers."""
         self._has_started = True
         self._first_byte_s = time.perf_counter() - self._began_s
-        headers = [*_STREAM_HEADERS, (b"x-surecall-request-id", self.id.encode())]
+        headers = [*_STREAM_HEADERS, (REQUEST_ID, self.id.encode())]
         headers += self._trail_headers()
         if self._answer is not None:
             headers += [
@@ -292,8 +298,8 @@ class StreamingJob(AnsweringJob):
         if not self._has_started:
             headers = [
                 *self._start_stream(),
-                (b"x-surecall-outcome", ending.outcome.encode()),
-                (b"x-surecall-receipts", str(len(ending.receipts)).encode()),
+                (OUTCOME, ending.outcome.encode()),
+                (RECEIPTS, str(len(ending.receipts)).encode()),
             ]
             await self._send({"type": "http.response.start", "status": 200, "headers": headers})
         await self._send({"type": "http.response.body", "body": ending.data, "more_body": False})

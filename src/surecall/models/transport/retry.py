@@ -24,6 +24,7 @@ from surecall.base.errors import (
 )
 from surecall.base.json_values import as_fields, as_list
 from surecall.text import decode
+from surecall.wire.errors import WAIT_MS_HEADERS
 
 T = TypeVar("T")
 
@@ -59,7 +60,7 @@ def parse_retry_after(headers: Mapping[str, str], now: float) -> float | None:
         headers: Response headers, names in lower case.
         now: Seconds since the epoch, against which an HTTP date is read.
     """
-    for name in ("retry-after-ms", "x-ms-retry-after-ms"):
+    for name in WAIT_MS_HEADERS:
         milliseconds = _parse_number(headers.get(name))
         if milliseconds is not None:
             return milliseconds / 1000
