@@ -39,6 +39,16 @@ HIDE = """
   document.dispatchEvent(new Event("visibilitychange"));
 }
 """
+HEADINGS = """
+() => {
+  const heads = [...document.querySelectorAll("table.turns thead th")];
+  const text = document.createRange();
+  const room = (head) => head.clientWidth - parseFloat(getComputedStyle(head).paddingRight);
+  const width = (head) => (text.selectNodeContents(head), text.getBoundingClientRect().width);
+  const wide = heads.filter((head) => width(head) > room(head) + 1);
+  return { count: heads.length, wide: wide.map((head) => head.textContent) };
+}
+"""
 PAGES = (
     "/ui",
     "/ui?range=7d",
@@ -83,6 +93,14 @@ def test_every_page_fits_every_screen_and_is_harmless(site: WatchedSite) -> None
         assert page.evaluate("window.__pwned") is None
         assert page.evaluate(UNNAMED) == [], path
         assert page.evaluate(REPEATED_IDS) == [], path
+
+
+def test_headings_stay_in_their_columns(site: WatchedSite) -> None:
+    """No heading of the table of turns reaches into the next, wherever the table has headings."""
+    page = site.visit("/ui")
+    for width in (1600, 1280, 1061, 1000, 901, 861):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate(HEADINGS) == {"count": 6, "wide": []}, width
 
 
 def test_the_title_says_how_it_went_and_what_was_wrong(site: WatchedSite) -> None:
