@@ -2,8 +2,11 @@
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from support.request_records import make_record
 from surecall.gateway.app import Gateway
@@ -25,6 +28,25 @@ async def test_receipts_are_counted_by_the_rules_of_the_exchange(tmp_path: Path)
     assert not any('rule="other"' in line for line in lines)
     assert "# TYPE surecall_loop_stall_seconds histogram" in shown
     assert 'surecall_records_total{result="dropped"} 0' in shown
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+async def test_findings_of_observed_replies_are_no_changes(tmp_path: Path, *, stream: bool) -> None:
+    """A reply that passed untouched counts in series of its own, and in none of what was done."""
+    async with serve_faults(tmp_path) as (served, _):
+        for fault in ("clean", "arguments_single_quotes", "name_unknown"):
+            body = chat(f"faults:{fault}", stream=stream)
+            await ask(served, "POST", "/v1/chat/completions", body, {"x-surecall": "observe"})
+        shown = (await ask(served, "GET", "/metrics")).body.decode()
+    counted = {
+        line.partition("{")[0]: line for line in shown.split("\n") if line and line[-1] != "0"
+    }
+    for name in ("replies", "receipts", "defects", "parse_errors", "empty_finals", "steps_used"):
+        assert f"surecall_{name}_total" not in counted
+    for outcome in ("clean", "repaired", "reasked"):
+        assert re.search(rf'surecall_observed_total{{.*outcome="{outcome}"}} 1\n', shown)
+    assert 'rule="replace_quotes"} 3' in counted["surecall_observed_receipts_total"]
+    assert 'code="TOOL_NOT_ALLOWED"} 1' in counted["surecall_observed_defects_total"]
 
 
 async def test_old_records_are_removed_while_serving(tmp_path: Path) -> None:

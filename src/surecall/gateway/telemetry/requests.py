@@ -25,6 +25,7 @@ from surecall.reading.rules import RULES
 
 OUTCOMES: Final[tuple[str, ...]] = get_args(Outcome)
 """What may become of a request."""
+CODES: Final = tuple(map(str, Code))
 MODES: Final = ("native", "taught")
 STEPS: Final = ("repair", "coerce", "reask", "force", "taught")
 SHED_REASONS: Final = ("overload", "rate_limit", "budget", "draining")
@@ -48,7 +49,6 @@ class Findings:
 
     def __init__(self, metrics: Metrics, upstreams: Iterable[str], models: Iterable[str]) -> None:
         where = {"upstream": tuple(upstreams), "model": tuple(models)}
-        codes, rules = tuple(map(str, Code)), tuple(RULES)
         self.replies = metrics.counter(
             "surecall_replies_total",
             "Replies that were read; what findings are divided by.",
@@ -65,13 +65,13 @@ class Findings:
             "surecall_defects_total",
             "Defects found in replies, by code; divide by surecall_replies_total.",
             **where,
-            code=codes,
+            code=CODES,
         )
         self.receipts = metrics.counter(
             "surecall_receipts_total",
             "Changes made to replies, by rule; divide by surecall_replies_total.",
             **where,
-            rule=rules,
+            rule=tuple(RULES),
         )
         self.parse_errors = metrics.counter(
             "surecall_parse_errors_total",
@@ -103,7 +103,7 @@ class Findings:
             "surecall_errors_total",
             "Requests that ended with an error, by code; divide by surecall_requests_total.",
             upstream=where["upstream"],
-            code=codes,
+            code=CODES,
         )
         self.tokens = metrics.counter(
             "surecall_tokens_total",
@@ -141,6 +141,7 @@ class RequestMetrics(Findings):
             outcome=OUTCOMES,
         )
         super().__init__(metrics, upstreams, models)
+        self._open_observed(metrics, {"upstream": upstreams, "model": models})
         self.retries = metrics.counter(
             "surecall_upstream_retries_total",
             "Requests sent again before a first byte; divide by surecall_upstream_requests_total.",
@@ -150,7 +151,7 @@ class RequestMetrics(Findings):
             "surecall_upstream_failures_total",
             "Attempts that failed or were skipped; divide by surecall_upstream_requests_total.",
             upstream=upstreams,
-            code=tuple(map(str, Code)),
+            code=CODES,
         )
         self.upstream_down = metrics.levels(
             "surecall_upstream_down",
@@ -215,6 +216,26 @@ class RequestMetrics(Findings):
             "surecall_spool_bytes", "Bytes of records that wait for their store."
         )
 
+    def _open_observed(self, metrics: Metrics, where: Mapping[str, tuple[str, ...]]) -> None:
+        self.observed = metrics.counter(
+            "surecall_observed_total",
+            "Replies that were only observed, by what would have become of them.",
+            **where,
+            outcome=OUTCOMES,
+        )
+        self.observed_defects = metrics.counter(
+            "surecall_observed_defects_total",
+            "Defects found in observed replies, by code; divide by surecall_observed_total.",
+            **where,
+            code=CODES,
+        )
+        self.observed_receipts = metrics.counter(
+            "surecall_observed_receipts_total",
+            "Changes spared to observed replies, by rule; divide by surecall_observed_total.",
+            **where,
+            rule=tuple(RULES),
+        )
+
     def observe(self, record: RequestRecord) -> None:
         """Count a request that is over."""
         key = (record.upstream, record.model_asked, record.outcome, record.strategy)
@@ -269,18 +290,22 @@ class RequestMetrics(Findings):
 
     def _observe_findings(self, record: RequestRecord) -> None:
         upstream, model = record.upstream, record.model_asked
+        defects, receipts, parse_error = self.defects, self.receipts, record.parse_error
+        if record.observed:
+            self.observed.add(upstream, model, record.observed)
+            defects, receipts, parse_error = self.observed_defects, self.observed_receipts, None
         for defect in record.defects:
-            self.defects.add(upstream, model, defect.code)
-            if defect.code == Code.ANSWER_EMPTY:
+            defects.add(upstream, model, defect.code)
+            if defect.code == Code.ANSWER_EMPTY and not record.observed:
                 self.empty_finals.add(upstream, model)
         for receipt in record.receipts:
-            self.receipts.add(upstream, model, receipt.rule)
+            receipts.add(upstream, model, receipt.rule)
         for step in record.steps:
             self.steps_used.add(step.name)
             if step.outcome == "rescued":
                 self.steps_rescued.add(step.name)
-        if record.parse_error is not None:
-            self.parse_errors.add(upstream, model, record.parse_error.mode)
+        if parse_error is not None:
+            self.parse_errors.add(upstream, model, parse_error.mode)
         if record.retries:
             self.retries.add_many(record.retries, upstream)
         if record.client_closed:
@@ -340,7 +365,7 @@ class RunMetrics(Findings):
             "surecall_runs_total",
             "Runs by how they ended; what figures of runs are divided by.",
             model=tuple(models),
-            code=("ok", *self.errors_codes()),
+            code=("ok", *CODES),
         )
         self.run_seconds = metrics.histogram(
             "surecall_run_seconds", "How long runs took.", model=tuple(models)
@@ -354,13 +379,6 @@ class RunMetrics(Findings):
         self.tool_seconds = metrics.histogram(
             "surecall_tool_seconds", "How long tools took.", tool=tuple(tools)
         )
-
-    @staticmethod
-    def errors_codes() -> tuple[str, ...]:
-        """Return every code that a run may end with."""
-        from surecall.base.errors import Code
-
-        return tuple(map(str, Code))
 
     def __call__(self, event: Event) -> None:
         """Count an event."""
