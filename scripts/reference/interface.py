@@ -51,6 +51,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "surecall.tools.mcp": ("McpTools",),
     },
+    "The gateway": {"surecall.gateway.telemetry": ("RunSpans",)},
     "State that lasts": {
         "surecall.store": ("PostgresStore",),
         "surecall.workspace": ("Author", "MemoryStore", "Workspace", "WorkspaceTools"),

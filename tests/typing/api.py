@@ -15,18 +15,22 @@ from surecall import (
     Options,
     OutputResult,
     PausedResult,
+    Policy,
     ProviderError,
     RunError,
     RunResult,
     ScriptedTransport,
     Session,
+    SqliteStore,
     SurecallError,
     Tool,
     ToolCall,
+    ToolCallEnded,
     ToolContext,
     ToolFailed,
     ToolUseError,
     approve,
+    assistant,
     async_http_client,
     deny,
     extract,
@@ -42,6 +46,7 @@ from surecall import (
     run_sync,
     stream,
     tool,
+    tool_call,
     wrap,
 )
 from surecall.base.errors import OutputError, RunLimitError, SetupError
@@ -117,6 +122,8 @@ async def decide_and_resume(store: MemoryApprovals) -> RunResult:
 def listen(event: Event) -> None:
     """Print every event."""
     print(event.run_id, event.turn, event.at_ms)
+    if isinstance(event, ToolCallEnded):
+        print(event.name, event.ok)
 
 
 async def one_call() -> RunResult:
@@ -164,7 +171,8 @@ async def one_call() -> RunResult:
 
 def without_asyncio() -> str:
     """Run from code that is not asynchronous."""
-    return run_sync("hi", model="m", transport=ScriptedTransport(["hello"])).text
+    scripted = ScriptedTransport([assistant(None, tool_call("add", {"a": 1})), "hello"])
+    return run_sync("hi", model="m", transport=scripted).text
 
 
 async def conversation() -> tuple[Message, ...]:
@@ -333,7 +341,7 @@ class SdkClient:
 
 def wrap_a_client(client: SdkClient) -> SdkClient:
     """What is wrapped stays what it was."""
-    wrapped = wrap(client, policy=None, capabilities={"supports_tool_use": False})
+    wrapped = wrap(client, policy=Policy(max_requests=1), capabilities={"supports_tool_use": False})
     assert_type(wrapped, SdkClient)
     print(http_client(), async_http_client())
     return wrapped
@@ -341,6 +349,7 @@ def wrap_a_client(client: SdkClient) -> SdkClient:
 
 async def work_on_a_workspace() -> WorkspaceTools:
     """Facts, draft and tools."""
-    workspace = await Workspace.create(facts={"a": 1}, draft={})
-    await workspace.patch([{"op": "set", "path": "/draft/a", "value": 1}])
-    return WorkspaceTools(workspace)
+    async with SqliteStore("facts.db") as store:
+        workspace = await Workspace.create(store, facts={"a": 1}, draft={})
+        await workspace.patch([{"op": "set", "path": "/draft/a", "value": 1}])
+        return WorkspaceTools(workspace)

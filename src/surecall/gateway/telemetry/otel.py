@@ -5,7 +5,6 @@ variable `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector, they go there. Without
 only making an observer fails.
 """
 
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -28,6 +27,7 @@ from surecall.base.records import (
 from surecall.base.redaction import excerpt, redact
 from surecall.base.version import VERSION
 from surecall.exchange.request import ClientRequest
+from surecall.models.config.load import list_variables
 from surecall.text import encode_text
 from surecall.wire import find_protocol
 
@@ -36,7 +36,8 @@ from .record import RequestRecord
 SCOPE: Final = "surecall"
 """The name under which spans are made."""
 
-_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_VARIABLES: Final = "OTEL_"
+_ENDPOINTS: Final = frozenset({"EXPORTER_OTLP_ENDPOINT", "EXPORTER_OTLP_TRACES_ENDPOINT"})
 _MEASURED_BY: Final = (
     *("gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model"),
     *("gen_ai.response.model", "error.type"),
@@ -69,7 +70,7 @@ def _missing(what: str) -> ConfigError:
 
 def names_collector() -> bool:
     """Tell whether the environment says where traces go."""
-    return any(os.environ.get(name) for name in _ENDPOINTS)
+    return not _ENDPOINTS.isdisjoint(list_variables(_VARIABLES))
 
 
 def _export() -> Callable[[], object]:
@@ -88,8 +89,9 @@ def _export() -> Callable[[], object]:
         numbers = import_module(f"{name}.metric_exporter").OTLPMetricExporter()
     except ImportError as error:
         raise _missing("Sending traces needs the OTLP exporter") from error
+    name = list_variables(_VARIABLES).get("SERVICE_NAME", SCOPE)
     resource = import_module("opentelemetry.sdk.resources").Resource.create(
-        {"service.name": os.environ.get("OTEL_SERVICE_NAME", SCOPE), "service.version": VERSION}
+        {"service.name": name, "service.version": VERSION}
     )
     sdk, reading = import_module("opentelemetry.sdk.trace"), "opentelemetry.sdk.metrics"
     tracing = sdk.TracerProvider(resource=resource)
@@ -186,6 +188,8 @@ class RequestSpans:
             "surecall.upstream_requests": record.upstream_requests,
             "surecall.added_ms": record.added_ms,
         }
+        if record.observed:
+            attributes["surecall.observed"] = record.observed
         if record.model_answered:
             attributes["gen_ai.response.model"] = redact(record.model_answered)
         if record.first_byte_ms is not None:
