@@ -29,7 +29,7 @@ ROOMS: Final[dict[str, tuple[int, int]]] = {
     "reading": (3_000, 3_485),
     "models": (5_200, 6_520),
     "tools": (4_600, 4_600),
-    "exchange": (2_600, 4_865),
+    "exchange": (2_600, 4_855),
     "loop": (5_400, 6_775),
     "store": (2_000, 560),
     "workspace": (1_300, 1_445),

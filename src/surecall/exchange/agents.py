@@ -15,20 +15,8 @@ RECEIPTS_HEADER: Final = "x-surecall-receipts"
 """How many receipts a reply has."""
 _AGENTS: Final[dict[str, tuple[str, ...]]] = {
     "user-agent": (
-        "aider",
-        "claude-cli",
-        "cline",
-        "codex",
-        "crush",
-        "geminicli",
-        "goose",
-        "kilo",
-        "mini-swe-agent",
-        "opencode",
-        "openhands",
-        "qwencode",
-        "roo",
-        "zed",
+        *("aider", "claude-cli", "cline", "codex", "crush", "geminicli", "goose", "kilo"),
+        *("mini-swe-agent", "opencode", "openhands", "qwencode", "roo", "zed"),
     ),
     "x-title": ("aider", "cline", "crush", "goose", "kilo", "opencode", "openhands", "roo"),
 }
