@@ -4,6 +4,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from surecall.exchange.policy import Policy, Route
 from surecall.exchange.request import ClientRequest
@@ -215,6 +217,38 @@ async def test_odd_grounds_do_no_harm(bad: Any) -> None:
     document = await _ask_again("gemini", first, _reply("gemini", good))
     assert document["candidates"][0]["groundingMetadata"] == grounds
     assert _parts("gemini", document) == good
+
+
+_ODD: Any = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 3) | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                (
+                    *("type", "id", "tool_use_id", "citations", "content", "annotations", "text"),
+                    *("functionCall", "codeExecutionResult", "segment", "partIndex"),
+                    *("groundingChunkIndices", "groundingSupports", "groundingChunks"),
+                )
+            ),
+            inner | st.sampled_from(["tool_use", "server_tool_use", "web_search_call", "message"]),
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@given(st.lists(_ODD, max_size=4), _ODD)
+def test_whatever_came_before_the_reply_stays_whole(name: str, parts: Any, grounds: Any) -> None:
+    """Nothing of an earlier reply makes the one that is delivered worse."""
+    good = [SAID[name], _call(name, RIGHT, 2)]
+    earlier = _reply(name, parts, groundingMetadata=grounds)
+    before = json.dumps(earlier)
+    kept = find_protocol(name).keep_found(_reply(name, good), earlier)
+    assert _parts(name, kept)[-2:] == good
+    assert json.dumps(earlier) == before
 
 
 def _stream(name: str, parts: list[dict[str, Any]], **candidate: Any) -> bytes:

@@ -307,14 +307,14 @@ def keep_found(document: dict[str, Any], earlier: dict[str, Any]) -> dict[str, A
     Thoughts and texts before that come along: signatures cover the whole turn, and texts cite it.
     """
     before = as_list(earlier.get("content"))
-    answered = {as_fields(block).get("tool_use_id") for block in before}
+    answered = {str(as_fields(block).get("tool_use_id")) for block in before}
 
     def is_found(block: dict[str, Any]) -> bool:
-        kind = block.get("type")
-        return bool(block.get("citations")) or (kind in SERVER_BLOCKS and not is_call(block))
+        is_served = str(block.get("type")) in SERVER_BLOCKS and not is_call(block)
+        return is_served or bool(block.get("citations"))
 
     def is_call(block: dict[str, Any]) -> bool:
-        return str(block.get("type")).endswith("tool_use") and block.get("id") not in answered
+        return str(block.get("type")).endswith("tool_use") and str(block.get("id")) not in answered
 
     content = document.get("content")
     said = [{"type": "text", "text": content}] if isinstance(content, str) else as_list(content)

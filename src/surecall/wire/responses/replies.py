@@ -392,11 +392,11 @@ def keep_found(document: dict[str, Any], earlier: dict[str, Any]) -> dict[str, A
 
 def _is_found(item: dict[str, Any]) -> bool:
     parts = map(as_fields, as_list(item.get("content")))
-    return item.get("type") in _FOUND or any(part.get("annotations") for part in parts)
+    return str(item.get("type")) in _FOUND or any(part.get("annotations") for part in parts)
 
 
 def _is_client_call(item: dict[str, Any]) -> bool:
-    return item.get("type") not in _FOUND | {"message", "reasoning"}
+    return str(item.get("type")) not in _FOUND | {"message", "reasoning"}
 
 
 def move_thought(document: dict[str, Any], thought: str, text: str) -> dict[str, Any]:
