@@ -5,7 +5,7 @@ another description, one with `noise` writes what is not a message first, one wi
 and one with a number waits for so many seconds.
 
 The variable `PLAN` has it list other tools: `pages` of them, a list that is `endless` or makes one
-`hang`; and it may say the `results` of some by name.
+`hang`; and it may say the `results` of some by name. Calls are noted in the file `CALLS`.
 """
 
 import json
@@ -44,6 +44,9 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
         bad = {"name": "bad", "inputSchema": {"type": "object", "$ref": "https://example.com/s"}}
         return {"tools": [good, bad]}
     if method == "tools/call":
+        if "CALLS" in os.environ:
+            with open(os.environ["CALLS"], "a") as file:
+                file.write(json.dumps([params["name"], params["arguments"]]) + "\n")
         if params["name"] in plan.get("results", {}):
             return plan["results"][params["name"]]
         word = params["arguments"].get("word", "")

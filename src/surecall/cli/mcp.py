@@ -1,6 +1,7 @@
 """`surecall mcp`: a server for coding agents, and the tools of other servers."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -8,7 +9,7 @@ from typing import Any, Final
 import click
 import msgspec
 
-from surecall.base.limits import MAX_BODY_BYTES
+from surecall.base.limits import MAX_BODY_BYTES, MAX_OUTPUT_BYTES
 from surecall.reading import read_reply as read_any_reply
 from surecall.schema import SchemaChecker, lint_tool
 from surecall.text import repair_json as repair_text
@@ -98,6 +99,40 @@ def pin_tools(output: Output, target: str, name: str | None, pins: Path) -> None
         {"type": "pins", "server": server_name, "file": str(pins), "digests": digests},
         f"pinned {count_of(len(digests), 'tool')} of {server_name} in {pins}",
     )
+
+
+@mcp.command("guard", short_help="Stand between an MCP client and another server.")
+@click.argument("words", nargs=-1, required=True, metavar="[URL | -- COMMAND...]")
+@click.option("--name", help="What the server is called in messages and in the file of pins.")
+@click.option(
+    "--pins",
+    type=Path,
+    shell_complete=complete_files,
+    help="File of approved digests; written on first use.",
+)
+@click.option(
+    "--max-bytes",
+    type=click.IntRange(1),
+    default=MAX_OUTPUT_BYTES,
+    show_default=True,
+    help="Most text and data that one result may have.",
+)
+@pass_output
+def guard_server(
+    output: Output, words: tuple[str, ...], name: str | None, pins: Path | None, max_bytes: int
+) -> None:
+    """Offer the tools of another server over standard input and output, and check every call.
+
+    For clients that are configured with a command, such as Claude Desktop, Cursor and VS Code.
+    """
+    from surecall.tools.mcp.guard import serve_guard
+
+    _quiet(output)
+    log = logging.getLogger("surecall.mcp")
+    log.setLevel(logging.INFO)
+    log.addHandler(logging.StreamHandler())
+    target = words[0] if len(words) == 1 else words
+    asyncio.run(serve_guard(target, pins=pins, name=name, max_bytes=max_bytes))
 
 
 def _quiet(output: Output) -> None:

@@ -103,7 +103,7 @@ class McpTools:
         self._tools: tuple[Tool[..., Any], ...] | None = None
         self._definitions: dict[str, Definition] = {}
         self._approved: dict[str, str] = {}
-        self._server_names: dict[str, str] = {}
+        self._offered: dict[str, Definition] = {}
         self._left_out: dict[str, str] = {}
 
     @property
@@ -114,7 +114,12 @@ class McpTools:
     @property
     def server_names(self) -> Mapping[str, str]:
         """For each tool's name in a run, the name that the server knows it by."""
-        return MappingProxyType(self._server_names)
+        return MappingProxyType({name: item.name for name, item in self._offered.items()})
+
+    @property
+    def offered(self) -> Mapping[str, Definition]:
+        """For each tool's name in a run, its definition when the connection was made."""
+        return MappingProxyType(self._offered)
 
     @property
     def unpinned(self) -> tuple[str, ...]:
@@ -130,6 +135,32 @@ class McpTools:
     def digests(self) -> dict[str, str]:
         """The digest of every definition as it is now, by the server's name of the tool."""
         return {name: item.digest for name, item in self._definitions.items()}
+
+    @property
+    def features(self) -> frozenset[str]:
+        """What the server offers besides tools, such as `resources`."""
+        return self._connection.features
+
+    async def list_approved(self) -> dict[str, dict[str, Any]]:
+        """Ask the server for its tools again; return those approved as given, by their names there.
+
+        Raises:
+            ServerLost: The connection has ended.
+            ServerRefusal: The server answered with an error.
+        """
+        async with self._listing:
+            self._definitions = self._allowed(await self._list_definitions())
+        found = self._definitions.items()
+        return {name: item.fields for name, item in found if self._is_approved(name)}
+
+    async def forward(self, method: str, **arguments: Any) -> Any:
+        """Ask for something other than tools, as the client of the SDK does; nothing is checked.
+
+        Raises:
+            ServerLost: The connection has ended.
+            ServerRefusal: The server answered with an error.
+        """
+        return await self._connection.ask(method, **arguments)
 
     async def open(self) -> tuple[Tool[..., Any], ...]:
         """Connect to the server and return its tools; connect again if it was lost.
@@ -256,7 +287,7 @@ class McpTools:
 
     def _make_tools(self) -> tuple[Tool[..., Any], ...]:
         tools: list[Tool[..., Any]] = []
-        self._server_names = {}
+        self._offered = {}
         for name, server_name in name_tools(self.name, self._definitions).items():
             definition = self._definitions[server_name]
             try:
@@ -266,7 +297,7 @@ class McpTools:
                 self._left_out[server_name] = error.message
                 _log.warning("%s: %s is left out: %s", self.name, server_name, error)
                 continue
-            self._server_names[name] = server_name
+            self._offered[name] = definition
         return tuple(tools)
 
     def _describe(self, name: str, definition: Definition) -> ToolSpec:
@@ -298,24 +329,34 @@ class McpTools:
     async def _call(
         self, spec: ToolSpec, definition: Definition, arguments: dict[str, Any]
     ) -> Envelope:
-        await self._list_again_if_changed()
-        try:
-            if self._approved.get(definition.name) != definition.digest or (
-                not self._is_approved(definition.name)
-            ):
-                raise ToolFailed(Code.TOOL_NOT_PINNED, NOT_PINNED, GO_ON)
-            answer = await self._connection.call_tool(definition.name, arguments)
-        except ServerLost:
-            message, hint = explain_lost(self.name), hint_after_loss(spec.effect)
-            raise ToolFailed(Code.TOOL_SERVER_LOST, message, hint) from None
-        except ServerRefusal as error:
-            raise self._failure(spec, {"message": excerpt(error.message, _MAX_SAID)}) from None
+        answer = await self.ask(spec, definition, arguments)
         if answer.get("isError") is True:
             raise self._failure(spec, read_data(answer))
         # An envelope of our own: an answer that looks like one is not taken for one.
         warnings = (NOT_FINITE,) if "hasNan" in answer else ()
         data = mask_known(read_data(answer))
         return Envelope(ok=True, tool_name=spec.name, data=data, warnings=warnings)
+
+    async def ask(
+        self, spec: ToolSpec, definition: Definition, arguments: dict[str, Any], **options: Any
+    ) -> dict[str, Any]:
+        """Call a tool as it was offered, and return the answer as plain JSON, errors included.
+
+        Raises:
+            ToolFailed: The definition is not the approved one, or there is no answer.
+        """
+        await self._list_again_if_changed()
+        try:
+            if self._approved.get(definition.name) != definition.digest or (
+                not self._is_approved(definition.name)
+            ):
+                raise ToolFailed(Code.TOOL_NOT_PINNED, NOT_PINNED, GO_ON)
+            return await self._connection.call_tool(definition.name, arguments, **options)
+        except ServerLost:
+            message, hint = explain_lost(self.name), hint_after_loss(spec.effect)
+            raise ToolFailed(Code.TOOL_SERVER_LOST, message, hint) from None
+        except ServerRefusal as error:
+            raise self._failure(spec, {"message": excerpt(error.message, _MAX_SAID)}) from None
 
     def _failure(self, spec: ToolSpec, said: dict[str, Any]) -> ToolFailed:
         return ToolFailed(

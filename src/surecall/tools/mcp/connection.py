@@ -166,6 +166,12 @@ class Connection:
         """Whether a connection that was made has ended, as far as anybody noticed."""
         return self._was_lost or self._client is None
 
+    @property
+    def features(self) -> frozenset[str]:
+        """What the connected server offers, such as `tools` and `resources`."""
+        found = None if self._client is None else self._client.server_capabilities
+        return frozenset(_as_json(found)) if found else frozenset()
+
     async def open(self, timeout_s: float) -> None:
         """Connect, or raise `TOOL_SERVER_UNREACHABLE` with what the server wrote last."""
         load_sdk()
@@ -196,7 +202,7 @@ class Connection:
         found: list[dict[str, Any]] = []
         cursor: str | None = None
         for _ in range(_MAX_PAGES):
-            page = await self._ask("list_tools", cursor=cursor, cache_mode="bypass")
+            page = await self.ask("list_tools", cursor=cursor, cache_mode="bypass")
             found += [_as_json(item) for item in page.tools]
             cursor = page.next_cursor
             if not cursor:
@@ -206,9 +212,11 @@ class Connection:
         self._listed_changes = changes
         return found
 
-    async def call_tool(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], **options: Any
+    ) -> dict[str, Any]:
         """Return the server's answer as plain JSON, or raise `ServerRefusal` or `ServerLost`."""
-        model = await self._ask("call_tool", name=name, arguments=arguments)
+        model = await self.ask("call_tool", name=name, arguments=arguments, **options)
         return _as_json(model) | ({"hasNan": True} if _has_nan(model.structured_content) else {})
 
     async def aclose(self) -> None:
@@ -341,7 +349,8 @@ class Connection:
                 return
             await asyncio.sleep(_LISTEN_AGAIN_S)
 
-    async def _ask(self, method: str, **arguments: Any) -> Any:
+    async def ask(self, method: str, **arguments: Any) -> Any:
+        """Call a method of the SDK's client, or raise `ServerRefusal` or `ServerLost`."""
         try:
             return await self._ask_client(self._client, method, arguments)
         except ServerLost:
