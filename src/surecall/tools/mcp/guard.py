@@ -1,7 +1,6 @@
 """A server that stands between an MCP client and another server, and checks every call."""
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ from surecall.base.limits import MAX_ARGUMENTS_BYTES, MAX_OUTPUT_BYTES
 from surecall.base.records import Envelope, ToolCall, ToolSpec, clip
 from surecall.base.redaction import open_log
 from surecall.base.version import VERSION
+from surecall.models.config import all_variables
 from surecall.reading import read_arguments
 from surecall.schema import SchemaChecker
 from surecall.text import encode, encode_text
@@ -98,7 +98,7 @@ class _Guard:
             await self.aclose()
             is_url = str(self._target).lower().startswith(("http://", "https://"))
             # The client gave its variables to this process for the server.
-            env = None if is_url else dict(os.environ)
+            env = None if is_url else all_variables()
             server = mcp_tools(
                 self._target,
                 name=self._name,
