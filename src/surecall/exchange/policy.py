@@ -42,6 +42,11 @@ class Policy(Struct, frozen=True, kw_only=True):
     """Tokens of all replies together; nothing more is asked once they are used up."""
     max_seconds: float = 120.0
     """How long after the first request another may begin."""
+    hold_calls_s: float = 5.0
+    """How long a native call of a stream is held back at most, so that it can be repaired or asked
+    for again; then it goes on as it comes, for as long as there is no doubt about it."""
+    hold_calls_bytes: int = 16_384
+    """How many bytes of its arguments are held back at most."""
     likely_calls: LikelyCalls = "reask"
     likely_calls_by_tool: Mapping[str, LikelyCalls] = {}
     refused_calls: RefusedCalls = "auto"

@@ -83,7 +83,7 @@ def salvage_calls(
         if not is_good:
             defects += [Defect(error.code, error.message, place) for error in errors]
         if is_taken:
-            kept.append(call if is_good else _as_made(call))
+            kept.append(call if is_good else as_made(call))
             continue
         kept.append(None)
         lines.append(tell_not_run(call.name, errors))
@@ -109,7 +109,7 @@ def _is_whole(call: ToolCall) -> bool:
     )
 
 
-def _as_made(call: ToolCall) -> ToolCall:
+def as_made(call: ToolCall) -> ToolCall:
     """Return a call with the arguments that the model gave, as far as these can be read."""
     made = decode_plain(call.raw) if isinstance(call.raw, str) else call.raw
     return replace(call, arguments=made, receipts=()) if isinstance(made, dict) else call

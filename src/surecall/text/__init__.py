@@ -14,6 +14,7 @@ from .codec import (
 )
 from .lexer import ValueScanner, scan_value_end
 from .pointer import apply_patch, parse_pointer, render_pointer, resolve_pointer
+from .prefix import ObjectPrefix, continue_json
 from .repair import (
     MAX_ARGUMENT_STEPS,
     CutPolicy,
@@ -27,6 +28,7 @@ from .surrogates import TextBuffer, mend_surrogates, mend_surrogates_in
 __all__ = [
     "MAX_ARGUMENT_STEPS",
     "CutPolicy",
+    "ObjectPrefix",
     "Repaired",
     "SSEEvent",
     "SSEReader",
@@ -35,6 +37,7 @@ __all__ = [
     "apply_patch",
     "canonical_bytes",
     "canonical_hash",
+    "continue_json",
     "decode",
     "decode_noting",
     "decode_own",

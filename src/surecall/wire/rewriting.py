@@ -20,6 +20,32 @@ class EventParts(NamedTuple):
     """What the event brings besides text, such as a call or the finish."""
 
 
+class CallPiece(NamedTuple):
+    """What one event of the usual form brings of one call."""
+
+    place: int
+    """The number of the call, or of its item or block."""
+    text: str
+    """The piece of its arguments."""
+    name: str = ""
+    """The tool, in the event that begins the call."""
+    call_id: str = ""
+    item: dict[str, Any] | None = None
+    """All that the event which begins the call says of it."""
+
+
+class Begun(NamedTuple):
+    """A call whose beginning was passed on, and what becomes of the rest."""
+
+    place: int
+    item: dict[str, Any]
+    """All that the event which began the call says of it."""
+    arguments: str
+    """The arguments as a whole, which begin with what was passed on."""
+    rest: str
+    """What of them was not."""
+
+
 def _is_never_other(name: Any, fields: Mapping[str, Any]) -> bool:
     return False
 
@@ -58,6 +84,7 @@ class EventRewriter(ABC, Generic[_Reader]):
         calls: Sequence[ToolCall],
         text: str | None,
         note: str = "",
+        begun: Begun | None = None,
     ) -> bytes:
         """Return the held events with these calls in the place of their own.
 
@@ -68,7 +95,12 @@ class EventRewriter(ABC, Generic[_Reader]):
             calls: The calls that the client gets.
             text: What comes in the place of the held text; `None` leaves it as it is.
             note: What comes behind all text.
+            begun: The call that goes on before these, if the beginning of one was passed on.
         """
+
+    def read_piece(self, fields: dict[str, Any]) -> CallPiece | None:
+        """Return what an event brings of a call, if it has the usual form and brings no more."""
+        return None
 
     @abstractmethod
     def pulse(self, held: bytes) -> bytes:

@@ -34,6 +34,9 @@ class ClientStream(ABC):
     is_tagged = False
     """Whether reasoning in tags began that only another side can pass on as reasoning."""
 
+    has_begun: bool = False
+    """Whether the client has the beginning of a call, which cannot be taken back."""
+
     pulses: int = 0
     """How many events without content were sent among those of the endpoint."""
 
@@ -109,6 +112,10 @@ class ClientStream(ABC):
             note: Lines about calls that are not delivered, which come behind all text.
             is_again: Whether all of it is from another reply, which came to its end.
         """
+
+    def can_deliver(self, calls: Sequence[ToolCall]) -> bool:
+        """Tell whether the end of the stream can have these calls."""
+        return True
 
     @abstractmethod
     def leave(self) -> bytes:

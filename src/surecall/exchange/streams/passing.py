@@ -1,7 +1,7 @@
 """A stream in the client's own format: its events go on as they are, unless calls are damaged."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Final
 
@@ -21,6 +21,7 @@ from surecall.wire import Stated
 from surecall.wire.bodies import note_type
 from surecall.wire.events import CALL, END, FRAME, PASS, PING, TEXT, Event, Run, cut_events
 
+from .begun import BegunCall
 from .client_stream import ClientStream, Found
 from .thinking import LeadingThought, ThoughtEvents
 from .watch import TextWatch
@@ -49,6 +50,7 @@ class Passing(ClientStream):
         policy: What may be done.
         checker: Reads what is not clean.
         headers: Headers of the answer.
+        clock: The time in seconds.
     """
 
     def __init__(
@@ -57,7 +59,14 @@ class Passing(ClientStream):
         policy: Policy,
         checker: ReplyChecker,
         headers: Mapping[str, str],
+        clock: Callable[[], float],
     ) -> None:
+        self._clock = clock
+        self._call: BegunCall | None = None
+        """The first call, as long as it may go on before the reply has ended."""
+        self._held_at = 0.0
+        self._looked = 0
+        """How many of the waiting events may go on with that call."""
         self._request = request
         self._policy = policy
         self._checker = checker
@@ -144,7 +153,31 @@ class Passing(ClientStream):
                     break
         except ProviderError as error:
             self._error = error
+        if self._call is not None and self._error is None:
+            passed.append(self._let_go(self._call))
         return passed[0] if len(passed) == 1 else b"".join(passed)
+
+    def _let_go(self, call: BegunCall) -> bytes:
+        """Return what of a call goes on already: nothing unless it is long, or comes slowly."""
+        policy, waiting = self._policy, self._waiting
+        is_late = self._clock() - self._held_at >= policy.hold_calls_s
+        is_large = self._waiting_bytes > policy.hold_calls_bytes
+        if not (is_late or is_large or self.has_begun) or not call.is_sound:
+            return b""
+        while self._looked < len(waiting) and call.is_sound:
+            at = self._looked
+            waiting[at : at + 1] = [(one, 0) for one in cut_events(waiting[at][0].raw)]
+            data = waiting[at][0].data
+            self._looked += not data or call.take(data)
+        is_begun = call.size > 0 and (is_late or call.size > policy.hold_calls_bytes)
+        if self._reader.is_odd or self._reader.untyped or not (self.has_begun or is_begun):
+            return b""
+        self.has_begun, self.early = True, None
+        passed, self._waiting = waiting[: self._looked], waiting[self._looked :]
+        self._looked = 0
+        raw = b"".join([event.raw for event, _ in passed])
+        self._waiting_bytes -= len(raw)
+        return raw
 
     def _take_run(self, run: Run) -> bytes:
         """Take events that only go on with one text or one call, and return what goes on now."""
@@ -205,8 +238,21 @@ class Passing(ClientStream):
             event = event._replace(raw=raw)
         if kind in (CALL, END) and not self._is_holding:
             self._is_holding = True
+            if kind == CALL and not piece:
+                self._watch_call()
             return self._take_end(event, piece)
         return self._send(event, piece, is_framed=kind == FRAME)
+
+    def _watch_call(self) -> None:
+        """Look at the first call of the reply, if nothing before it is in doubt."""
+        request, watch = self._request, self._watch
+        said = "" if watch is None else watch.undecided
+        if said.strip() or self._is_thinking or self._is_relayed:
+            return
+        if not request.offers_tools or request.is_legacy or request.restores_calls:
+            return
+        self._call = BegunCall(request, self._writer, self._checker.used_ids)
+        self._held_at, self._looked = self._clock(), len(self._waiting)
 
     def _send(self, event: Event, piece: str, *, is_framed: bool = False) -> bytes:
         if self._is_holding:
@@ -334,6 +380,10 @@ class Passing(ClientStream):
         """Return an event that says nothing if the client waits for what is held back."""
         is_held = self._is_holding or (bool(self._waiting) and self.early is None)
         if not is_held or self._error is not None:
+            return b""
+        if self._call is not None and (gone := self._let_go(self._call)):
+            return self.shift(gone)
+        if self.has_begun and not self._waiting:
             return b""
         data = self._writer.pulse(next(self._held_events(), b""))
         if data:
@@ -476,10 +526,19 @@ class Passing(ClientStream):
         is_again: bool = False,
     ) -> bytes:
         """Return the end of the stream with these calls."""
-        written = self._writer.rewrite(list(self._held_events()), calls, text, note)
+        begun = None
+        if self.has_begun and self._call is not None:
+            begun, calls = self._call.go_on(calls), calls[1:]
+        written = self._writer.rewrite(list(self._held_events()), calls, text, note, begun)
         if self._thoughts is None:
             return written
         return self._thoughts.write_rest(is_delivered=not is_again) + written
+
+    def can_deliver(self, calls: Sequence[ToolCall]) -> bool:
+        """Tell whether the end of the stream can have these calls."""
+        return not self.has_begun or (
+            self._call is not None and self._call.go_on(calls) is not None
+        )
 
     def fail(self, error: SurecallError) -> bytes:
         """Break the stream off, in the way a client of the format notices."""

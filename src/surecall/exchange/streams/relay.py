@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from surecall.base.errors import Code, ProviderError, SurecallError
+from surecall.base.errors import Code, ProviderError, ProviderReplyError, SurecallError
 from surecall.base.json_values import as_fields
 from surecall.base.records import Defect, Reading, Receipt, Reply, Usage
 from surecall.exchange.documents import note_outcome, note_stop, says_calls
@@ -20,12 +20,13 @@ from surecall.exchange.policy import (
     Sent,
 )
 from surecall.exchange.prepare import Asked
-from surecall.exchange.refusals import choose_bad
+from surecall.exchange.refusals import as_made, choose_bad
 from surecall.exchange.reply_checker import ReplyChecker
 from surecall.exchange.request import ClientRequest, add_members
 from surecall.exchange.steps import Escalation, Planned, is_only_read, refuse
 from surecall.exchange.verdict import Verdict
-from surecall.text import decode, encode
+from surecall.reading.truncation import came_to_its_end
+from surecall.text import decode, decode_plain, encode
 from surecall.wire import WireProtocol
 from surecall.wire.substitutes import restore_names
 
@@ -79,6 +80,7 @@ class StreamRelay:
         self._headers = headers or {}
         self._echoes = echoes
         self._scope = scope
+        self._clock = clock
         self._checker = ReplyChecker(request, route, policy)
         self._tries = Escalation(request, route, policy, echoes, scope, clock, clock())
         self._tries.requests = 1
@@ -187,7 +189,9 @@ class StreamRelay:
         is_same = self._route.protocol.name == self._request.protocol.name
         is_native = self._route.strategy == "native"
         if is_same and is_native and not (start and start in _BODY_STARTS):
-            self._side = Passing(self._request, self._policy, self._checker, self._headers)
+            self._side = Passing(
+                self._request, self._policy, self._checker, self._headers, self._clock
+            )
         else:
             self._side = Translating(
                 self._request, self._policy, self._checker, self._route, self.asked, self._headers
@@ -225,7 +229,7 @@ class StreamRelay:
     def _go_on(self, failure: SurecallError, side: ClientStream) -> Ending | None:
         """Ask again for a stream that ended in a call; nothing for a client without a loop."""
         is_error = self._checker.refused_calls in ("auto", "error")
-        if failure.code != Code.STREAM_TRUNCATED or is_error:
+        if failure.code != Code.STREAM_TRUNCATED or is_error or side.has_begun:
             return None
         if not side.cut_short():
             return None
@@ -247,14 +251,31 @@ class StreamRelay:
             if says_calls(reply) and not verdict.calls and self._has_text(verdict, side):
                 receipts = (note_stop(reply.finish_reason),)
                 return self._end(side.deliver((), found.text), "repaired", receipts=receipts)
+            calls = () if verdict.reading is None else verdict.reading.calls
+            if side.has_begun and not (verdict.is_left or side.can_deliver(calls)):
+                return self._deliver_as_made(verdict, side)
             if verdict.is_left or not verdict.calls:
                 return self._end(side.leave(), "clean", calls=verdict.calls)
             self._keep_echoes(verdict)
             return self._deliver(verdict, found.text)
         self._held_text = found.text
         self._tries.begin(verdict, self.asked)
+        if side.has_begun and not _may_go_on(verdict):
+            return self._salvage(side) or self._refuse()
         self._may_leave = verdict.is_empty or verdict.is_text
         return self._ask() or self._give_up()
+
+    def _deliver_as_made(self, verdict: Verdict, side: ClientStream) -> Ending:
+        """End a stream whose calls were made right in another way than they had begun."""
+        made = () if verdict.reading is None else tuple(map(as_made, verdict.reading.calls))
+        if self._checker.refused_calls == "deliver" and side.can_deliver(made):
+            return self._end(side.deliver(made, None), "unrepaired", calls=len(made))
+        error = ProviderReplyError(
+            Code.ARGUMENTS_INVALID,
+            "The beginning of a call had been sent when the rest of it turned out to need repair.",
+            hint="Raise `hold_calls_s` or `hold_calls_bytes` to hold calls for longer.",
+        )
+        return self._fail(error, "refused")
 
     def _keep_echoes(self, verdict: Verdict | None) -> None:
         """Keep what the client has to send back with its calls, and may leave out."""
@@ -295,6 +316,8 @@ class StreamRelay:
             text = bad.reading.content
         note = salvage.note and f"\n\n{salvage.note}" if has_text else salvage.note
         calls = salvage.delivered
+        if not side.can_deliver(calls):
+            return None
         receipts = tuple(item for call in calls for item in call.receipts) + salvage.receipts
         self._defects += salvage.defects
         data = side.deliver(calls, text, note=note, is_again=is_again)
@@ -343,6 +366,7 @@ class StreamRelay:
                 text = reading.content
             brings = reading.calls or (not has_text and reading.content.strip())
             is_good = bool(brings) and not verdict.is_wrong and not verdict.is_left
+            is_good = is_good and side.can_deliver(reading.calls)
             if is_good and planned.suits(len(reading.calls)):
                 self._tries.note(planned, is_good=True)
                 return self._deliver(verdict, text)
@@ -384,6 +408,7 @@ class StreamRelay:
         """
         assert self._side is not None
         is_cut = error.code == Code.STREAM_TRUNCATED and self._side.has_sent_text
+        is_cut = is_cut and not self._side.has_begun
         return is_cut and self._checker.refused_calls in ("deliver", "tell")
 
     def _end(
@@ -438,6 +463,18 @@ async def rescue_call(
     if ending.error is not None or ending.ask is not None:
         return None
     return Ending(data=written + ending.data, **delivered.report())
+
+
+def _may_go_on(verdict: Verdict) -> bool:
+    """Tell whether a call that has begun may go on with the words of another reply.
+
+    The same words are sure to come again only where all that is wrong is how they end.
+    """
+    calls = () if verdict.reading is None else verdict.reading.calls
+    if verdict.reply is None or not came_to_its_end(verdict.reply.finish_reason) or not calls:
+        return False
+    raw = calls[0].raw
+    return isinstance(raw, str) and not isinstance(decode_plain(raw), dict)
 
 
 class _Again:

@@ -106,6 +106,8 @@ class PolicySettings(Table, frozen=True, kw_only=True):
     max_requests: Count = 3
     max_tokens: Count | None = None
     max_seconds: Positive = 120.0
+    hold_calls_s: Positive = 5.0
+    hold_calls_bytes: Count = 16_384
     likely_calls: LikelyCalls = "reask"
     likely_calls_by_tool: dict[str, LikelyCalls] = {}
     refused_calls: RefusedCalls = "auto"

@@ -11,7 +11,7 @@ from surecall.text import encode_text, render_event
 from surecall.wire.call_ids import CallIds
 from surecall.wire.events import event_of, fields_of, fields_or_none, same_event
 from surecall.wire.records import WireError
-from surecall.wire.rewriting import EventParts, EventRewriter
+from surecall.wire.rewriting import Begun, CallPiece, EventParts, EventRewriter
 from surecall.wire.server import (
     ERROR_TYPES,
     PAUSED_FINISH,
@@ -199,6 +199,8 @@ def _render_usage(usage: Usage) -> dict[str, Any]:
 
 _CALL_KEYS: Final = ("tool_calls", "function_call")
 _TEXT_KEYS: Final = ("content", "refusal")
+_FUNCTION_KEYS: Final = frozenset({"arguments", "name"})
+_ENTRY_KEYS: Final = frozenset({"function", "id", "index", "type"})
 _DONE_DATA: Final = b"[DONE]"
 _HEAD: Final = ("id", "object", "created", "model", "system_fingerprint", "service_tier")
 
@@ -252,6 +254,7 @@ class ChatRewriter(EventRewriter[ChatReader]):
         calls: Sequence[ToolCall],
         text: str | None,
         note: str = "",
+        begun: Begun | None = None,
     ) -> bytes:
         """Return the held chunks with these calls before the finish."""
         reader = self._reader
@@ -265,8 +268,30 @@ class ChatRewriter(EventRewriter[ChatReader]):
             index=reader.choice or 0,
             lacks_role=lacks_role,
             is_legacy=reader.is_legacy,
+            begun=begun,
         )
         return rewriting.write()
+
+    def read_piece(self, fields: dict[str, Any]) -> CallPiece | None:
+        """Return what a chunk brings of the first call, if that is all it brings."""
+        choices = as_list(fields.get("choices"))
+        choice = as_fields(choices[0]) if len(choices) == 1 else {}
+        delta = as_fields(choice.get("delta"))
+        entries = as_list(delta.get("tool_calls"))
+        entry = as_fields(entries[0]) if len(entries) == 1 else {}
+        function = as_fields(entry.get("function"))
+        stated = {key for key, value in delta.items() if value}
+        named = {key: value for key, value in entry.items() if value not in (None, "")}
+        is_usual = stated <= {"role", "tool_calls"} and function.keys() <= _FUNCTION_KEYS
+        if not is_usual or not named.keys() <= _ENTRY_KEYS or choice.get("finish_reason"):
+            return None
+        name, text = function.get("name") or "", function.get("arguments") or ""
+        call_id = named.get("id", "")
+        if not all(isinstance(value, str) for value in (name, text, call_id)):
+            return None
+        if entry.get("index") != 0 or named.get("type", "function") != "function":
+            return None
+        return CallPiece(0, text, name, call_id, entry if "type" in named else None)
 
 
 class _Rewriting:
@@ -280,6 +305,7 @@ class _Rewriting:
         index: The number of the reply.
         lacks_role: Whether the client has not read the role yet.
         is_legacy: Whether the client looks for a call in `function_call`.
+        begun: A call whose beginning was passed on.
     """
 
     def __init__(
@@ -292,7 +318,9 @@ class _Rewriting:
         index: int,
         lacks_role: bool,
         is_legacy: bool,
+        begun: Begun | None,
     ) -> None:
+        self._begun = begun
         self._chunks = [(data, _read_held(data)) for data in held]
         self._calls = calls
         self._text = text
@@ -302,7 +330,7 @@ class _Rewriting:
         named = (delta["role"] for _, (_, _, delta) in self._chunks if "role" in delta)
         self._role: Any = next(named, None) if lacks_role else None
         """The role, as long as the client has not read it; clients join what comes twice."""
-        self._others: dict[str, int] = {}
+        self._others: dict[str, int] = {} if begun is None else {repr(begun.place): begun.place}
         """The calls of tools that are not functions, numbered anew; the others follow them."""
         for _, (_, _, delta) in self._chunks:
             for entry in as_list(delta.get("tool_calls")):
@@ -336,7 +364,7 @@ class _Rewriting:
         others = [
             {**as_fields(entry), "index": self._others[number]}
             for entry in as_list(delta.get("tool_calls"))
-            if (number := _number_of(entry)) in self._others
+            if (number := _number_of(entry)) in self._others and not self._has_begun(number)
         ]
         finish = choice.get("finish_reason")
         ended = self._field if self._calls or self._others else "stop"
@@ -357,6 +385,9 @@ class _Rewriting:
     def _write_calls(self, fields: dict[str, Any]) -> None:
         head = {key: value for key, value in fields.items() if key != "usage"}
         place = {"index": self._index, "logprobs": None, "finish_reason": None}
+        if (begun := self._begun) is not None and begun.rest:
+            entry = {"index": begun.place, "function": {"arguments": begun.rest}}
+            self._send(head, place, {self._field: [entry]})
         if said := (self._text or "") + self._note:
             self._send(head, place, {"content": said})
         for number, call in enumerate(self._calls, len(self._others)):
@@ -366,6 +397,9 @@ class _Rewriting:
                 continue
             entry = {"index": number, "id": call.id, "type": "function", "function": function}
             self._send(head, place, {self._field: [entry | call.extra | entry]})
+
+    def _has_begun(self, number: str) -> bool:
+        return self._begun is not None and number == repr(self._begun.place)
 
     def _send(self, fields: dict[str, Any], choice: dict[str, Any], delta: dict[str, Any]) -> None:
         if self._role is not None:

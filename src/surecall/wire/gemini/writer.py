@@ -10,7 +10,7 @@ from surecall.text import encode_text, render_event
 from surecall.wire.call_ids import CallIds
 from surecall.wire.events import event_of, fields_of, fields_or_none, same_event
 from surecall.wire.records import WireError
-from surecall.wire.rewriting import EventParts, EventRewriter
+from surecall.wire.rewriting import Begun, EventParts, EventRewriter
 from surecall.wire.server import (
     error_reasons,
     error_text,
@@ -201,6 +201,7 @@ class GeminiRewriter(EventRewriter[GeminiReader]):
         calls: Sequence[ToolCall],
         text: str | None,
         note: str = "",
+        begun: Begun | None = None,
     ) -> bytes:
         """Return the held chunks with these calls before the finish."""
         said = (text or "") + note

@@ -10,7 +10,7 @@ from surecall.text import encode_text, mend_surrogates, render_event
 from surecall.wire.call_ids import CallIds
 from surecall.wire.events import event_of, fields_of, fields_or_none, same_event
 from surecall.wire.records import WireError
-from surecall.wire.rewriting import EventRewriter
+from surecall.wire.rewriting import Begun, CallPiece, EventRewriter
 from surecall.wire.server import (
     ERROR_TYPES,
     error_reasons,
@@ -267,6 +267,8 @@ def _event(kind: str, **fields: Any) -> bytes:
 
 
 _TOOL_USE: Final = "tool_use"
+_EMPTY: Final = {"input_json_delta": "partial_json", "text_delta": "text"}
+_BLOCK_KEYS: Final = frozenset({"caller", "id", "input", "name", "type"})
 
 
 class MessagesRewriter(EventRewriter[MessagesReader]):
@@ -280,8 +282,9 @@ class MessagesRewriter(EventRewriter[MessagesReader]):
         fields = fields_or_none(held)
         if not self._reader.has_begun or fields.get("type") == "message_start":
             return b""
-        if as_fields(fields.get("delta")).get("type") == "text_delta":
-            delta = {"type": "text_delta", "text": ""}
+        kind = as_fields(fields.get("delta")).get("type")
+        if kind in _EMPTY:
+            delta = {"type": kind, _EMPTY[kind]: ""}
             return event_of({**fields, "delta": delta}, "content_block_delta")
         return event_of(NOT_STOPPED, "message_delta")
 
@@ -299,16 +302,25 @@ class MessagesRewriter(EventRewriter[MessagesReader]):
         calls: Sequence[ToolCall],
         text: str | None,
         note: str = "",
+        begun: Begun | None = None,
     ) -> bytes:
         """Return the held events with these calls before the end; blocks are numbered anew."""
         said = (text or "") + note
         written: list[bytes] = []
         places = _Places(self._reader.last_index, held, self._is_other)
-        is_written = False
+        if begun is not None:
+            places.open, places.next, places.has_calls = None, begun.place + 1, True
+        is_written = is_ended = False
         for data in held:
             fields = fields_of(data)
             kind = str(fields.get("type"))
+            if begun is not None and fields.get("index") == begun.place:
+                continue
             if not kind.startswith("content_block"):
+                if begun is not None and not is_ended and kind != "ping":
+                    is_ended = True
+                    delta = {"type": "input_json_delta", "partial_json": begun.rest}
+                    written[:0] = _block(begun.place, None, delta)
                 if kind in ("message_delta", "message_stop") and not is_written:
                     is_written = True
                     written += _write(places, calls, said)
@@ -328,6 +340,26 @@ class MessagesRewriter(EventRewriter[MessagesReader]):
                 continue  # more of it follows
             written.append(event_of({**fields, "index": index}, kind))
         return b"".join(written)
+
+    def read_piece(self, fields: dict[str, Any]) -> CallPiece | None:
+        """Return what an event brings of a call, if it begins the block of one or goes on."""
+        place, kind = fields.get("index"), fields.get("type")
+        if type(place) is not int:
+            return None
+        if kind == "content_block_delta":
+            delta = as_fields(fields.get("delta"))
+            text = delta.get("partial_json")
+            is_usual = delta.get("type") == "input_json_delta" and isinstance(text, str)
+            return CallPiece(place, str(text)) if is_usual else None
+        block = as_fields(fields.get("content_block"))
+        name, call_id = block.get("name"), block.get("id")
+        if kind != "content_block_start" or block.get("type") != _TOOL_USE:
+            return None
+        if block.get("input") != {} or not block.keys() <= _BLOCK_KEYS:
+            return None
+        if not isinstance(name, str) or not isinstance(call_id, str):
+            return None
+        return CallPiece(place, "", name, call_id, block)
 
 
 class _Places:

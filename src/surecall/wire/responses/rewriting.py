@@ -8,13 +8,14 @@ from surecall.base.json_values import as_fields, as_list, text_or_none
 from surecall.base.records import ToolCall
 from surecall.text import encode_text
 from surecall.wire.events import EventCutter, event_of, fields_of, fields_or_none, same_event
-from surecall.wire.rewriting import EventRewriter
+from surecall.wire.rewriting import Begun, CallPiece, EventRewriter
 
 from .events import ResponsesReader
 from .writer import render_error
 
 _CALL_TYPE: Final = "function_call"
 _ARGUMENTS: Final = "response.function_call_arguments."
+_ITEM_KEYS: Final = frozenset({"arguments", "call_id", "id", "name", "status", "type"})
 _ENDS: Final = ("response.completed", "response.incomplete")
 
 
@@ -59,6 +60,11 @@ class ResponsesRewriter(EventRewriter[ResponsesReader]):
             return b""
         if kind == "response.output_text.delta":
             return event_of({**fields, "delta": ""}, kind)
+        if str(kind).startswith(_ARGUMENTS):  # whose item has begun
+            names = ("item_id", "output_index", "sequence_number")
+            empty = {name: fields[name] for name in names if name in fields}
+            empty |= {"type": f"{_ARGUMENTS}delta", "delta": ""}
+            return event_of(empty, f"{_ARGUMENTS}delta")
         items = _items_in(reader, number)
         shown: dict[str, Any] = {} if number is None else {"sequence_number": number}
         if any(item is None for item in items.values()):  # which the client has in pieces only
@@ -95,9 +101,28 @@ class ResponsesRewriter(EventRewriter[ResponsesReader]):
         calls: Sequence[ToolCall],
         text: str | None,
         note: str = "",
+        begun: Begun | None = None,
     ) -> bytes:
         """Return the held events with these calls before the end, all of them numbered anew."""
-        return _Rewriting(held, calls, text, self._is_other, note).write()
+        return _Rewriting(held, calls, text, self._is_other, note, begun).write()
+
+    def read_piece(self, fields: dict[str, Any]) -> CallPiece | None:
+        """Return what an event brings of a call, if it begins the item of one or goes on."""
+        place, kind = fields.get("output_index"), fields.get("type")
+        if type(place) is not int:
+            return None
+        if kind == f"{_ARGUMENTS}delta":
+            text = fields.get("delta")
+            return CallPiece(place, text) if isinstance(text, str) else None
+        item = as_fields(fields.get("item"))
+        name, call_id = item.get("name"), item.get("call_id")
+        if kind != "response.output_item.added" or item.get("type") != _CALL_TYPE:
+            return None
+        if item.get("arguments") not in (None, "") or not item.keys() <= _ITEM_KEYS:
+            return None
+        if not isinstance(name, str) or not isinstance(call_id, str):
+            return None
+        return CallPiece(place, "", name, call_id, item)
 
 
 def _items_in(reader: ResponsesReader, number: Any) -> dict[int, dict[str, Any] | None]:
@@ -133,6 +158,7 @@ class _Rewriting:
         text: What comes in the place of the held text; `None` leaves it as it is.
         is_other: Tells which calls are not those of functions, and stay.
         note: What comes behind all text.
+        begun: A call whose beginning was passed on.
     """
 
     def __init__(
@@ -142,8 +168,10 @@ class _Rewriting:
         text: str | None,
         is_other: Callable[[Any, Mapping[str, Any]], bool],
         note: str = "",
+        begun: Begun | None = None,
     ) -> None:
         self._note = note
+        self._begun = begun
         self._is_other = is_other
         self._events = [fields_of(data) for data in held]
         self._calls = calls
@@ -163,17 +191,20 @@ class _Rewriting:
                 self._others.add(place)
         places = [event["output_index"] for event in self._events if _has_place(event)]
         self._next = min(places, default=0)
+        if begun is not None:
+            self._places[begun.place], self._next = begun.place, begun.place + 1
         self._texts: dict[Any, str] = {}
         self._written: list[bytes] = []
 
     def write(self) -> bytes:
         """Return the events."""
         self._settle_texts()
+        begun = [] if self._begun is None else [self._go_on(self._begun)]
         for event in self._events:
             kind = str(event.get("type"))
             if kind in _ENDS:
                 said = (self._text or "") + self._note
-                written = [self._write_text(said)] if said else []
+                written = [*begun, self._write_text(said)] if said else begun
                 written += [self._write_call(call) for call in self._calls]
                 self._end(event, kind, written)
             elif not self._is_call(event, kind):
@@ -181,6 +212,8 @@ class _Rewriting:
         return b"".join(self._written)
 
     def _is_call(self, event: dict[str, Any], kind: str) -> bool:
+        if self._begun is not None and event.get("output_index") == self._begun.place:
+            return True
         if kind.startswith(_ARGUMENTS):
             return event.get("output_index") not in self._others
         return self._is_own(as_fields(event.get("item")))
@@ -279,10 +312,16 @@ class _Rewriting:
         index = self._next
         self._next += 1
         begun = {**item, "arguments": "", "status": "in_progress"}
-        place = {"item_id": item_id, "output_index": index}
-        added = {"output_index": index, "item": begun}
-        self._send(added, "response.output_item.added")
-        self._send({**place, "delta": arguments}, f"{_ARGUMENTS}delta")
+        self._send({"output_index": index, "item": begun}, "response.output_item.added")
+        return self._go_on(Begun(index, item, arguments, arguments))
+
+    def _go_on(self, call: Begun) -> dict[str, Any]:
+        """Write the rest of a call that has begun."""
+        arguments, index = call.arguments, call.place
+        item = {**call.item, "arguments": arguments, "status": "completed"}
+        place = {"item_id": text_or_none(item.get("id")) or "", "output_index": index}
+        if call.rest:
+            self._send({**place, "delta": call.rest}, f"{_ARGUMENTS}delta")
         self._send({**place, "arguments": arguments}, f"{_ARGUMENTS}done")
         self._send({"output_index": index, "item": item}, "response.output_item.done")
         return item
