@@ -51,7 +51,6 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "surecall.tools.mcp": ("McpTools",),
     },
-    "The gateway": {"surecall.gateway.telemetry": ("RunSpans",)},
     "State that lasts": {
         "surecall.store": ("PostgresStore",),
         "surecall.workspace": ("Author", "MemoryStore", "Workspace", "WorkspaceTools"),
