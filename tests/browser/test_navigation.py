@@ -94,7 +94,7 @@ FILTERS = [
     Filter("outcome", "?outcome=broke", lambda row: row.outcome == "broke"),
     Filter("rule", "?rule=replace_quotes", lambda row: "replace_quotes" in row.rules),
     Filter("tool", "?tool=state_get", lambda row: bool(row.calls)),
-    Filter("original verdict", "?verdict=wrong&kind=seed", lambda row: not row.original_ok),
+    Filter("original verdict", "?verdict=wrong&kind=original", lambda row: not row.original_ok),
     Filter(
         "two models",
         "?model=zoo%3Asteady&model=acme%2Flarge-2&verdict=wrong",

@@ -40,7 +40,9 @@ def test_the_demo_shows_every_change_with_its_call() -> None:
     start = lines.index("turn 1   The arguments are JSON inside JSON inside a code fence")
     words = [re.split(r"\s{2,}", line)[0] for line in lines[start + 1 : start + 6]]
     assert words == ["← arrived", "~ changed", "~ changed", "→ call", "✓ ok"]
-    assert '~ changed   decode_nested_text  "{\\"item\\":\\"lamp\\"}" → {"item":"lamp"}' in lines
+    assert (
+        '~ changed   decode_nested_text 8:29  "{\\"item\\":\\"lamp\\"}" → {"item":"lamp"}' in lines
+    )
 
 
 @pytest.mark.parametrize("columns", ["60", "80", "100", "200"])

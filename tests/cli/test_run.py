@@ -86,9 +86,8 @@ async def test_changes_and_refusals_are_shown_as_they_happen(tools: str) -> None
     async with answering(called(FENCED), called('{"town": 3}', "c2"), "Clear.") as upstream:
         result = await ask(upstream, "--tools", tools, "Weather?")
     lines = [line.strip() for line in result.stderr.splitlines()]
-    assert (
-        '~ changed   strip_code_fence  ```json\\n{"city": "Oslo"}\\n``` → {"city": "Oslo"}' in lines
-    )
+    changed = '```json\\n{"city": "Oslo"}\\n``` → {"city": "Oslo"}'
+    assert f"~ changed   strip_code_fence 0:28  {changed}" in lines
     assert '→ call      weather(city="Oslo")' in lines
     assert "✗ refused   ARGUMENTS_INVALID  not run; the model is told why" in lines
     assert "~ changes   1 in what the model sent" in lines

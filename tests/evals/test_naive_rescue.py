@@ -37,7 +37,7 @@ async def test_a_call_in_the_outermost_braces_runs(text: str) -> None:
     assert row.strict_ok is True
     assert (row.outcome, row.fabrications, row.rules, row.saved_by) == ("called", 0, (), ())
     call = row.calls[0]
-    assert (call.format, call.structured, call.valid_before) == (NAIVE_FORMAT, False, False)
+    assert (call.format, call.structured, call.valid_before) == (NAIVE_FORMAT, False, True)
 
     raw, _ = await attempt([text, "Done."], "raw")
     assert (raw.strict_ok, raw.outcome) == (False, "broke")

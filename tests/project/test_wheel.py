@@ -139,7 +139,7 @@ def test_the_source_archive_holds_what_is_needed_to_build_and_test(built: Path) 
         names = [name.partition("/")[2] for name in archive.getnames()]
     tops = {name.partition("/")[0] for name in names}
     assert tops == {
-        *("src", "tests", "docs", "examples", "scripts", "bench", "requirements"),
+        *("src", "tests", "docs", "examples", "scripts", "bench", "requirements", "deploy"),
         *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"),
         *("Makefile", "action.yml", "hatch_build.py", "pyproject.toml", "zensical.toml"),
         *("PKG-INFO", ".gitignore"),

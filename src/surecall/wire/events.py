@@ -594,10 +594,10 @@ class EventReader(ABC):
 
     def _take_event(self, event: Event, shown: list[StreamDelta]) -> int:
         data = event.data
+        self._add_late()
         if data[:1] == b"[" and data.strip() == _DONE:
             return self._take_done(shown)
         self.events += 1
-        self._add_late()
         self._form = self._more = None
         if len(data) > _LARGE_EVENT_BYTES:
             _refuse_many_values(data)

@@ -208,9 +208,8 @@ class Job(StreamingJob):
             raise
         self._answer = answer
         headers = returned_headers(answer.raw_headers)
-        kind = next((value for name, value in headers if name == b"content-type"), b"")
         self._upstream_s += time.perf_counter() - began_s
-        if kind.startswith(b"text/event-stream"):
+        if dict(headers).get(b"content-type", b"").startswith(b"text/event-stream"):
             self.note_attempt(asking.target, began_s, None)
             await self._start_relaying(answer.status, headers)
             return await self._relay_stream(answer, route, policy)
@@ -219,7 +218,8 @@ class Job(StreamingJob):
             await self._pipe_on(answer, reply.extend)
         except ProviderError as error:
             failure = error
-        body, refusal = bytes(reply), failure
+        self._received_bytes += len(reply)
+        refusal, body = failure, bytes(reply)
         sent = Sent(answer.status, answer.header_map, body)
         if refusal is None and answer.status >= 400:
             refusal = read_error(asking.target.upstream.protocol, sent)

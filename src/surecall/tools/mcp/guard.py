@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from surecall.base.errors import SurecallError
 from surecall.base.limits import MAX_ARGUMENTS_BYTES, MAX_OUTPUT_BYTES
-from surecall.base.records import Envelope, ToolCall, ToolSpec, clip
-from surecall.base.redaction import open_log
+from surecall.base.records import Envelope, ToolCall, ToolSpec
+from surecall.base.redaction import excerpt, open_log
 from surecall.base.version import VERSION
 from surecall.models.config import all_variables
 from surecall.reading import read_arguments
@@ -184,7 +184,7 @@ class _Guard:
         except SurecallError as error:
             found = Envelope.failure(params.name, error.code, error.message, hint=error.hint)
         if isinstance(found, Envelope):
-            _log.warning("%s: refused: %s", clip(params.name), ", ".join(found.error_codes))
+            _log.warning("%s: refused: %s", excerpt(params.name, 80), ", ".join(found.error_codes))
             found = {"content": [{"type": "text", "text": _word(found)}], "isError": True}
         return CallToolResult.model_validate(found)
 
@@ -210,7 +210,7 @@ class _Guard:
         if refusal is None and read.certainty != "certain" and spec.effect != "read":
             refusal = feedback.explain_not_certain(name, call)
         for receipt in () if refusal else read.receipts:
-            was, now = clip(repr(receipt.before)), clip(repr(receipt.after))
+            was, now = excerpt(repr(receipt.before)), excerpt(repr(receipt.after))
             place = receipt.place or "the arguments"
             _log.info("%s: %s at %s: %s became %s", name, receipt.rule, place, was, now)
         return refusal or call
