@@ -198,7 +198,7 @@ async def test_text_is_shown_while_it_arrives_and_calls_are_not() -> None:
     """Holding back is for what may be a call only."""
     events, _ = await stream_of(CONVERSATIONS["text around calls"], text_formats="all")
     shown = [event.text for event in events if isinstance(event, TextDelta)]
-    assert shown[:2] == ["Let me see.", "\nand now."]
+    assert shown[:2] == ["Let me see.", "\nand\n now."]
     assert len(shown) > 4
     first_call = next(n for n, event in enumerate(events) if isinstance(event, ToolCallStarted))
     assert any(isinstance(event, TextDelta) for event in events[:first_call])

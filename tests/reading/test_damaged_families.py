@@ -122,11 +122,6 @@ CASES = (
     Case("lists in a row", '[ping()]\n[dim_lamp(room="hall", level=3)]', (PINGED, DIMMED)),
     Case("a list without its bracket", '[dim_lamp(room="hall", level=3)'),
     Case(
-        "quotes in quotes",
-        "[save_note(title='t', body='say 'hi' twice')]",
-        (("save_note", {"title": "t", "body": "say 'hi' twice"}),),
-    ),
-    Case(
         "code as a JSON string",
         '<|python_tag|>"print(1)\\nprint(2)"<|eom_id|>',
         (("python", {"code": "print(1)\nprint(2)"}),),
@@ -150,6 +145,15 @@ CASES = (
 
 def _whole(reading: Reading) -> tuple[tuple[str, Any], ...]:
     return tuple((call.name, call.arguments) for call in reading.calls if call.state == "whole")
+
+
+def test_quotes_in_quotes_are_only_likely() -> None:
+    """They may as well end the text."""
+    text = "[save_note(title='t', body='say 'hi' twice')]"
+    reading = read_reply(text, tools=CASES[0].tools, finish_reason="stop")
+    assert (reading.calls, len(reading.seen)) == ((), 1)
+    likely = read_reply(text, tools=CASES[0].tools, finish_reason="stop", accept="likely")
+    assert _whole(likely) == (("save_note", {"title": "t", "body": "say 'hi' twice"}),)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

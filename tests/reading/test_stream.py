@@ -87,9 +87,10 @@ def test_a_call_is_not_certain_while_it_may_be_part_of_reasoning() -> None:
     """Without the prompt, an end of reasoning that follows makes the call a thought."""
     reader = ReplyReader(TOOLS)
     assert reader.feed(f"Maybe {OSLO} or not?") == [TextRead("Maybe")]
-    assert reader.feed("</think>No.")[-1] == TextRead("No.")
+    told = reader.feed("</think>No.\nThat is all.")
+    assert TextRead("No.\nThat is all.") in told
     reading = reader.close("stop")
-    assert (reading.calls, reading.content) == ((), "No.")
+    assert (reading.calls, reading.content) == ((), "No.\nThat is all.")
 
 
 def test_half_a_marker_is_held_back() -> None:

@@ -206,7 +206,9 @@ class _Finder:
             if key in expected:
                 self.content += (value,) if is_text and key in TEXT_KEYS else ()
                 continue
-            self.is_odd |= key not in BESIDE or (key == "type" and value not in _TYPES)
+            self.is_odd |= key not in BESIDE or (
+                key == "type" and not (is_text and value in _TYPES)
+            )
             self.reasoning += (value,) if is_text and key in THOUGHT_KEYS else ()
 
     def _parameters(self, name: str) -> frozenset[str]:
