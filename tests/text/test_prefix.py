@@ -57,7 +57,7 @@ def test_what_is_taken_may_become_an_object(value: Any, at: int, damage: str) ->
     except json.JSONDecodeError as error:
         rest = taken[error.pos :]
         is_open = error.msg.startswith(("Unterminated", "Invalid"))
-        assert is_open or not rest.strip() or rest.strip()[0] in "tfn-0123456789,"
+        assert is_open or not rest.strip() or rest.strip()[0] in "tfn-0123456789,.eE"
     else:
         pytest.fail(f"{taken!r} is whole")
 
