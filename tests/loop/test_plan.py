@@ -109,7 +109,7 @@ def test_the_fingerprint_is_stable() -> None:
 
 def test_the_provenance_of_presets_is_part_of_the_fingerprint() -> None:
     """The same value from a preset and from the caller are two different requests."""
-    options = {"preset": (), "transport": ScriptedTransport([]), "model": "m"}
+    options: dict[str, Any] = {"preset": (), "transport": ScriptedTransport([]), "model": "m"}
     plain = Session(**options, fix_empty_final=True).plan("hi")
     default = Session(**options).plan("hi")
     assert plain.options == default.options
@@ -298,3 +298,28 @@ def test_what_is_settled_is_shared_and_what_may_change_is_not() -> None:
     assert second.fingerprint == print_of
     other = plan_with(options=options, origins=origins, messages=(Message("user", "other"),))
     assert other.fingerprint != print_of
+
+
+def test_equal_tools_share_what_is_settled_and_stay_their_own() -> None:
+    """What somebody does to the schema of one run is not seen in another."""
+    first = plan_with(tools=(ToolSpec(name="look", parameters={"type": "object"}),))
+    equal = ToolSpec(name="look", parameters={"type": "object"})
+    second = plan_with(tools=(equal,))
+    assert second.fingerprint == first.fingerprint
+    first.tools[0].parameters["required"] = ["id"]
+    assert second.tools[0] is equal
+    assert plan_with(tools=(equal,)).tools[0].parameters == {"type": "object"}
+    changed = plan_with(tools=first.tools)
+    assert changed.fingerprint != second.fingerprint
+
+
+def test_options_that_are_changed_afterwards_change_no_later_run() -> None:
+    """Plain options are settled once for equal values, whoever owns them."""
+    extra = {"metadata": {"a": 1}}
+    session = Session(model="m", transport=ScriptedTransport([]), preset=())
+    first = session.plan("hi", request_overrides=extra)
+    extra["metadata"]["a"] = 2
+    second = session.plan("hi", request_overrides=extra)
+    again = session.plan("hi", request_overrides={"metadata": {"a": 1}})
+    assert [plan.params["metadata"]["a"] for plan in (first, second, again)] == [1, 2, 1]
+    assert first.fingerprint == again.fingerprint != second.fingerprint

@@ -19,7 +19,7 @@ from surecall.models.profiles import (
     join_capabilities,
 )
 from surecall.reading import ReadingLimits, was_judged
-from surecall.text import canonical_hash
+from surecall.text import canonical_bytes, canonical_hash
 from surecall.tools import check_required
 from surecall.wire import DEFAULT_PROTOCOL
 from surecall.wire.call_ids import find_id_shape
@@ -265,10 +265,10 @@ def make_plan(
 
     Runs that differ in nothing but what is said share all that is settled without it.
     """
-    given = (options, origins, capabilities, capability_origins, findings, *tools)
+    given = (options, origins, capabilities, capability_origins, findings)
     key = None
     if probe is None and output is None:
-        key = (model, system, protocol, *map(id, given))
+        key = (model, system, protocol, canonical_bytes(tools, finite=True), *map(id, given))
     frame = None if key is None else _frames.get(key)
     if frame is None:
         plan = _settle(
@@ -309,6 +309,7 @@ def make_plan(
     return replace(
         plan,
         messages=messages,
+        tools=tools if plan.tools else (),
         origins=dict(plan.origins),
         capability_origins=dict(plan.capability_origins),
         params=deep_merge(plan.params, {}) if plan.params else {},

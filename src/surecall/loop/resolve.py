@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from surecall.base.errors import Code, ConfigError, RequestError
+from surecall.base.json_values import as_fields, write_plain
 from surecall.base.redaction import excerpt
 from surecall.models.config import Config
 from surecall.models.profiles import (
@@ -34,6 +35,7 @@ from surecall.models.transport import (
 )
 from surecall.reading import TRANSFORM_RULES
 from surecall.reading.transforms import TransformChain, TransformRegistry, canonical_transform_name
+from surecall.text import decode_own
 from surecall.tools import Tool, ToolProvider, ToolRegistry
 from surecall.wire import DEFAULT_PROTOCOL, WireProtocol, find_protocol
 
@@ -47,7 +49,6 @@ AUTO_PRESET: Final = "auto"
 _SHAPED_TRANSFORMS: Final = ("message_transforms", "response_transforms", "tool_transforms")
 
 _NO_PROVIDERS: Final = (Tool, FunctionType, list, tuple)
-_SCALARS: Final = (bool, float, int, str, type(None))
 _SIMULATED: Final = {"faults": "--fault", "zoo": "--model"}
 """What the names of simulated models begin with, and the flag that serves one."""
 
@@ -117,11 +118,11 @@ def merge_options(
 ) -> ResolvedOptions:
     """Merge presets, sampling profile, configuration and the caller's options, in that order."""
     presets = tuple(presets)
-    is_usual = profile is None and not config.options and catalog is Catalog.builtin()
+    is_usual = profile is None and not config.options
     if is_usual and config.origins.get("stream", "default") == "default":
-        written = tuple((name, value.__class__, value) for name, value in overrides.items())
-        if all(kind in _SCALARS for _, kind, _ in written):
-            return _resolve_usual(provider, model, presets, written)
+        written = write_plain(overrides)
+        if written is not None:
+            return _resolve_usual(provider, model, presets, written, catalog)
     layers: list[tuple[str, Mapping[str, Any]]] = []
     if profile is not None:
         layers += [
@@ -156,12 +157,13 @@ def _resolve_usual(
     provider: str | None,
     model: str,
     presets: tuple[str, ...],
-    overrides: tuple[tuple[str, Any, Any], ...],
+    overrides: bytes,
+    catalog: Catalog,
 ) -> ResolvedOptions:
-    """Resolve what presets of the built-in catalog and plain options say, as in most runs."""
-    layers = _preset_layers(provider, model, presets, Catalog.builtin())
-    if overrides:
-        given = {name: value for name, _, value in overrides}
+    """Resolve what presets and plain options say, as in most runs."""
+    layers = _preset_layers(provider, model, presets, catalog)
+    given = as_fields(decode_own(overrides))
+    if given:
         layers.append(("caller", fold_parameters(given)))
     return _resolve_layers(layers)
 
@@ -192,16 +194,21 @@ def find_capabilities(
     catalog: Catalog,
 ) -> ResolvedCapabilities:
     """Say what a model can do, by the caller, probes and the catalog."""
-    if not overrides and not probed and catalog is Catalog.builtin():
-        return _known_capabilities(provider, model)
+    written = None if probed else write_plain(overrides)
+    if written is not None:
+        return _known_capabilities(provider, model, written, catalog)
     return resolve_capabilities(
         provider, model, overrides=overrides, probed=probed, probed_on=probed_on, catalog=catalog
     )
 
 
 @lru_cache(maxsize=128)
-def _known_capabilities(provider: str | None, model: str) -> ResolvedCapabilities:
-    return resolve_capabilities(provider, model, catalog=Catalog.builtin())
+def _known_capabilities(
+    provider: str | None, model: str, overrides: bytes, catalog: Catalog
+) -> ResolvedCapabilities:
+    return resolve_capabilities(
+        provider, model, overrides=as_fields(decode_own(overrides)), catalog=catalog
+    )
 
 
 def make_chain(registry: TransformRegistry | None, options: Options) -> TransformChain:

@@ -23,14 +23,18 @@ _PREFIXES: Final = (
     *("csk", "fw", "ghp", "gho", "ghr", "ghs", "ghu", "glpat", "gsk", "hf", "jina", "key", "npm"),
     *("nvapi", "pk", "pplx", "pypi", "r8", "rk", "sk", "tgp", "xai", "xoxa", "xoxb", "xoxp"),
 )
-_JOINED: Final = re.compile(rf"(?:{'|'.join((*_PREFIXES, 'pat'))})[-_]")
 _SHORTEST: Final = 8
 """The value of a key has at least so many characters, and none between words."""
 _WORD_END: Final = re.compile(r"[A-Za-z0-9._~+/=%-]++\Z")
 _WORD_START: Final = re.compile(r"[A-Za-z0-9._~+/=%-]++")
-_LONG: Final = re.compile(r"[-_][A-Za-z0-9_-]{12}")
+_LONG: Final = re.compile(r"[-_](?=[A-Za-z0-9_-]{12})")
+_BEFORE_LONG: Final = (*_PREFIXES, "pat")
 _CASED_SIGNS: Final = ("AIza", "AKIA", "ASIA", "dapi", "eyJ", "ya29.")
 _LABEL_WORDS: Final = ("bearer", "key", "token", "sig")
+_LABEL_STARTS: Final = (
+    *("bearer ", "api", "access", "auth", "secret"),
+    *(f"{mark}{word}" for mark in "?&" for word in ("key", "token", "sig")),
+)
 _LABEL: Final = re.compile(
     r"bearer |(?:api|access|auth|secret)[-_ ]?+(?:key|token)|[?&](?:key|token|sig)"
 )
@@ -62,13 +66,17 @@ _KEY_SHAPES: Final = re.compile(
 
 def _may_hold_shape(text: str) -> bool:
     """Look for the beginnings of keys, several times as fast as for whole ones: most have none."""
-    if ("-" in text or "_" in text) and _LONG.search(text) and _JOINED.search(text):
+    if any(text.endswith(_BEFORE_LONG, 0, joint.start()) for joint in _LONG.finditer(text)):
         return True
     if any(map(text.__contains__, _CASED_SIGNS)):
         return True
     text = text.casefold()
     # Records speak of tokens all the time, but seldom of those of a label.
-    return any(map(text.__contains__, _LABEL_WORDS)) and _LABEL.search(text) is not None
+    return (
+        any(map(text.__contains__, _LABEL_STARTS))
+        and any(map(text.__contains__, _LABEL_WORDS))
+        and _LABEL.search(text) is not None
+    )
 
 
 def _mask_shape(match: re.Match[str]) -> str:

@@ -41,7 +41,7 @@ def canonical_name(name: str) -> str:
     return name.strip().lower().replace("-", "_")
 
 
-class Catalog(Struct, frozen=True, kw_only=True, dict=True):
+class Catalog(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     """What is known about models and providers, and the presets that rest on it."""
 
     models: tuple[ModelEntry, ...] = ()
