@@ -7,7 +7,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from surecall import SurecallError, run, tool
+from surecall import Policy, SurecallError, run, tool
+from surecall.base.errors import ConfigError
 from surecall.loop.options import resolve_options
 from surecall.models.config import load_config
 
@@ -82,6 +83,7 @@ ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"output": City("x")}, "Write output=City."),
     ({"headers": ["a"]}, "headers must be a dict"),
     ({"history": "x"}, "history must be a list of messages, not 'x'."),
+    ({"transport": "x"}, "transport must be a transport, as in ScriptedTransport([reply])"),
     ({"approvals": "x.db"}, "approvals must be a store, as in MemoryApprovals()"),
     ({"preset": "opnai"}, "Did you mean 'openai'?"),
     ({"provider": "opnai"}, "Did you mean 'openai'?"),
@@ -107,6 +109,22 @@ async def test_a_wrong_argument_is_refused_in_our_words_before_anything_is_sent(
     said = f"{caught.value.message[:1].upper()}{caught.value.message[1:]} {caught.value.hint}"
     assert words.lower() in said.lower()
     assert not any(word in said for word in FOREIGN)
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ({"refused_calls": "delivr"}, "Did you mean 'deliver'?"),
+        ({"likely_calls": "yes"}, "Known: deliver, leave, reask."),
+        ({"repeated_calls": "notes"}, "Did you mean 'note'?"),
+        ({"steps": ("repair", "force", "guess")}, "Known: coerce, force, reask, repair, taught."),
+    ],
+)
+def test_a_policy_knows_its_words(given: Mapping[str, Any], hint: str) -> None:
+    """A word it does not know is refused where it is written, not at the first reply."""
+    with pytest.raises(ConfigError, match=f"{next(iter(given))} of a policy cannot be") as caught:
+        Policy(**given)
+    assert caught.value.hint == hint
 
 
 def settle(folder: Path) -> None:

@@ -25,6 +25,20 @@ REFUSALS = [
     Refusal("file", ("read", "nofile"), "INVALID_OPTION", "The file nofile cannot", "`-`"),
     Refusal("runs", ("eval", "runs"), "RUN_NOT_FOUND", "no runs", "surecall eval --models 'zoo:*'"),
     Refusal(
+        "seconds",
+        ("run", "hi", "--timeout", "soon"),
+        "INVALID_OPTION",
+        "'soon' is not a number",
+        "surecall run --help",
+    ),
+    Refusal(
+        "program",
+        ("with", "goose"),
+        "INVALID_CONFIG",
+        "no command 'goose' on the PATH",
+        "Install it",
+    ),
+    Refusal(
         "simulated model",
         ("run", "hi", "--model", "zoo:stedy"),
         "UNKNOWN_MODEL",

@@ -195,7 +195,8 @@ def with_program(
     program = list_programs().get(name.lower(), list_programs()[SHELL])
     command = program.command or name
     if (found := shutil.which(command)) is None:
-        raise invalid_config(f"There is no command {command!r} here.", "Install it first.")
+        how = f", as in `{program.install}`" if program.install else ""
+        raise invalid_config(f"There is no command {command!r} on the PATH.", f"Install it{how}.")
     path = Path(config_file) if config_file is not None else None
     settings = load_settings(path, upstream=upstream, store=store)
     model = model or _only_model(settings)

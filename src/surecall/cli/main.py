@@ -99,6 +99,8 @@ def _report_misuse(error: click.ClickException, output: Output, words: Sequence[
             output.text(message)
             return ExitCode.USAGE
         message = "No command was given."
+    message = message.replace("is not a valid float range", "is not a number")
+    message = message.replace("is not a valid integer range", "is not a whole number")
     hint = f"See `{command} --help`."
     if message.startswith("Got unexpected extra argument"):
         hint = f"Put words that belong together in quotes. {hint}"

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -44,6 +45,8 @@ def mcp(context: click.Context, port: int | None) -> None:
         return
 
     if port is None:
+        if sys.stdin.isatty():
+            click.echo("An MCP server on standard input and output; Ctrl-C stops it.", err=True)
         make_server(_INSTRUCTIONS, FUNCTIONS).run()
     else:
         serve_http(make_server(_INSTRUCTIONS, FUNCTIONS), port)

@@ -1,11 +1,11 @@
 """What may be done for one request of a client, where it goes, and what comes of it: as data."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
 
-from surecall.base.errors import SurecallError
+from surecall.base.errors import Code, ConfigError, SurecallError, did_you_mean
 from surecall.base.records import Defect, Receipt, Usage
 from surecall.models.profiles import Capabilities, ResolvedCapabilities
 from surecall.reading import ReadingLimits
@@ -61,6 +61,22 @@ class Policy(Struct, frozen=True, kw_only=True):
     """Whether the reply gets a `surecall` member that says what was done."""
     limits: ReadingLimits = ReadingLimits()
     """How large arguments may be."""
+
+    def __post_init__(self) -> None:
+        """Refuse words that none of its fields knows."""
+        chosen = (
+            *(("steps", step, STEPS) for step in self.steps),
+            ("likely_calls", self.likely_calls, get_args(LikelyCalls)),
+            ("refused_calls", self.refused_calls, get_args(RefusedCalls)),
+            ("repeated_calls", self.repeated_calls, ("note", "tell")),
+        )
+        for name, word, known in chosen:
+            if word not in known:
+                raise ConfigError(
+                    Code.INVALID_OPTION,
+                    f"{name} of a policy cannot be {word!r}.",
+                    hint=did_you_mean(str(word), known),
+                )
 
     def allows(self, step: StepName) -> bool:
         """Tell whether a step may be taken."""

@@ -27,6 +27,8 @@ class Program(Struct, frozen=True, forbid_unknown_fields=True):
     title: str
     command: str = ""
     """What `surecall with` starts; empty for a library or a program with settings of its own."""
+    install: str = ""
+    """The command that installs it."""
     keys: tuple[tuple[str, ...], ...] = ()
     """Variables that take a key; of a group one is enough, and a stand-in goes into the first."""
     variables: dict[str, str] = {}

@@ -187,6 +187,8 @@ class Session(Closing, Generic[Pause_co]):
             "probe": probe,
         }
         refuse_misfits(timeout, headers, history, approvals)
+        if transport is not None and not hasattr(transport, "send"):
+            raise _misfit("transport", transport, "a transport, as in ScriptedTransport([reply])")
         if headers:
             given["headers"] = dict(headers)
         if timeout is not None:

@@ -72,6 +72,8 @@ def unknown_run(reference: str, matches: list[str], known: list[str]) -> StoreEr
             hint=f"Type more of it: {listed}.",
         )
     hint = did_you_mean(reference, known) if known else f"There are no runs yet: {FIRST_EVAL}."
+    if reference.endswith((".db", ".sqlite")):
+        hint = f"A store is named with --store {reference}."
     return StoreError(Code.RUN_NOT_FOUND, f"There is no run {reference!r}.", hint=hint)
 
 
