@@ -43,10 +43,10 @@ class Policy(Struct, frozen=True, kw_only=True):
     max_seconds: float = 120.0
     """How long after the first request another may begin."""
     hold_calls_s: float = 5.0
-    """How long a native call of a stream is held back at most, so that it can be repaired or asked
-    for again; then it goes on as it comes, for as long as there is no doubt about it."""
+    """How long a native call in a stream is held back, so that it can be repaired or asked for
+    again; after that it passes as it arrives, while nothing in it is in doubt."""
     hold_calls_bytes: int = 16_384
-    """How many bytes of its arguments are held back at most."""
+    """How many bytes of its arguments are held back before it passes."""
     likely_calls: LikelyCalls = "reask"
     likely_calls_by_tool: Mapping[str, LikelyCalls] = {}
     refused_calls: RefusedCalls = "auto"

@@ -231,7 +231,7 @@ class RequestMetrics(Findings):
         )
         self.observed_receipts = metrics.counter(
             "surecall_observed_receipts_total",
-            "Changes spared to observed replies, by rule; divide by surecall_observed_total.",
+            "Changes not made to observed replies, by rule; divide by surecall_observed_total.",
             **where,
             rule=tuple(RULES),
         )
