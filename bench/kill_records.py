@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from support.record_victim import RecordScene, RecordVictims
-from surecall.gateway.records import open_records
+from surecall.store.records import open_records
 
 
 async def replay(path: Path) -> None:

@@ -20,15 +20,12 @@ import timeit
 from functools import partial
 from pathlib import Path
 
+from surecall.base.metrics import Metrics
 from surecall.base.redaction import Secret
-from surecall.gateway.records import (
-    RequestRecord,
-    Spool,
-    SpooledRecords,
-    SqliteRecords,
-    new_request_id,
-)
-from surecall.gateway.telemetry import Metrics, RequestMetrics
+from surecall.gateway.telemetry.requests import RequestMetrics
+from surecall.store.records.record import RequestRecord, new_request_id
+from surecall.store.records.spool import Spool, SpooledRecords
+from surecall.store.records.sqlite import SqliteRecords
 
 CONCURRENCY = (1, 16, 64)
 TARGETS = {1: 22, 16: 7, 64: 6}

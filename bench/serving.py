@@ -46,7 +46,7 @@ def serve(name: str, port: int) -> None:
         return
     import uvloop
 
-    from surecall.gateway.settings import LimitSettings
+    from surecall.gateway.settings.tables import LimitSettings
     from surecall.serving import HttpServer
 
     async def forever() -> None:

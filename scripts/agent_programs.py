@@ -34,7 +34,7 @@ from surecall.faults.plan import FaultPlan, PlanStep
 from surecall.gateway import Gateway
 from surecall.gateway.programs import PLACEHOLDER_KEY, GatewayAddress, find_program
 from surecall.gateway.server import GatewayServer, bind_socket
-from surecall.gateway.settings import load_settings
+from surecall.gateway.settings.load import load_settings
 from surecall.wire import WireProtocol
 
 ROOT: Final = Path(__file__).resolve().parents[1]

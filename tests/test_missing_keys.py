@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from surecall import ConfigError, ProviderError, Session, extract, run, run_sync, stream
-from surecall.gateway.settings import load_settings
+from surecall.gateway.settings.load import load_settings
 from surecall.loop.resolve import make_transport
 from surecall.models.config import Config, load_config
 

@@ -177,7 +177,9 @@ def settings_page() -> str:
 
 def metrics_page() -> str:
     """Return every series with its labels and what it counts."""
-    from surecall.gateway.telemetry import Metrics, RequestMetrics, RunMetrics
+    from surecall.base.metrics import Metrics
+    from surecall.gateway.telemetry import RunMetrics
+    from surecall.gateway.telemetry.requests import RequestMetrics
 
     gateway, run = Metrics(), Metrics()
     RequestMetrics(gateway)

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, Request, expect
 from support.dashboard_traffic import fill, open_store
 from surecall.gateway.app import Gateway
 from surecall.gateway.server import GatewayServer, bind_socket
-from surecall.gateway.settings import load_settings
+from surecall.gateway.settings.load import load_settings
 
 from .watched import WatchedPage
 

@@ -12,14 +12,14 @@ import pytest
 
 from support.request_records import START, make_record
 from surecall.base.records import Defect, Receipt
-from surecall.gateway.records import (
+from surecall.store.records.record import (
     ParseError,
     ProbeNote,
     RequestRecord,
-    SqliteRecords,
     StepNote,
     new_request_id,
 )
+from surecall.store.records.sqlite import SqliteRecords
 
 from .harness import document, invoke
 

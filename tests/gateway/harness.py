@@ -10,9 +10,10 @@ from typing import Any
 
 from surecall.faults import FaultServer, FaultyProvider
 from surecall.gateway.app import Gateway
-from surecall.gateway.records import RequestRecord, StoreCounts
 from surecall.gateway.server import GatewayServer, bind_socket
-from surecall.gateway.settings import GatewaySettings, load_settings
+from surecall.gateway.settings.load import GatewaySettings, load_settings
+from surecall.store.records.record import RequestRecord
+from surecall.store.records.store import StoreCounts
 
 WEATHER = {
     "type": "function",

@@ -26,8 +26,8 @@ from surecall.base.records import Usage
 from surecall.gateway.budgets import Budgets, SteadyClock, share_of
 from surecall.gateway.jobs.client import count_tokens
 from surecall.gateway.keys import DAY_S, MINUTE_S, Caller
-from surecall.gateway.records import Ledger, MemoryLedger, SqliteLedger, Window, open_ledger
-from surecall.gateway.settings import KeySettings
+from surecall.gateway.settings.tables import KeySettings
+from surecall.store.records.ledger import Ledger, MemoryLedger, SqliteLedger, Window, open_ledger
 
 from .harness import (
     STREAM_END,

@@ -12,7 +12,7 @@ import surecall
 from support.request_records import run_postgres
 from support.waiting_approvals import LARGE, TOOLS, expire, pause_run, propose_launch
 from surecall.base.errors import ConfigError
-from surecall.gateway.settings import load_settings
+from surecall.gateway.settings.load import load_settings
 from surecall.store import DatabaseStore, SqliteStore, open_store
 from surecall.workspace import ProposedFact, Workspace
 

@@ -10,7 +10,8 @@ from surecall.gateway.budgets import Budgets
 from surecall.gateway.dashboard import visits
 from surecall.gateway.endpoints import DASHBOARD
 from surecall.gateway.keys import Keyring
-from surecall.gateway.settings import KeySettings, VirtualKey
+from surecall.gateway.settings.load import VirtualKey
+from surecall.gateway.settings.tables import KeySettings
 
 from .harness import Plain, Served, ask, completion, make_settings, reply, serve_gateway, serve_stub
 from .test_security import KEYS, key_tables

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from surecall.gateway.settings import load_settings
+from surecall.gateway.settings.load import load_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"

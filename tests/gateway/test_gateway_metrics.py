@@ -10,7 +10,7 @@ import pytest
 
 from support.request_records import make_record
 from surecall.gateway.app import Gateway
-from surecall.gateway.records import SqliteRecords
+from surecall.store.records.sqlite import SqliteRecords
 
 from .harness import ask, chat, make_settings, serve_faults
 

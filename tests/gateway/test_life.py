@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from surecall.gateway.settings import load_settings
+from surecall.gateway.settings.load import load_settings
 
 from .harness import (
     STREAM_END,

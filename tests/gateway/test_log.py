@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from surecall.base.errors import Code, StoreError
-from surecall.gateway.log import explain, set_up_log
+from surecall.base.errors import Code, StoreError, explain
+from surecall.gateway.log import set_up_log
 
 from .harness import (
     ask,

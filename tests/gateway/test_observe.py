@@ -11,16 +11,12 @@ from surecall.base.errors import ProviderError
 from surecall.exchange.request import ClientRequest
 from surecall.faults import FAULTS, FaultServer, FaultyProvider
 from surecall.gateway.prompts import name_prompt
-from surecall.gateway.records import (
-    Counts,
-    ModelCount,
-    RecordFilter,
-    SqliteRecords,
-    count_by_model,
-)
 from surecall.gateway.report import describe, summarize
 from surecall.models.client import ClientLimits, Origin
 from surecall.models.transport import Deadlines
+from surecall.store.records.sqlite import SqliteRecords
+from surecall.store.records.store import Counts, ModelCount, count_by_model
+from surecall.store.records.tables import RecordFilter
 from surecall.wire import PROTOCOLS, find_protocol
 
 from .harness import (

@@ -15,29 +15,34 @@ from support.request_records import START, make_record, run_postgres, stop_postg
 from surecall.base.errors import RowRefusedError, StoreError
 from surecall.base.records import Defect, Receipt
 from surecall.base.redaction import MASK, Secret
-from surecall.gateway.records import (
+from surecall.store.records import open_records
+from surecall.store.records import postgres as postgres_module
+from surecall.store.records.postgres import PostgresRecords
+from surecall.store.records.record import (
+    _COUNTS,
+    _TIMES,
+    MAX_COUNT,
     ParseError,
-    PostgresRecords,
     ProbeNote,
-    RecordFilter,
-    RecordStore,
     RequestRecord,
-    Retention,
-    Spool,
-    SpooledRecords,
-    SqliteRecords,
     StepNote,
+    decode_line,
+    decode_row,
+    encode_line,
+    encode_row,
+    new_request_id,
+)
+from surecall.store.records.spool import Spool, SpooledRecords
+from surecall.store.records.sqlite import SqliteRecords
+from surecall.store.records.store import (
+    RecordStore,
+    Retention,
     count_all,
     count_by_model,
     count_by_time,
     list_times,
-    new_request_id,
-    open_records,
 )
-from surecall.gateway.records import postgres as postgres_module
-from surecall.gateway.records.record import decode_line, decode_row, encode_line, encode_row
-from surecall.gateway.records.tables import POSTGRES_LAYOUT
-from surecall.gateway.telemetry.record import _COUNTS, _TIMES, MAX_COUNT
+from surecall.store.records.tables import POSTGRES_LAYOUT, RecordFilter
 
 FULL: dict[str, Any] = {
     "probe": ProbeNote(ok=False, error="no tool use"),

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from support.record_victim import RecordScene, RecordVictims
-from surecall.gateway.records import open_records
+from surecall.store.records import open_records
 
 KILLS = 5
 

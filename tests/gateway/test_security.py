@@ -14,7 +14,8 @@ from surecall.gateway.budgets import Budgets
 from surecall.gateway.dashboard.app import list_assets
 from surecall.gateway.endpoints import ENDPOINTS
 from surecall.gateway.keys import Keyring
-from surecall.gateway.settings import RELAYED_PATHS, load_settings
+from surecall.gateway.settings.load import load_settings
+from surecall.gateway.settings.tables import RELAYED_PATHS
 from surecall.serving import render_head
 
 from .harness import (
@@ -466,7 +467,8 @@ def test_keys_are_compared_whole() -> None:
     )
     assert not Keyring(settings.keys, Budgets())
     digest = hashlib.sha256(secret.encode()).digest()
-    from surecall.gateway.settings import KeySettings, VirtualKey
+    from surecall.gateway.settings.load import VirtualKey
+    from surecall.gateway.settings.tables import KeySettings
 
     ring = Keyring([VirtualKey(settings=KeySettings(id="a"), digest=digest)], Budgets())
     caller = ring.find(secret)

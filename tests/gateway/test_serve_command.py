@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from surecall.gateway.programs import SHELL, GatewayAddress, find_program, render_snippets
-from surecall.gateway.settings import load_settings
+from surecall.gateway.settings.load import load_settings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it needs signals")
 

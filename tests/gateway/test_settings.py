@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from surecall.base.errors import ConfigError
-from surecall.gateway.settings import load_settings
+from surecall.gateway.settings.load import load_settings
 
 A = '[upstreams.a]\nurl = "http://x"\n'
 ENVIRON = {"OPENAI_API_KEY": "k-1234567890-abcdefgh", "SHORT": "abc"}

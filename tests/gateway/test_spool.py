@@ -10,11 +10,12 @@ import pytest
 from msgspec.structs import force_setattr
 
 from support.request_records import make_record
+from surecall.base import background
 from surecall.base.errors import Code, RowRefusedError, StoreError
 from surecall.base.redaction import Secret
-from surecall.gateway import supervision
-from surecall.gateway.records import Spool, SpooledRecords, SqliteRecords, spool
-from surecall.gateway.records.spool import read_spool
+from surecall.store.records import spool
+from surecall.store.records.spool import Spool, SpooledRecords, read_spool
+from surecall.store.records.sqlite import SqliteRecords
 
 
 class Shaky(SqliteRecords):
@@ -334,7 +335,7 @@ async def test_bringing_records_back_outlives_whatever_it_meets(
     error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An exception that nobody expected is logged and counted, and it is tried again."""
-    monkeypatch.setattr(supervision, "_AGAIN_S", 0.01)
+    monkeypatch.setattr(background, "_AGAIN_S", 0.01)
     inner, store = open_both(tmp_path)
     inner.is_gone = True
     await store.add(make_record())
@@ -360,7 +361,7 @@ async def test_work_that_is_wanted_again_as_it_ends_is_begun_again() -> None:
     async def work() -> None:
         begun.append(len(begun))
 
-    supervised = supervision.Supervised("work", work, lambda: None)
+    supervised = background.Supervised("work", work, lambda: None)
     supervised.start()
     await asyncio.sleep(0)  # it has ended, and its end was not noticed yet
     supervised.start()

@@ -14,10 +14,11 @@ import pytest
 from support.request_records import make_record
 from surecall.base.errors import StoreError
 from surecall.base.redaction import MASK, Secret
-from surecall.gateway.records import Durability, RecordFilter, SqliteRecords, sqlite
-from surecall.gateway.records.record import COLUMNS, encode_row, first_id_at, new_request_id
-from surecall.gateway.records.tables import SQLITE, SQLITE_LAYOUT
 from surecall.store.databases import by_number
+from surecall.store.records import sqlite
+from surecall.store.records.record import COLUMNS, encode_row, first_id_at, new_request_id
+from surecall.store.records.sqlite import Durability, SqliteRecords
+from surecall.store.records.tables import SQLITE, SQLITE_LAYOUT, RecordFilter
 
 
 def change(path: Path, *statements: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from surecall.base.redaction import Secret
 from surecall.gateway.dashboard.lists import find_calls
 from surecall.gateway.jobs.client import StreamCopy
-from surecall.gateway.records import MAX_BODY_BYTES
+from surecall.store.records.record import MAX_BODY_BYTES
 
 from .harness import STREAM_END, STREAM_HEAD, ask, chat, piece, serve_faults, serve_stubbed
 

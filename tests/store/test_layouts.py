@@ -10,11 +10,11 @@ import pytest
 from surecall.base.errors import StoreError
 from surecall.base.sqlite_files import Layout, connect
 from surecall.evals.store.rows import LAYOUT as EVALS
-from surecall.gateway.records.ledger import BUDGETS
-from surecall.gateway.records.tables import POSTGRES_LAYOUT, SQLITE_LAYOUT
 from surecall.models.probe.facts import LAYOUT as FACTS
 from surecall.store import workspaces
 from surecall.store.echoes import ECHOES
+from surecall.store.records.ledger import BUDGETS
+from surecall.store.records.tables import POSTGRES_LAYOUT, SQLITE_LAYOUT
 
 RELEASED: dict[str, tuple[Layout, list[str]]] = {
     "budgets": (BUDGETS, ["042cb640"]),

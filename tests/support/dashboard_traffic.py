@@ -6,13 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from surecall.base.records import Defect, Receipt
-from surecall.gateway.records import (
-    ParseError,
-    RequestRecord,
-    SqliteRecords,
-    StepNote,
-    new_request_id,
-)
+from surecall.store.records.record import ParseError, RequestRecord, StepNote, new_request_id
+from surecall.store.records.sqlite import SqliteRecords
 
 __all__ = [
     "BODY",

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from support.request_records import kill_postgres
-from surecall.gateway.records import open_for_reading, open_records
-from surecall.gateway.records.spool import read_spool
+from surecall.store.records import open_for_reading, open_records
+from surecall.store.records.spool import read_spool
 
 __all__ = ["FIGURES", "GatewayVictim", "serve_upstream"]
 

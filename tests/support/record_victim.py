@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from support.request_records import make_record
-from surecall.gateway.records import SpooledRecords, open_records
-from surecall.gateway.records.record import decode_row
-from surecall.gateway.records.tables import SQLITE
+from surecall.store.records import open_records
+from surecall.store.records.record import decode_row
+from surecall.store.records.spool import SpooledRecords
+from surecall.store.records.tables import SQLITE
 
 __all__ = ["RecordScene", "RecordVictims"]
 

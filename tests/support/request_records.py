@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import psutil
 
-from surecall.gateway.records import RequestRecord, new_request_id
+from surecall.store.records.record import RequestRecord, new_request_id
 
 __all__ = ["START", "kill_postgres", "make_record", "run_postgres", "stop_postgres"]
 

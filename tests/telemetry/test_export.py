@@ -20,8 +20,8 @@ from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from opentelemetry.semconv._incubating.metrics import gen_ai_metrics
 
 from surecall.faults import FaultServer, FaultyProvider
-from surecall.gateway.records import RequestRecord
 from surecall.gateway.telemetry.otel import _read_content
+from surecall.store.records.record import RequestRecord
 
 PUBLISHED = {str(value) for name, value in vars(gen_ai_attributes).items() if name.isupper()}
 METRICS = {str(value) for name, value in vars(gen_ai_metrics).items() if name.isupper()}

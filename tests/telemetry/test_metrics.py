@@ -6,10 +6,10 @@ import pytest
 
 from support.request_records import make_record
 from surecall.base.errors import SetupError
-from surecall.base.metrics import MAX_VALUES
+from surecall.base.metrics import MAX_VALUES, OTHER, Metrics
 from surecall.base.records import Defect, Receipt
-from surecall.gateway.records import ParseError, StepNote
-from surecall.gateway.telemetry import OTHER, Metrics, RequestMetrics
+from surecall.gateway.telemetry.requests import RequestMetrics
+from surecall.store.records.record import ParseError, StepNote
 
 LINE = re.compile(
     r'[a-z_]+(?:\{[a-z_]+="(?:[^"\\\n]|\\.)*"(?:,[a-z_]+="(?:[^"\\\n]|\\.)*")*\})? '

@@ -11,9 +11,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import surecall
 from support.request_records import make_record
+from surecall.base.metrics import Metrics
 from surecall.base.records import Defect, Event, Receipt, RunStarted
 from surecall.base.redaction import Secret
-from surecall.gateway.telemetry import Metrics, RequestSpans, RunMetrics, RunSpans, observe
+from surecall.gateway.telemetry import RunMetrics, RunSpans, observe
+from surecall.gateway.telemetry.otel import RequestSpans
 from surecall.models.transport import ScriptedTransport, assistant, tool_call
 
 

@@ -518,6 +518,14 @@ def invalid_config(message: str, hint: str | None = None) -> ConfigError:
     return ConfigError(Code.INVALID_CONFIG, message, hint=hint)
 
 
+def explain(error: BaseException) -> str:
+    """Return an error in words, without the notation of Python."""
+    if isinstance(error, SurecallError):
+        return error.message
+    text = (isinstance(error, OSError) and error.strerror) or str(error)
+    return f"{type(error).__name__}: {_redacted(text)}" if text else type(error).__name__
+
+
 def row_refused(place: object, error: Exception) -> RowRefusedError:
     """Build the error for a row that a store will never take."""
     reason = ascii(f"{type(error).__name__}: {error}")[1:-1]

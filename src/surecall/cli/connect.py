@@ -190,7 +190,7 @@ def with_program(
     """
     from surecall.gateway.programs import SHELL, GatewayAddress, list_programs
     from surecall.gateway.server import bind_socket
-    from surecall.gateway.settings import load_settings
+    from surecall.gateway.settings.load import load_settings
 
     program = list_programs().get(name.lower(), list_programs()[SHELL])
     command = program.command or name
@@ -273,7 +273,8 @@ def _send(process: "asyncio.subprocess.Process", name: signal.Signals) -> None:
 
 def _report(output: Output, place: str, began: float) -> None:
     """Say what was done, and where to look."""
-    from surecall.gateway.records import STORE_FILE, RecordFilter, open_for_reading
+    from surecall.store.records import STORE_FILE, open_for_reading
+    from surecall.store.records.tables import RecordFilter
 
     if place == "off":
         output.note("surecall kept no records, so there is nothing to tell")

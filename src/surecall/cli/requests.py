@@ -17,18 +17,13 @@ from surecall.base.errors import Code, StoreError
 from surecall.base.files import PRIVATE, explain_write_errors, write_whole
 from surecall.base.redaction import mask_known
 from surecall.base.spreadsheets import disarm_text
-from surecall.gateway.records import (
-    STORE_FILE,
-    RecordFilter,
-    RecordPage,
-    RecordStore,
-    RequestRecord,
-    count_by_model,
-    open_for_reading,
-)
 from surecall.gateway.report import describe, show_share, summarize
-from surecall.gateway.telemetry import OUTCOMES
+from surecall.gateway.telemetry.requests import OUTCOMES
 from surecall.loop.stored import encode_kept
+from surecall.store.records import STORE_FILE, open_for_reading
+from surecall.store.records.record import RequestRecord
+from surecall.store.records.store import RecordPage, RecordStore, count_by_model
+from surecall.store.records.tables import RecordFilter
 from surecall.text import encode
 
 from .flags import (

@@ -16,7 +16,8 @@ from .suggestions import complete_files
 
 if TYPE_CHECKING:
     from surecall.gateway import Gateway, GatewaySettings
-    from surecall.gateway.settings import LogFormat, UpstreamEntry
+    from surecall.gateway.settings.load import UpstreamEntry
+    from surecall.gateway.settings.tables import LogFormat
 
 
 @click.command
@@ -78,7 +79,7 @@ def serve(
     try:
         from surecall.gateway.log import set_up_log
         from surecall.gateway.server import bind_socket, run_server, run_workers
-        from surecall.gateway.settings import load_settings
+        from surecall.gateway.settings.load import load_settings
     finally:
         gc.enable()
 
@@ -184,7 +185,9 @@ def make_gateway(
     """Make the gateway of a worker, with its records and budgets."""
     from surecall.gateway import Gateway
     from surecall.gateway.app import BUDGETS_FILE
-    from surecall.gateway.records import STORE_FILE, is_postgres, open_ledger, open_records
+    from surecall.store.records import STORE_FILE, open_records
+    from surecall.store.records.ledger import open_ledger
+    from surecall.store.records.postgres import is_postgres
 
     place = find_store(settings)
     store: Any = None
@@ -285,7 +288,7 @@ def new_key(output: Output, name: str, role: str, config_file: str | None) -> No
     import secrets
     from hashlib import sha256
 
-    from surecall.gateway.settings import add_key
+    from surecall.gateway.settings.load import add_key
 
     key = f"sc-{secrets.token_urlsafe(32)}"
     digest = sha256(key.encode()).hexdigest()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .app import Gateway
-    from .settings import GatewaySettings, load_settings
+    from .settings.load import GatewaySettings, load_settings
 
 __all__ = ["Gateway", "GatewaySettings", "load_settings"]
 

@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
 
-from surecall.base.errors import ProviderStatusError, StoreError, SurecallError
+from surecall.base.background import Supervised
+from surecall.base.errors import ProviderStatusError, StoreError, SurecallError, explain
+from surecall.base.metrics import CONTENT_TYPE
 from surecall.base.redaction import open_log
 from surecall.exchange.echoes import EchoCache
-from surecall.gateway.telemetry import CONTENT_TYPE
 from surecall.store.echoes import ECHOES_FILE, KeptEchoes
+from surecall.store.records.ledger import Ledger, SqliteLedger
+from surecall.store.records.store import Retention
 from surecall.text import encode
 from surecall.wire import WireProtocol
 
@@ -31,15 +34,16 @@ from .endpoints import (
 from .headers import Head, render_error, respond, retry_headers, status_of_refusal
 from .jobs import Job, RelayJob, list_models
 from .keys import Caller, forbidden, unauthorized
-from .log import explain, log_refused
-from .records import Ledger, Retention, SqliteLedger
-from .settings import GatewaySettings, Role, UpstreamEntry
-from .supervision import Supervised, WorkerMetrics
+from .log import log_refused
+from .settings.load import GatewaySettings, UpstreamEntry
+from .settings.tables import Role
 from .upstreams import Upstream
+from .workers import WorkerMetrics
 
 if TYPE_CHECKING:
+    from surecall.store.records.store import RecordStore
+
     from .dashboard import Dashboard
-    from .records import RecordStore
 
 _log = open_log("surecall.gateway")
 

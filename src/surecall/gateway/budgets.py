@@ -13,10 +13,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from surecall.base.errors import Code, ProviderStatusError, StoreError
+from surecall.base.errors import Code, ProviderStatusError, StoreError, explain
 from surecall.base.redaction import open_log
-from surecall.gateway.log import explain
-from surecall.gateway.records import Ledger, MemoryLedger, Window
+from surecall.store.records.ledger import Ledger, MemoryLedger, Window
 
 
 class Gate:

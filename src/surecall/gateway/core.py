@@ -5,36 +5,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from surecall.base.errors import ConfigError, ProviderStatusError
+from surecall.base.metrics import Metrics, SeriesSnapshot
 from surecall.base.redaction import open_log
 from surecall.exchange import Policy
 from surecall.exchange.echoes import EchoCache
 from surecall.exchange.reply_checker import EXCHANGE_RULES
 from surecall.exchange.streams import PULSE_S
-from surecall.gateway.telemetry import (
-    RESULTS,
-    Metrics,
-    RequestMetrics,
-    SeriesSnapshot,
-    names_collector,
-)
+from surecall.gateway.telemetry.otel import names_collector
+from surecall.gateway.telemetry.requests import RESULTS, RequestMetrics
 from surecall.reading import ReadingLimits
 from surecall.serving import Exchange, HttpConnection, RawHeaders
 from surecall.serving.connection import STATUS_LINES
+from surecall.store.records.record import RequestRecord
+from surecall.store.records.spool import SpooledRecords
+from surecall.store.records.sqlite import SqliteRecords
+from surecall.store.records.store import Retention, StoreCounts
 
 from .budgets import Budgets, Gate, RetryBudget, overloaded
 from .headers import ATTEMPTS, OUTCOME, RECEIPTS, REQUEST_ID, UPSTREAM, Head, Hosts
 from .keys import Keyring
 from .log import log_request
-from .records import RequestRecord, Retention, SpooledRecords, SqliteRecords, StoreCounts
-from .settings import GatewaySettings, PolicySettings
-from .settings.tables import TelemetrySettings
+from .settings.load import GatewaySettings
+from .settings.tables import PolicySettings, TelemetrySettings
 from .strategy import Strategies
 from .upstreams import Router, Target, Upstream
 
 if TYPE_CHECKING:
-    from surecall.gateway.telemetry import RequestSpans
-
-    from .records import RecordStore
+    from surecall.gateway.telemetry.otel import RequestSpans
+    from surecall.store.records.store import RecordStore
 
 _log = open_log("surecall.gateway")
 _MAX_NAMED: Final = 100
@@ -287,7 +285,7 @@ class Core:
 
 def _open_spans(settings: TelemetrySettings) -> "RequestSpans | None":
     """Return what makes spans; without the extra, the environment alone does not stop a gateway."""
-    from surecall.gateway.telemetry import RequestSpans
+    from surecall.gateway.telemetry.otel import RequestSpans
 
     try:
         return RequestSpans(content=settings.otel_content)

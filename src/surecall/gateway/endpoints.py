@@ -11,7 +11,7 @@ from surecall.base.errors import Code, ProviderStatusError
 from surecall.wire import WireProtocol, find_protocol
 
 from .headers import Head
-from .settings import RELAYED_PATHS, Role
+from .settings.tables import RELAYED_PATHS, Role
 
 _GEMINI: Final = re.compile(
     r"/v1(?:beta|alpha)?/(?:models|tunedModels)/(?P<model>[^?#]+):"

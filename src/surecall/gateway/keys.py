@@ -14,11 +14,12 @@ from surecall.base.errors import Code, JSONTextError, ProviderStatusError
 from surecall.base.json_values import as_list
 from surecall.base.redaction import excerpt
 from surecall.models.profiles import matches_glob
+from surecall.store.records.ledger import Resource, Window
 from surecall.text import decode_noting
 
 from .budgets import Budgets, overloaded
-from .records import Resource, Window
-from .settings import KeySettings, Role, VirtualKey
+from .settings.load import VirtualKey
+from .settings.tables import KeySettings, Role
 
 MINUTE_S: Final = 60
 DAY_S: Final = 86_400

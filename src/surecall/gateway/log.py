@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from surecall.base.errors import SurecallError
 from surecall.base.redaction import excerpt, open_log, redact
-from surecall.gateway.telemetry.record import RequestRecord
 from surecall.loop.stored import encode_kept
+from surecall.store.records.record import RequestRecord
 
 from .settings.tables import LogFormat
 
@@ -30,14 +30,6 @@ def set_up_log(form: LogFormat) -> None:
     logger = logging.getLogger("surecall")
     logger.handlers, logger.propagate = [handler], False
     _requests.setLevel(logging.INFO)
-
-
-def explain(error: BaseException) -> str:
-    """Return an error in words, without the notation of Python."""
-    if isinstance(error, SurecallError):
-        return error.message
-    text = (isinstance(error, OSError) and error.strerror) or str(error)
-    return f"{type(error).__name__}: {redact(text)}" if text else type(error).__name__
 
 
 def log_request(record: RequestRecord) -> None:

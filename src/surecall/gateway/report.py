@@ -10,7 +10,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from surecall.base.rates import Share, share
-from surecall.gateway.records import ModelCount
+from surecall.store.records.store import ModelCount
 
 READ: Final = ("clean", "repaired", "reasked", "unrepaired", "refused")
 """Outcomes of replies that were looked at, in the order in which they are shown."""

@@ -9,12 +9,11 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from surecall.base.errors import invalid_config
+from surecall.base.errors import explain, invalid_config
 from surecall.base.redaction import open_log
 from surecall.serving import HttpServer
 
 from .core import GatewayConnection
-from .log import explain
 
 if TYPE_CHECKING:
     from surecall.gateway.app import Gateway

@@ -27,7 +27,8 @@ from surecall.models.profiles import (
     resolve_capabilities,
 )
 
-from .settings import GatewaySettings, ModelSettings
+from .settings.load import GatewaySettings
+from .settings.tables import ModelSettings
 from .upstreams import Known, Target, Upstream
 
 if TYPE_CHECKING:

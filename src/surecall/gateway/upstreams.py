@@ -31,7 +31,8 @@ from surecall.wire import WireProtocol, find_protocol
 from .budgets import Gate
 from .evidence import Choice, Tally
 from .health import OPEN_S, Breaker, Health
-from .settings import GatewaySettings, LimitSettings, RouteSettings, TargetSettings, UpstreamEntry
+from .settings.load import GatewaySettings, UpstreamEntry
+from .settings.tables import LimitSettings, RouteSettings, TargetSettings
 
 if TYPE_CHECKING:
     from surecall.models.client import Answer, Origin, RequestHead

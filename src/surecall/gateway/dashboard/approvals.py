@@ -22,7 +22,7 @@ from surecall.base.json_values import as_fields, as_list, text_or_none
 from surecall.base.records import Message
 from surecall.base.redaction import excerpt
 from surecall.gateway.dashboard.visits import Visit, not_found
-from surecall.gateway.settings import ApprovalSettings
+from surecall.gateway.settings.tables import ApprovalSettings
 from surecall.loop import approve, deny
 from surecall.loop.paused import PausedState, unpack_run
 from surecall.models.config import read_key

@@ -15,9 +15,11 @@ from surecall.gateway.core import Core, State
 from surecall.gateway.headers import Head
 from surecall.gateway.jobs import Job
 from surecall.gateway.keys import Caller
-from surecall.gateway.records import RecordFilter, RequestRecord, count_all
-from surecall.gateway.settings import StoreSettings
+from surecall.gateway.settings.tables import StoreSettings
 from surecall.gateway.telemetry.otel import read_kept_reply
+from surecall.store.records.record import RequestRecord
+from surecall.store.records.store import count_all
+from surecall.store.records.tables import RecordFilter
 from surecall.text import decode
 from surecall.wire import find_protocol
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from surecall.base.errors import Code, ConfigError, ProviderStatusError
 from surecall.gateway.core import State
-from surecall.gateway.records import RecordFilter, count_by_model
 from surecall.gateway.upstreams import Target, Upstream
+from surecall.store.records.store import count_by_model
+from surecall.store.records.tables import RecordFilter
 
 if TYPE_CHECKING:
     from surecall.models.probe import FactKey, ProbedFact

@@ -13,12 +13,10 @@ from surecall.base.errors import Code
 from surecall.base.rates import Share, percentiles, share
 from surecall.gateway.core import Core, State
 from surecall.gateway.dashboard.lists import describe_row
-from surecall.gateway.records import (
-    NOT_CLEAN,
+from surecall.gateway.report import MIN_REPLIES, READ, describe, summarize
+from surecall.store.records.store import (
     Counts,
     ModelCount,
-    RecordFilter,
-    Selection,
     TimeCount,
     TimedRequest,
     count_all,
@@ -26,7 +24,7 @@ from surecall.gateway.records import (
     count_by_time,
     list_times,
 )
-from surecall.gateway.report import MIN_REPLIES, READ, describe, summarize
+from surecall.store.records.tables import NOT_CLEAN, RecordFilter, Selection
 
 OUTCOMES: Final = (*READ, "failed", "relayed")
 UNPARSED: Final = ("unrepaired", "refused")

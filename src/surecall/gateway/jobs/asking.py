@@ -27,9 +27,15 @@ from surecall.gateway.headers import (
     returned_plain,
 )
 from surecall.gateway.jobs.client import ClientJob
-from surecall.gateway.records import AttemptNote, ParseError, ProbeNote, RequestRecord, StepNote
 from surecall.gateway.upstreams import Known, Target, Upstream
 from surecall.models.transport.retry import RetryPolicy, parse_retry_after, plan_wait
+from surecall.store.records.record import (
+    AttemptNote,
+    ParseError,
+    ProbeNote,
+    RequestRecord,
+    StepNote,
+)
 from surecall.wire import WireProtocol
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from surecall.base.errors import Code, JSONTextError, SurecallError
+from surecall.base.errors import Code, JSONTextError, SurecallError, explain
 from surecall.base.json_values import as_fields, count_or_none
 from surecall.base.records import Usage
 from surecall.base.redaction import drop_begun, open_log, redact
@@ -13,8 +13,7 @@ from surecall.gateway.budgets import overloaded
 from surecall.gateway.core import Core, State
 from surecall.gateway.headers import ClientLeft, Head, hide_key, read_body, too_large
 from surecall.gateway.keys import Caller
-from surecall.gateway.log import explain
-from surecall.gateway.records import MAX_BODY_BYTES, RequestRecord, new_request_id
+from surecall.store.records.record import MAX_BODY_BYTES, RequestRecord, new_request_id
 from surecall.text import decode
 from surecall.wire import WireProtocol
 

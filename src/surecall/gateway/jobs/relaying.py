@@ -31,8 +31,8 @@ from surecall.gateway.headers import (
     returned_headers,
 )
 from surecall.gateway.keys import Caller, forbidden
-from surecall.gateway.records import RequestRecord
 from surecall.gateway.upstreams import Target, Upstream
+from surecall.store.records.record import RequestRecord
 from surecall.text import decode, encode
 from surecall.wire import WireProtocol
 

@@ -4,39 +4,9 @@ Nothing leaves the process by itself: metrics are asked for, and spans go where 
 them.
 """
 
-from surecall.base.metrics import (
-    CONTENT_TYPE,
-    OTHER,
-    Counter,
-    Gauge,
-    Histogram,
-    Metrics,
-    SeriesSnapshot,
-)
+from surecall.base.metrics import Metrics
 
-from .otel import RequestSpans, RunSpans, names_collector
-from .record import AttemptNote, ParseError, ProbeNote, RequestRecord, StepNote
-from .requests import OUTCOMES, RESULTS, RequestMetrics, RunMetrics, observe
+from .otel import RequestSpans, RunSpans
+from .requests import RequestMetrics, RunMetrics, observe
 
-__all__ = [
-    "CONTENT_TYPE",
-    "OTHER",
-    "OUTCOMES",
-    "RESULTS",
-    "AttemptNote",
-    "Counter",
-    "Gauge",
-    "Histogram",
-    "Metrics",
-    "ParseError",
-    "ProbeNote",
-    "RequestMetrics",
-    "RequestRecord",
-    "RequestSpans",
-    "RunMetrics",
-    "RunSpans",
-    "SeriesSnapshot",
-    "StepNote",
-    "names_collector",
-    "observe",
-]
+__all__ = ["Metrics", "RequestMetrics", "RequestSpans", "RunMetrics", "RunSpans", "observe"]

@@ -28,10 +28,9 @@ from surecall.base.redaction import excerpt, redact
 from surecall.base.version import VERSION
 from surecall.exchange.request import ClientRequest
 from surecall.models.config.load import list_variables
+from surecall.store.records.record import RequestRecord
 from surecall.text import encode_text
 from surecall.wire import find_protocol
-
-from .record import RequestRecord
 
 SCOPE: Final = "surecall"
 """The name under which spans are made."""

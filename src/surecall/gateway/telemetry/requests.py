@@ -20,8 +20,8 @@ from surecall.base.records import (
     ToolNotExecuted,
 )
 from surecall.base.redaction import open_log
-from surecall.gateway.telemetry.record import Outcome, RequestRecord
 from surecall.reading.rules import RULES
+from surecall.store.records.record import Outcome, RequestRecord
 
 OUTCOMES: Final[tuple[str, ...]] = get_args(Outcome)
 """What may become of a request."""

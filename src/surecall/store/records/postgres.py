@@ -7,15 +7,24 @@ trip for each batch. What a record survives is what the server promises for a co
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from surecall.base.background import Supervised
 from surecall.base.errors import Code, RowRefusedError, StoreError
 from surecall.base.limits import MIB
 from surecall.base.postgres_server import PostgresServer, damaged_tables
-from surecall.gateway.supervision import Supervised
 from surecall.store.databases import Query, Rows
 
-from .batches import Waiting, WaitingRows, finish
 from .record import COLUMNS, RequestRecord, StoredRow, encode_row
-from .store import RecordStore, Retention, StoreCounts, closed_store, find_beyond, first_kept
+from .store import (
+    RecordStore,
+    Retention,
+    StoreCounts,
+    Waiting,
+    WaitingRows,
+    closed_store,
+    find_beyond,
+    finish,
+    first_kept,
+)
 from .tables import POSTGRES, POSTGRES_LAYOUT
 
 _ARRAYS: Final = ", ".join(f"${at}::{one.postgres}[]" for at, one in enumerate(COLUMNS.values(), 1))

@@ -1,21 +1,24 @@
 """The one interface of stores for requests: pages, figures, retention, counts."""
 
+import asyncio
 import heapq
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterable
-from itertools import islice
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from itertools import islice, repeat
 from typing import Any, Final
 
 from msgspec import Struct
 
-from surecall.base.errors import Code, StoreError
+from surecall.base.errors import Code, StoreError, explain
 from surecall.base.limits import MIB
+from surecall.base.redaction import open_log
 from surecall.store.databases import Query, Rows
 
-from .record import RequestRecord, decode_row, first_id_at
+from .record import RequestRecord, StoredRow, decode_row, first_id_at
 from .tables import Dialect, RecordFilter, Selection
 
+_log = open_log("surecall.gateway")
 MAX_PAGE: Final = 1000
 """The most records of one page."""
 DAY_S: Final = 86_400.0
@@ -181,7 +184,60 @@ def first_kept(retention: Retention, beyond: Rows) -> str:
     return max(last, f"{beyond[0][0]}0") if beyond else last
 
 
-# figures of many requests, counted by the database; what several files found is added up
+# Group commit: all records that come within one turn of the loop are written together
+
+Waiting = tuple[StoredRow, "asyncio.Future[None] | None"]
+
+
+class WaitingRows:
+    """Rows that are not written yet, with whoever waits for them."""
+
+    __slots__ = ("_begin", "_is_begun", "_rows")
+
+    def __init__(self, begin: Callable[[], object]) -> None:
+        self._begin = begin
+        """Called once, in the next turn of the loop, when there is something to write."""
+        self._rows: list[Waiting] = []
+        self._is_begun = False
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def put(self, row: StoredRow, *, waits: bool = True) -> "asyncio.Future[None] | None":
+        """Add a row, and return what is done when it is durable."""
+        loop = asyncio.get_running_loop()
+        future = loop.create_future() if waits else None
+        self._rows.append((row, future))
+        if not self._is_begun:
+            self._is_begun = True
+            loop.call_soon(self._begin)
+        return future
+
+    def take(self) -> list[Waiting]:
+        """Return everything that is waiting."""
+        taken, self._rows, self._is_begun = self._rows, [], False
+        return taken
+
+
+def finish(taken: Sequence[Waiting], errors: Sequence[StoreError | None] = ()) -> None:
+    """Tell everybody how it went; one who was cancelled meanwhile is passed over.
+
+    Args:
+        taken: Rows, with whoever waits for them.
+        errors: What kept each row out; empty when all of them are stored.
+    """
+    for (_, future), error in zip(taken, errors or repeat(None), strict=False):
+        if future is None:
+            if error is not None:
+                _log.warning("A request was not recorded: %s", explain(error))
+        elif not future.done():
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+
+
+# Figures of many requests, counted by the database; what several files found is added up
 
 MAX_GROUPS: Final = 2000
 """How many groups are told apart; names of models and prompts come from clients."""

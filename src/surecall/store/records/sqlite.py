@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
-from surecall.base.errors import Code, RowRefusedError, StoreError, row_refused
+from surecall.base.errors import Code, RowRefusedError, StoreError, explain, row_refused
 from surecall.base.files import make_private
 from surecall.base.limits import MIB
 from surecall.base.redaction import open_log
@@ -32,12 +32,20 @@ from surecall.base.sqlite_files import (
     prepare,
     transaction,
 )
-from surecall.gateway.log import explain
 from surecall.store.databases import Query, Rows, by_number
 
-from .batches import Waiting, WaitingRows, finish
 from .record import COLUMNS, RequestRecord, StoredRow, encode_row
-from .store import RecordStore, Retention, StoreCounts, closed_store, find_beyond, first_kept
+from .store import (
+    RecordStore,
+    Retention,
+    StoreCounts,
+    Waiting,
+    WaitingRows,
+    closed_store,
+    find_beyond,
+    finish,
+    first_kept,
+)
 from .tables import SQLITE, SQLITE_LAYOUT
 
 Durability = Literal["process", "power"]

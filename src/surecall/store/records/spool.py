@@ -15,12 +15,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from surecall.base.errors import Code, RowRefusedError, StoreError
+from surecall.base.background import Supervised
+from surecall.base.errors import Code, RowRefusedError, StoreError, explain
 from surecall.base.files import PRIVATE, lock_file, open_private, unlock_file
 from surecall.base.redaction import open_log
 from surecall.base.sqlite_files import explain_database_errors
-from surecall.gateway.log import explain
-from surecall.gateway.supervision import Supervised
 from surecall.loop.stored import checksum, seal_line, split_sealed
 from surecall.store.databases import Query, Rows
 

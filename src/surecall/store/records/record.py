@@ -1,32 +1,162 @@
-"""Records of requests as stores keep them: redacted, bounded, in columns, and found by their id.
+"""What one request of a client leaves behind, and how stores keep it: redacted, in columns.
 
 An id is the moment of the request and chance, so that ids sort by time; it never changes and is
 never given twice.
 """
 
+import math
 import os
 import time
 import zlib
 from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, Literal, NamedTuple, cast
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict, astuple, fields, replace
+from msgspec.structs import asdict, astuple, fields, force_setattr, replace
 
 from surecall.base.errors import JSONTextError, row_refused
 from surecall.base.records import Defect, Receipt
 from surecall.base.redaction import drop_begun, redact, redact_name, redact_start
-from surecall.gateway.telemetry.record import (
-    AttemptNote,
-    ParseError,
-    ProbeNote,
-    RequestRecord,
-    StepNote,
-)
 from surecall.loop.stored import encode_kept
 from surecall.text import decode_own
+
+MAX_COUNT: Final = 2**53 - 1
+"""The largest count or time of a record: every database, JSON reader and sum takes it."""
+
+Outcome = Literal["clean", "repaired", "reasked", "unrepaired", "refused", "relayed", "failed"]
+"""What became of a request: `unrepaired` was delivered though a call could not be made right,
+`relayed` was not looked at, `failed` got no reply."""
+
+
+class ProbeNote(Struct, frozen=True, omit_defaults=True):
+    """What was known from probing when the request came."""
+
+    ok: bool
+    error: str | None = None
+
+
+class ParseError(Struct, frozen=True):
+    """Why a reply could not be read as calls."""
+
+    mode: str
+    """How tools were presented: `native` or `taught`."""
+    error: str
+    snippet: str = ""
+
+
+class StepNote(Struct, frozen=True):
+    """One step of the escalation, and what it came to."""
+
+    name: str
+    outcome: str
+    """`rescued` when it gave what is delivered; anything else did not help."""
+    requests: int = 0
+
+
+class AttemptNote(Struct, frozen=True, omit_defaults=True):
+    """One attempt to have a request answered by an upstream."""
+
+    upstream: str
+    model: str
+    outcome: Literal["answered", "failed", "skipped"] = "answered"
+    """`skipped` was not asked: it only fails at the moment, or has no room."""
+    error: str = ""
+    """The code of what went wrong."""
+    ms: float = 0.0
+
+
+class RequestRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One request of a client, from its arrival to its last byte.
+
+    Whatever an upstream reported, the numbers are between 0 and `MAX_COUNT`:
+
+        RequestRecord(id="a", time=0.0, prompt_tokens=-5).prompt_tokens  # 0
+    """
+
+    id: str
+    time: float
+    """Seconds since 1970 when it arrived."""
+    key_id: str = ""
+    """Which virtual key it came with; never the key itself."""
+    client_protocol: str = ""
+    upstream: str = ""
+    upstream_protocol: str = ""
+    model_asked: str = ""
+    model_answered: str = ""
+    strategy: str = ""
+    """`native` or `taught`."""
+    prompt: str = ""
+    """The name that the client gave its prompt, or a short hash of system text and tools."""
+    observed: str = ""
+    """What would have become of a reply that was passed on untouched and only looked at."""
+    outcome: Outcome = "clean"
+    error_code: str = ""
+    stream: bool = False
+    client_closed: bool = False
+    """Whether the client left before its last byte."""
+    status: int = 0
+    """The HTTP status that the client got."""
+    tools: int = 0
+    """How many tools the model could call."""
+    calls: int = 0
+    """How many calls were delivered."""
+    retries: int = 0
+    upstream_requests: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    request_bytes: int = 0
+    """How large the whole body was; what is kept may be less."""
+    reply_bytes: int = 0
+    upstream_ms: float = 0.0
+    added_ms: float = 0.0
+    first_byte_ms: float | None = None
+    # Up to here, every field is a column of a store, in this order.
+    probe: ProbeNote | None = None
+    steps: tuple[StepNote, ...] = ()
+    receipts: tuple[Receipt, ...] = ()
+    defects: tuple[Defect, ...] = ()
+    parse_error: ParseError | None = None
+    attempts: tuple[AttemptNote, ...] = ()
+    """Every attempt in order; none where the only one was answered."""
+    request_body: bytes | None = None
+    reply_body: bytes | None = None
+
+    def __post_init__(self) -> None:
+        asked, given = self.prompt_tokens, self.completion_tokens
+        try:
+            counts = asked | given | self.calls | self.status | self.retries
+            counts |= self.upstream_requests | self.request_bytes | self.reply_bytes | self.tools
+            if (
+                0 <= counts <= MAX_COUNT
+                and type(asked) is type(given) is int
+                and 0.0 <= self.time <= MAX_COUNT
+                and 0.0 <= self.upstream_ms <= MAX_COUNT
+                and 0.0 <= self.added_ms <= MAX_COUNT
+                and (self.first_byte_ms is None or 0.0 <= self.first_byte_ms <= MAX_COUNT)
+            ):
+                return
+        except TypeError:  # not even numbers
+            pass
+        for name in (*_COUNTS, *_TIMES):
+            if (value := getattr(self, name)) is not None or name != "first_byte_ms":
+                force_setattr(self, name, (float if name in _TIMES else int)(_bound(value)))
+
+
+_COUNTS: Final = (
+    *("status", "tools", "calls", "retries", "upstream_requests"),
+    *("prompt_tokens", "completion_tokens", "request_bytes", "reply_bytes"),
+)
+_TIMES: Final = ("time", "upstream_ms", "added_ms", "first_byte_ms")
+
+
+def _bound(value: Any) -> int | float:
+    """Return a number within bounds; whatever is no number counts as nothing."""
+    if type(value) not in (int, float) or (isinstance(value, float) and not math.isfinite(value)):
+        return 0
+    return min(max(value, 0), MAX_COUNT)
+
 
 MAX_BODY_BYTES: Final = 64 * 1024
 """How much of a request or a reply is kept; the rest is counted."""
@@ -44,6 +174,8 @@ _COMPRESSION: Final = 1
 _SMALL_BODY_BYTES: Final = 4096
 _AS_IT_IS: Final = b"\0"
 _PACKED: Final = b"\1"
+
+_FREE_NAMES: Final = ("model_asked", "model_answered", "upstream", "key_id")
 
 _chance: Final = Random()  # noqa: S311 - ids are not secret
 if hasattr(os, "register_at_fork"):  # two workers must not go on with the same numbers
@@ -177,13 +309,8 @@ def _is_plain(record: RequestRecord) -> bool:
 
 def _clean_names(record: RequestRecord) -> RequestRecord:
     """Return the record with names that hold no secret and that every database takes."""
-    return replace(
-        record,
-        model_asked=_column(_name(record.model_asked)),
-        model_answered=_column(_name(record.model_answered)),
-        upstream=_column(record.upstream),
-        key_id=_column(record.key_id),
-    )
+    cleaned = {name: _column(_name(getattr(record, name))) for name in _FREE_NAMES}
+    return replace(record, **cleaned)
 
 
 def decode_row(
@@ -252,16 +379,7 @@ def _redact_findings(record: RequestRecord) -> RequestRecord:
         parse_error = ParseError(parse_error.mode, _text(parse_error.error), snippet)
     if probe is not None and probe.error:
         probe = ProbeNote(probe.ok, _text(probe.error))
-    receipts = tuple(
-        replace(
-            item,
-            place=_text(item.place),
-            before=_plain(item.before),
-            after=_plain(item.after),
-            why=_text(item.why),
-        )
-        for item in record.receipts[:MAX_FINDINGS]
-    )
+    receipts = tuple(map(_redact_receipt, record.receipts[:MAX_FINDINGS]))
     defects = tuple(
         replace(item, message=_text(item.message), place=_text(item.place))
         for item in record.defects[:MAX_FINDINGS]
@@ -269,14 +387,13 @@ def _redact_findings(record: RequestRecord) -> RequestRecord:
     attempts = tuple(
         replace(item, model=_column(_name(item.model))) for item in record.attempts[:MAX_FINDINGS]
     )
-    return replace(
-        record,
-        probe=probe,
-        parse_error=parse_error,
-        receipts=receipts,
-        defects=defects,
-        attempts=attempts,
-    )
+    found = {"probe": probe, "parse_error": parse_error, "receipts": receipts}
+    return replace(record, **found, defects=defects, attempts=attempts)
+
+
+def _redact_receipt(item: Receipt) -> Receipt:
+    before, after = _plain(item.before), _plain(item.after)
+    return replace(item, place=_text(item.place), before=before, after=after, why=_text(item.why))
 
 
 def _text(text: str) -> str:

@@ -4,87 +4,13 @@ from pathlib import Path
 from typing import Final
 
 from surecall.base.errors import Code, StoreError
-from surecall.gateway.telemetry.record import (
-    AttemptNote,
-    Outcome,
-    ParseError,
-    ProbeNote,
-    RequestRecord,
-    StepNote,
-)
 
-from .ledger import (
-    Ledger,
-    MemoryLedger,
-    PostgresLedger,
-    Resource,
-    SqliteLedger,
-    Window,
-    open_ledger,
-)
 from .postgres import PostgresRecords, is_postgres
-from .record import MAX_BODY_BYTES, new_request_id
 from .spool import Spool, SpooledRecords
 from .sqlite import Durability, SqliteRecords, store_files
-from .store import (
-    DEFAULT_SPOOL_BYTES,
-    Counts,
-    ModelCount,
-    RecordPage,
-    RecordStore,
-    Retention,
-    StoreCounts,
-    TimeCount,
-    TimedRequest,
-    count_all,
-    count_by_model,
-    count_by_time,
-    list_times,
-)
-from .tables import NOT_CLEAN, RecordFilter, Selection
+from .store import DEFAULT_SPOOL_BYTES, RecordStore
 
-__all__ = [
-    "DEFAULT_SPOOL_BYTES",
-    "MAX_BODY_BYTES",
-    "NOT_CLEAN",
-    "STORE_FILE",
-    "AttemptNote",
-    "Counts",
-    "Durability",
-    "Ledger",
-    "MemoryLedger",
-    "ModelCount",
-    "Outcome",
-    "ParseError",
-    "PostgresLedger",
-    "PostgresRecords",
-    "ProbeNote",
-    "RecordFilter",
-    "RecordPage",
-    "RecordStore",
-    "RequestRecord",
-    "Resource",
-    "Retention",
-    "Selection",
-    "Spool",
-    "SpooledRecords",
-    "SqliteLedger",
-    "SqliteRecords",
-    "StepNote",
-    "StoreCounts",
-    "TimeCount",
-    "TimedRequest",
-    "Window",
-    "count_all",
-    "count_by_model",
-    "count_by_time",
-    "is_postgres",
-    "list_times",
-    "new_request_id",
-    "open_for_reading",
-    "open_ledger",
-    "open_records",
-]
+__all__ = ["STORE_FILE", "open_for_reading", "open_records"]
 
 STORE_FILE: Final = ".surecall/requests.db"
 """Where requests are kept when nobody says otherwise."""
