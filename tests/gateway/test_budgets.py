@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -24,10 +25,19 @@ from support.request_records import run_postgres
 from surecall.base.errors import Code, ProviderStatusError, StoreError
 from surecall.base.records import Usage
 from surecall.gateway.budgets import Budgets, SteadyClock, share_of
-from surecall.gateway.jobs.client import count_tokens
-from surecall.gateway.keys import DAY_S, MINUTE_S, Caller
-from surecall.gateway.settings.tables import KeySettings
-from surecall.store.records.ledger import Ledger, MemoryLedger, SqliteLedger, Window, open_ledger
+from surecall.gateway.jobs.client import count_tokens, price
+from surecall.gateway.keys import Caller
+from surecall.gateway.settings.tables import KeySettings, PriceSettings
+from surecall.store.records.ledger import (
+    DAY_S,
+    MINUTE_S,
+    MONTH_S,
+    Ledger,
+    MemoryLedger,
+    SqliteLedger,
+    Window,
+    open_ledger,
+)
 
 from .harness import (
     STREAM_END,
@@ -275,7 +285,7 @@ def end(process: "subprocess.Popen[str]") -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it needs signals")
-@pytest.mark.parametrize("kind", ["workers", "machines"])
+@pytest.mark.parametrize("kind", ["workers", "machines", "money"])
 def test_gateways_share_one_budget(kind: str, tmp_path: Path, server: Any) -> None:
     """Two processes with one file, or two gateways with one server, stop at the same limit."""
     names = {"GATEWAY_KEY": KEY, "UPSTREAM_KEY": "k", "STORE_URL": server.get_uri()}
@@ -285,7 +295,10 @@ def test_gateways_share_one_budget(kind: str, tmp_path: Path, server: Any) -> No
             f'[upstreams.a]\nurl = "{upstream}"\nprobe = "off"\napi_key_env = "UPSTREAM_KEY"\n'
             f'[[keys]]\nid = "team"\nkey_env = "GATEWAY_KEY"\nrequests_per_day = {LIMIT}\n'
         )
-        if kind == "machines":
+        if kind == "money":  # a request costs more than a month may
+            text = text.replace(f"requests_per_day = {LIMIT}", "cost_per_month = 0.001")
+            text += '[models."faults:clean".prices]\ninput = 1000\noutput = 1000\n'
+        if kind != "workers":
             text += '[store]\nurl_env = "STORE_URL"\n'
         (tmp_path / "gateway.toml").write_text(text)
         words = ["serve", "--config", "gateway.toml", "--port", "0"]
@@ -300,9 +313,104 @@ def test_gateways_share_one_budget(kind: str, tmp_path: Path, server: Any) -> No
             process, url = stack.enter_context(run_command(*given, cwd=folder))
             stack.callback(end, process)
             urls.append(url)
+        if kind == "money":
+            assert ask_status(urls[0]) == 200
+            found = (ask_status(url) for url in urls for _ in range(LIMIT) if url)
+            assert 429 in {*found}
+            assert [ask_status(url) for url in urls] == [429, 429]
+            return
         with ThreadPoolExecutor(8) as pool:
             statuses = list(pool.map(ask_status, [urls[n % len(urls)] for n in range(LIMIT + 10)]))
     assert (statuses.count(200), statuses.count(429)) == (LIMIT, 10)
+
+
+# money
+
+PRICES = "[models.m.prices]\ninput = 1e6\noutput = 2e6\n"
+"""One for a token of a prompt, and two for one of a reply: a request costs 9."""
+
+
+def money_table(limit: float) -> str:
+    """Return the table of a key that may spend so much in a month."""
+    digest = hashlib.sha256(KEY.encode()).hexdigest()
+    return f'[[keys]]\nid = "team"\nkey_sha256 = "{digest}"\ncost_per_month = {limit}\n'
+
+
+async def test_a_key_spends_money_until_its_month_is_full(tmp_path: Path) -> None:
+    """Then it is told when to come back, after a restart as well; every record has its cost."""
+    answers = [[reply(completion())]] * 3
+    text, shared = money_table(18) + PRICES, tmp_path / "shared"
+    async with serve_stubbed(tmp_path, *answers, text=text, shared=shared) as (served, _):
+        for _ in range(2):
+            answer = await ask(served, "POST", "/v1/chat/completions", chat("m"), CALL_HEADER)
+            assert (answer.status, served.last.cost) == (200, 9.0)
+        answer = await ask(served, "POST", "/v1/chat/completions", chat("m"), CALL_HEADER)
+        assert (answer.status, served.last.error_code) == (429, "QUOTA_EXCEEDED")
+        assert b"may spend 18 a month" in answer.body
+        assert served.last.cost == 0
+        assert 1 <= int(answer.headers["retry-after"]) <= MONTH_S
+        metrics = served.gateway.render_metrics(())
+        assert b'surecall_cost_total{upstream="stub",model="m"} 18' in metrics
+    async with serve_stubbed(tmp_path, *answers, text=text, shared=shared) as (served, stub):
+        answer = await ask(served, "POST", "/v1/chat/completions", chat("m"), CALL_HEADER)
+        assert (answer.status, len(stub.heads)) == (429, 0)
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "embeddings", "batches"])
+async def test_a_key_for_money_asks_models_with_prices_only(path: str, tmp_path: Path) -> None:
+    """Nobody could say what else it has spent."""
+    async with serve_stubbed(tmp_path, text=money_table(5) + PRICES) as (served, stub):
+        answer = await ask(served, "POST", f"/v1/{path}", chat("other"), CALL_HEADER)
+        assert (answer.status, len(stub.heads)) == (403, 0)
+
+
+async def test_what_fails_costs_nothing(tmp_path: Path) -> None:
+    """An upstream that refuses a request reports no tokens and bills none."""
+    refused = reply({"error": {"message": "no"}}, status=400)
+    async with serve_stubbed(tmp_path, [refused], text=money_table(5) + PRICES) as (served, _):
+        await ask(served, "POST", "/v1/chat/completions", chat("m"), CALL_HEADER)
+        assert (served.last.status, served.last.cost) == (400, 0.0)
+
+
+@given(
+    counts=st.tuples(*[st.integers(0, 10**6)] * 4),
+    prices=st.tuples(*[st.floats(0, 1000)] * 4),
+    more=st.integers(0, 10**6),
+)
+def test_a_cost_lies_between_the_lowest_and_the_highest_price(
+    counts: tuple[int, ...], prices: tuple[float, ...], more: int
+) -> None:
+    """Whatever is reported: every token has one price."""
+    asked, given_, cached, written = counts
+    usage = Usage(asked, given_, asked + given_, 0, cached, written)
+    tokens = asked + given_ + more
+    settings = PriceSettings(
+        input=prices[0], output=prices[1], cached_input=prices[2], cache_write=prices[3]
+    )
+    cost = price(settings, usage, tokens, asked) * 1e6
+    assert tokens * min(prices) - 1e-3 <= cost * (1 + 1e-9) + 1e-9
+    assert cost <= tokens * max(prices) * (1 + 1e-9) + 1e-3
+
+
+def test_tokens_from_a_cache_have_their_own_price() -> None:
+    """The others cost what input costs."""
+    prices = PriceSettings(input=2.0, output=10.0, cached_input=0.5)
+    usage = Usage(input_tokens=1000, output_tokens=100, total_tokens=1100, cached_tokens=800)
+    assert price(prices, usage, 1100, 0) == pytest.approx((200 * 2 + 800 * 0.5 + 100 * 10) / 1e6)
+
+
+@pytest.mark.parametrize(
+    ("day", "end"),
+    [((2027, 1, 31), (2027, 2, 1)), ((2028, 2, 29), (2028, 3, 1)), ((2027, 12, 1), (2028, 1, 1))],
+)
+def test_months_are_those_of_the_calendar(
+    day: tuple[int, int, int], end: tuple[int, int, int]
+) -> None:
+    """Also the short ones, and the last of a year."""
+    now = datetime(*day, 23, 59, tzinfo=UTC).timestamp()
+    window = Window.at("a", "cost", MONTH_S, now)
+    assert window.end == datetime(*end, tzinfo=UTC).timestamp()
+    assert Window.at("a", "cost", MONTH_S, window.end).number == window.number + 1
 
 
 # what a request is charged

@@ -21,8 +21,8 @@ RELEASED: dict[str, tuple[Layout, list[str]]] = {
     "echoes": (ECHOES, ["0dd8639b"]),
     "evals": (EVALS, ["7dceb1d9"]),
     "facts": (FACTS, ["1b613c65"]),
-    "requests": (SQLITE_LAYOUT, ["0537faff"]),
-    "requests on a server": (POSTGRES_LAYOUT, ["a25b6a57", "d3b28fcc"]),
+    "requests": (SQLITE_LAYOUT, ["0537faff", "57b05e7a"]),
+    "requests on a server": (POSTGRES_LAYOUT, ["a25b6a57", "d3b28fcc", "fee2f8ba"]),
     "workspaces": (workspaces.SQLITE_LAYOUT, ["b988c5a5"]),
     "workspaces on a server": (workspaces.POSTGRES_LAYOUT, ["bfcf9a90"]),
 }

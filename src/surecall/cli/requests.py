@@ -357,6 +357,11 @@ def _record_data(record: RequestRecord, *, bodies: bool = True) -> dict[str, Any
     return {"id": plain.pop("id"), "at": _iso(record.time), **plain}
 
 
+def _tokens(record: RequestRecord) -> str:
+    cached = f" ({record.cached_tokens} of them from a cache)" if record.cached_tokens else ""
+    return f"{record.prompt_tokens} in{cached}, {record.completion_tokens} out"
+
+
 def _facts(record: RequestRecord) -> list[tuple[str, str]]:
     asked, answered = record.model_asked, record.model_answered
     way = record.client_protocol
@@ -379,12 +384,14 @@ def _facts(record: RequestRecord) -> list[tuple[str, str]]:
             "requests",
             f"{record.upstream_requests} to the upstream, {record.retries} of them retries",
         ),
-        ("tokens", f"{record.prompt_tokens} in, {record.completion_tokens} out"),
+        ("tokens", _tokens(record)),
         (
             "waiting",
             f"{record.upstream_ms:.1f} ms for the upstream, {record.added_ms:.2f} ms added",
         ),
     ]
+    if record.cost:
+        rows.append(("cost", f"{record.cost:.6g}"))
     if record.first_byte_ms is not None:
         rows.append(("first byte", f"{record.first_byte_ms:.1f} ms"))
     if record.probe is not None:

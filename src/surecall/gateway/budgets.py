@@ -290,9 +290,9 @@ class Budgets:
         now, now_s = self.clock.now(), time.monotonic()
         for window, account in list(self._accounts.items()):
             is_idle = account.left > 0 and now_s - account.used_at_s >= idle_s
-            if account.left < 0 or (is_idle and not window.is_over(now)):
+            if account.left < 0 or (is_idle and window.end > now):
                 async with account.lock:
                     if account.left:
                         await self._take(window, account, 0)
-            if window.is_over(now) and account.left >= 0:
+            if window.end <= now and account.left >= 0:
                 del self._accounts[window]

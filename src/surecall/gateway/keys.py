@@ -4,6 +4,7 @@ A key is known by its digest. It is looked up under a digest with a secret of th
 that how long that takes says nothing about any key.
 """
 
+import math
 import secrets
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b, sha256
@@ -14,15 +15,13 @@ from surecall.base.errors import Code, JSONTextError, ProviderStatusError
 from surecall.base.json_values import as_list
 from surecall.base.redaction import excerpt
 from surecall.models.profiles import matches_glob
-from surecall.store.records.ledger import Resource, Window
+from surecall.store.records.ledger import DAY_S, MINUTE_S, MONTH_S, Resource, Window
 from surecall.text import decode_noting
 
 from .budgets import Budgets, overloaded
 from .settings.load import VirtualKey
 from .settings.tables import KeySettings, Role
 
-MINUTE_S: Final = 60
-DAY_S: Final = 86_400
 _MAX_KEY_CHARS: Final = 512
 _MAX_REFILLS: Final = 100
 _NAMING: Final = frozenset({"deployment", "deployment_id", "engine", "fallback", "fallbacks"})
@@ -53,11 +52,13 @@ class Caller:
         self.id = settings.id
         self.roles = _MAY[settings.role]
         self._budgets = budgets
+        most = settings.cost_per_month
         limits: tuple[tuple[Resource, int, int | None], ...] = (
             ("requests", MINUTE_S, settings.requests_per_minute),
             ("tokens", MINUTE_S, settings.tokens_per_minute),
             ("requests", DAY_S, settings.requests_per_day),
             ("tokens", DAY_S, settings.tokens_per_day),
+            ("cost", MONTH_S, None if most is None else to_millionths(most)),
         )
         self._limits: list[tuple[Resource, int, int]] = [
             (resource, length, limit) for resource, length, limit in limits if limit is not None
@@ -65,8 +66,13 @@ class Caller:
 
     @property
     def counts_tokens(self) -> bool:
-        """Whether the key may use so many tokens only."""
-        return any(resource == "tokens" for resource, _, _ in self._limits)
+        """Whether the key may use so many tokens, or so much money, only."""
+        return any(resource != "requests" for resource, _, _ in self._limits)
+
+    @property
+    def counts_cost(self) -> bool:
+        """Whether the key may spend so much money only."""
+        return self.settings.cost_per_month is not None
 
     def may(self, role: Role) -> bool:
         """Tell whether the key may do what a role allows."""
@@ -119,7 +125,7 @@ class Caller:
         """
         budgets = self._budgets
         limits = [
-            (Window(self.id, resource, length, int(now // length)), limit)
+            (Window.at(self.id, resource, length, now), limit)
             for resource, length, limit in self._limits
         ]
         for _ in range(_MAX_REFILLS):
@@ -131,17 +137,15 @@ class Caller:
                 return None
             for window, limit in lacking:
                 if not await budgets.refill(window, limit):
-                    what = f"{limit} {window.resource}"
-                    return _spent(self.id, what, window.length, window.length - now % window.length)
+                    return _spent(window, limit, window.end - now)
         return overloaded(f"The key {self.id!r} is used by too many at once.")
 
-    def charge(self, now: float, tokens: int) -> None:
-        """Count the tokens of a request that is over; there are never fewer than none."""
-        if tokens > 0:
-            for resource, length, _ in self._limits:
-                if resource == "tokens":
-                    window = Window(self.id, resource, length, int(now // length))
-                    self._budgets.spend(window, tokens)
+    def charge(self, now: float, tokens: int, cost: float = 0.0) -> None:
+        """Count the tokens of a request that is over, and its cost; never less than none."""
+        used = {"requests": 0, "tokens": tokens, "cost": to_millionths(cost)}
+        for resource, length, _ in self._limits:
+            if used[resource] > 0:
+                self._budgets.spend(Window.at(self.id, resource, length, now), used[resource])
 
 
 class Keyring:
@@ -155,27 +159,13 @@ class Keyring:
     def __init__(self, keys: Iterable[VirtualKey], budgets: Budgets) -> None:
         self._pepper = secrets.token_bytes(32)
         self._callers: dict[bytes, tuple[bytes, Caller]] = {}
-        self._held: list[VirtualKey] = []
-        for key in keys:
-            self._held.append(key)
+        self._held = tuple(keys)
+        """So that their secrets stay known."""
+        for key in self._held:
             self._callers[self._place(key.digest)] = (key.digest, Caller(key.settings, budgets))
 
     def __bool__(self) -> bool:
         return bool(self._callers)
-
-    @property
-    def has_limits(self) -> bool:
-        """Whether anything has to be counted."""
-        return any(
-            limit is not None
-            for key in self._held
-            for limit in (
-                key.settings.requests_per_minute,
-                key.settings.tokens_per_minute,
-                key.settings.requests_per_day,
-                key.settings.tokens_per_day,
-            )
-        )
 
     def find(self, presented: str) -> Caller | None:
         """Return who presents a key, or `None` for one that is not known."""
@@ -215,11 +205,19 @@ def models_in(body: Any) -> list[str]:
     return [name.removeprefix("models/") for name in found]
 
 
-def _spent(key: str, what: str, length: int, left_s: float) -> ProviderStatusError:
-    unit = "minute" if length == MINUTE_S else "day"
+def to_millionths(cost: float) -> int:
+    """Return an amount of money as budgets count it, rounded up so that nothing is free."""
+    return math.ceil(cost * 1e6)
+
+
+def _spent(window: Window, limit: int, left_s: float) -> ProviderStatusError:
+    unit = {MINUTE_S: "minute", DAY_S: "day", MONTH_S: "month"}[window.length]
+    what = f"use {limit} {window.resource}"
+    if window.resource == "cost":
+        what = f"spend {limit / 1e6:g}"
     return ProviderStatusError(
-        Code.RATE_LIMIT if length == MINUTE_S else Code.QUOTA_EXCEEDED,
-        f"The key {key!r} may use {what} a {unit}, and has.",
+        Code.RATE_LIMIT if window.length == MINUTE_S else Code.QUOTA_EXCEEDED,
+        f"The key {window.key!r} may {what} a {unit}, and has.",
         hint=f"Try again in {int(left_s) + 1} s.",
         status=429,
         retry_after_s=float(int(left_s) + 1),

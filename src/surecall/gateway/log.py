@@ -84,7 +84,8 @@ def log_refused(method: str, path: str, status: int, error: SurecallError) -> No
 
 def _describe(record: RequestRecord, model: str) -> dict[str, Any]:
     names = ("id", "status", "outcome", "observed", "prompt", "upstream", "calls", "retries")
-    names += ("stream", "client_closed", "prompt_tokens", "completion_tokens")
+    names += ("stream", "client_closed", "prompt_tokens", "completion_tokens", "cached_tokens")
+    names += ("cost",)
     names += ("upstream_ms", "added_ms", "first_byte_ms")
     return {
         "event": "request",

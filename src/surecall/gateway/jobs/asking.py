@@ -351,7 +351,8 @@ class AnsweringJob(AskingJob):
         upstream_s, first_byte_s = self._upstream_s, self._first_byte_s
         request, target, usage = self._request, self._target, result.usage
         size = len(reply) if reply is not None else self._sent_bytes
-        self._charge(usage)
+        is_failed = result.outcome == "failed"
+        cost = self._charge(usage, self._prices_of(target), is_failed=is_failed)
         is_read = (outcome := self._observed or result.outcome) not in ("failed", "relayed")
         if is_read and self._state.router.choices and request and request.offers_tools:
             cast("Target", target).tally.note(broken=outcome != "clean")
@@ -374,10 +375,12 @@ class AnsweringJob(AskingJob):
             upstream_requests=self._requests,
             prompt_tokens=0 if usage is None else usage.input_tokens,
             completion_tokens=0 if usage is None else usage.output_tokens,
+            cached_tokens=0 if usage is None else usage.cached_tokens,
             request_bytes=len(self._body),
             reply_bytes=size,
             upstream_ms=_to_ms(upstream_s),
             added_ms=_to_ms(max(0.0, total_s - upstream_s - self._waited_s)),
+            cost=cost,
             first_byte_ms=None if first_byte_s is None else _to_ms(first_byte_s),
         )
         if self._has_findings(result):

@@ -3,16 +3,19 @@
 import asyncio
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from surecall.base.errors import Code, JSONTextError, SurecallError, explain
 from surecall.base.json_values import as_fields, count_or_none
 from surecall.base.records import Usage
-from surecall.base.redaction import drop_begun, open_log, redact
+from surecall.base.redaction import drop_begun, excerpt, open_log, redact
 from surecall.gateway.budgets import overloaded
 from surecall.gateway.core import Core, State
 from surecall.gateway.headers import ClientLeft, Head, hide_key, read_body, too_large
-from surecall.gateway.keys import Caller
+from surecall.gateway.keys import Caller, forbidden
+from surecall.gateway.settings.tables import PriceSettings
+from surecall.gateway.upstreams import Target
 from surecall.store.records.record import MAX_BODY_BYTES, RequestRecord, new_request_id
 from surecall.text import decode
 from surecall.wire import WireProtocol
@@ -200,11 +203,44 @@ class ClientJob(ABC):
         finally:
             self._received_bytes += answer.received_bytes
 
-    def _charge(self, usage: Usage | None, *, makes_text: bool = True) -> None:
-        """Charge the tokens that were used to the key, once, however the request ends."""
-        now, self._counted_at = self._counted_at, 0.0
-        if not now or self._caller is None:
+    def _prices_of(self, target: Target | None) -> PriceSettings | None:
+        """Return what the tokens of a model cost, if that is known."""
+        if target is None or not self._state.settings.models:
+            return None
+        found = self._state.strategies.model_settings(target)
+        return None if found is None else found.prices
+
+    def _check_prices(self, targets: Iterable[Target]) -> None:
+        """Refuse what a key may only pay for, and nobody knows the price of.
+
+        Raises:
+            ProviderStatusError: `FORBIDDEN`.
+        """
+        if self._caller is None or not self._caller.counts_cost:
             return
+        for target in targets:
+            if self._prices_of(target) is None:
+                raise forbidden(
+                    f"The model {excerpt(target.model, 80)!r} has no prices, "
+                    "so what it costs this key cannot be counted."
+                )
+
+    def _charge(
+        self,
+        usage: Usage | None,
+        prices: PriceSettings | None,
+        *,
+        makes_text: bool = True,
+        is_failed: bool = False,
+    ) -> float:
+        """Charge what was used to the key, once, however the request ends; return its cost.
+
+        A reply that failed costs nothing unless the upstream reports tokens.
+        """
+        now, self._counted_at = self._counted_at, 0.0
+        caller = self._caller if now else None
+        if caller is None and prices is None:
+            return 0.0
         tokens = count_tokens(
             usage,
             sent_bytes=self._asked_bytes,
@@ -213,7 +249,12 @@ class ClientJob(ABC):
             makes_text=makes_text,
             is_whole=not self._has_left and not self._is_cut,
         )
-        self._caller.charge(now, tokens)
+        is_free = prices is None or (is_failed and usage is None and not self._has_left)
+        asked = self._asked_bytes // BYTES_PER_TOKEN
+        cost = 0.0 if is_free or prices is None else price(prices, usage, tokens, asked)
+        if caller is not None:
+            caller.charge(now, tokens, cost)
+        return cost
 
     async def _keep(self, record: RequestRecord) -> None:
         """Record the request; when this returns the record is durable.
@@ -298,7 +339,7 @@ def _collect_texts(
             _collect_texts(item, (*place, at), found)
 
 
-_BYTES_PER_TOKEN: Final = 4
+BYTES_PER_TOKEN: Final = 4
 _EVENT_BYTES: Final = 300
 """What an event of a stream has around its text."""
 
@@ -336,8 +377,37 @@ def _read_usage(fields: dict[str, Any]) -> Usage:
 
     asked = number("prompt_tokens", "input_tokens", "promptTokenCount")
     given = number("completion_tokens", "output_tokens", "candidatesTokenCount")
+    details = as_fields(fields.get("prompt_tokens_details") or fields.get("input_tokens_details"))
+    cached = count_or_none(details.get("cached_tokens")) or number("cachedContentTokenCount")
+    read, written = number("cache_read_input_tokens"), number("cache_creation_input_tokens")
+    asked += read + written  # in the one format that counts these apart
     total = number("total_tokens", "totalTokenCount") or asked + given
-    return Usage(input_tokens=asked, output_tokens=given, total_tokens=total)
+    return Usage(
+        input_tokens=asked,
+        output_tokens=given,
+        total_tokens=total,
+        cached_tokens=min(cached + read, asked),
+        cache_write_tokens=written,
+    )
+
+
+def price(prices: PriceSettings, usage: Usage | None, tokens: int, asked: int) -> float:
+    """Return what a request cost: what was reported, and the rest of the tokens as output.
+
+    Args:
+        prices: For a million tokens.
+        usage: What was reported.
+        tokens: What was used in all, as `count_tokens` says.
+        asked: How many tokens went to the upstream, by their bytes.
+    """
+    usage = usage or Usage()
+    given = min(usage.input_tokens or asked, tokens)
+    cached = min(usage.cached_tokens, given)
+    written = min(usage.cache_write_tokens, given - cached)
+    read = prices.input if prices.cached_input is None else prices.cached_input
+    write = prices.input if prices.cache_write is None else prices.cache_write
+    plain = (given - cached - written) * prices.input + (tokens - given) * prices.output
+    return (plain + cached * read + written * write) / 1e6
 
 
 def count_tokens(
@@ -362,8 +432,8 @@ def count_tokens(
         makes_text: Whether the reply is text of the model, which is never without a token.
         is_whole: Whether the reply came to its end, and the report with it.
     """
-    asked = sent_bytes // _BYTES_PER_TOKEN
-    given = max(events, (received_bytes - events * _EVENT_BYTES) // _BYTES_PER_TOKEN)
+    asked = sent_bytes // BYTES_PER_TOKEN
+    given = max(events, (received_bytes - events * _EVENT_BYTES) // BYTES_PER_TOKEN)
     if usage is None:
         return asked + given
     total = max(usage.total_tokens, usage.input_tokens + usage.output_tokens)

@@ -67,6 +67,7 @@ class Job(StreamingJob):
                 await read_in_thread(check, is_long=request.is_long)
             await self._begin_counting()
         targets = state.router.find(request.model)
+        self._check_prices(targets)
         gate = self._core.gate
         if not gate.try_enter():
             await self._core.wait_at(gate)

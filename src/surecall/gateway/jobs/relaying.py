@@ -72,7 +72,7 @@ class RelayJob(ClientJob):
         super().__init__(*args)
         self._model = ""
         self._named: list[str] = []
-        self._upstream: Upstream | None = None
+        self._target: Target | None = None
         self._has_asked = False
         self._mask: StreamMask | None = None
         """Takes the gateway's key out of a stream."""
@@ -80,10 +80,10 @@ class RelayJob(ClientJob):
     async def _serve(self) -> None:
         self._check_body()
         rest = self._rest()
-        target = await read_in_thread(
+        target = self._target = await read_in_thread(
             partial(self._find_target, rest), is_long=len(self._body) > MAX_INLINE_CHARACTERS
         )
-        upstream = self._upstream = target.upstream
+        upstream = target.upstream
         if family_of(upstream.entry.protocol) != family_of(self._protocol.name):
             raise ProviderStatusError(
                 Code.NOT_FOUND,
@@ -110,6 +110,8 @@ class RelayJob(ClientJob):
                 partial(self._caller.check_models, named, self._body),
                 is_long=len(self._body) > MAX_INLINE_CHARACTERS,
             )
+            if target.model:
+                self._check_prices((target,))
             await self._begin_counting()
         gate = self._core.gate
         if not gate.try_enter():
@@ -226,9 +228,10 @@ class RelayJob(ClientJob):
 
     def _record(self, status: int, reply: bytes | None, error_code: str = "") -> RequestRecord:
         usage = find_usage(reply) if reply is not None else None
-        self._charge(usage, makes_text=False)
+        prices, is_failed = self._prices_of(self._target), bool(error_code) or status >= 400
+        cost = self._charge(usage, prices, makes_text=False, is_failed=is_failed)
         total_s = time.perf_counter() - self._began_s
-        upstream = self._upstream
+        upstream = None if self._target is None else self._target.upstream
         return RequestRecord(
             id=self.id,
             time=self.time,
@@ -242,6 +245,8 @@ class RelayJob(ClientJob):
             upstream_requests=int(self._has_asked),
             prompt_tokens=usage.input_tokens if usage is not None else 0,
             completion_tokens=usage.output_tokens if usage is not None else 0,
+            cached_tokens=usage.cached_tokens if usage is not None else 0,
+            cost=cost,
             upstream_ms=round(self._upstream_s * 1000, 3),
             added_ms=round(max(0.0, total_s - self._upstream_s) * 1000, 3),
             error_code=error_code,

@@ -228,6 +228,7 @@ class _Loader:
             telemetry=read.telemetry,
             path=self._path,
         )
+        self._check_prices(settings)
         self._check_databases(settings)
         self._check_exposure(settings, has_keys=bool(document.get("keys")))
         if self._errors:
@@ -448,6 +449,16 @@ class _Loader:
             return None
         digest = sha256(secret.reveal().encode()).digest()
         return VirtualKey(settings=item, digest=digest, secret=secret)
+
+    def _check_prices(self, settings: GatewaySettings) -> None:
+        if not any(model.prices for model in settings.models.values()):
+            for number, key in enumerate(settings.keys):
+                if key.settings.cost_per_month is not None:
+                    self._refuse(
+                        ("keys", number, "cost_per_month"),
+                        "needs a model with prices.",
+                        'Write [models."NAME".prices] with input and output, per million tokens.',
+                    )
 
     def _check_databases(self, settings: GatewaySettings) -> None:
         approvals, store = settings.approvals, settings.store

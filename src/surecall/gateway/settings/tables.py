@@ -44,6 +44,7 @@ that brings its own key may use every path of its upstream. Files and batches ar
 id only: a list would show one user what another one has."""
 
 Positive = Annotated[float, Meta(gt=0)]
+Price = Annotated[float, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=1)]
 Amount = Annotated[int, Meta(ge=0)]
 
@@ -184,6 +185,17 @@ class RouteSettings(Table, frozen=True, kw_only=True):
     """Which part of the requests goes to the targets that do not lead, in equal shares."""
 
 
+class PriceSettings(Table, frozen=True, kw_only=True):
+    """What a million tokens of a model cost, in one currency for all models."""
+
+    input: Price
+    output: Price
+    cached_input: Price | None = None
+    """For input that the provider read from its cache; unset means as other input."""
+    cache_write: Price | None = None
+    """For input that was put into the cache; unset means as other input."""
+
+
 class ModelSettings(Table, frozen=True, kw_only=True):
     """What holds for one model, as the upstream names it."""
 
@@ -197,6 +209,7 @@ class ModelSettings(Table, frozen=True, kw_only=True):
     """Fields of the body that replace those of the client."""
     capabilities: dict[str, Any] = {}
     strategy: Literal["auto", "native", "taught"] = "auto"
+    prices: PriceSettings | None = None
     policy: PolicySettings | None = None
 
 
@@ -215,6 +228,8 @@ class KeySettings(Table, frozen=True, kw_only=True):
     tokens_per_minute: Count | None = None
     requests_per_day: Count | None = None
     tokens_per_day: Count | None = None
+    cost_per_month: Positive | None = None
+    """How much it may spend in a month of the calendar, for models with prices only."""
     refused_calls: RefusedCalls | None = None
     """Instead of what upstream and policy say."""
 

@@ -187,6 +187,10 @@ class RequestSpans:
             "surecall.upstream_requests": record.upstream_requests,
             "surecall.added_ms": record.added_ms,
         }
+        if record.cached_tokens:
+            attributes["gen_ai.usage.cache_read.input_tokens"] = record.cached_tokens
+        if record.cost:
+            attributes["surecall.cost"] = record.cost
         if record.observed:
             attributes["surecall.observed"] = record.observed
         if record.model_answered:

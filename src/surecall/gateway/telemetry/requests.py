@@ -141,6 +141,12 @@ class RequestMetrics(Findings):
             outcome=OUTCOMES,
         )
         super().__init__(metrics, upstreams, models)
+        self.cost = metrics.counter(
+            "surecall_cost_total",
+            "What requests cost at the prices of the settings, in their currency.",
+            upstream=upstreams,
+            model=models,
+        )
         self._open_observed(metrics, {"upstream": upstreams, "model": models})
         self.retries = metrics.counter(
             "surecall_upstream_retries_total",
@@ -256,6 +262,8 @@ class RequestMetrics(Findings):
         seconds = record.added_ms / 1000
         added_s[bisect_left(SECONDS, seconds)] += 1
         added_s[-1] += seconds
+        if record.cost:
+            self.cost.add_many(record.cost, record.upstream, record.model_asked)
         if record.stream and record.first_byte_ms is not None:
             self.first_byte_seconds.observe(record.first_byte_ms / 1000, record.upstream)
         if record.outcome != "clean" or record.defects or record.receipts or record.client_closed:

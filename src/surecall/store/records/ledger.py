@@ -4,9 +4,11 @@ What was taken counts as used at once, so that all together never take more than
 """
 
 import asyncio
+from calendar import timegm
 from contextlib import closing
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, Protocol
+from time import gmtime
+from typing import Final, Literal, NamedTuple, Protocol, Self
 
 from surecall.base.sqlite_files import Layout, connect, explain_database_errors, transaction
 from surecall.store.databases import PostgresDatabase, Query, Steps, drive
@@ -14,8 +16,12 @@ from surecall.store.databases import PostgresDatabase, Query, Steps, drive
 from .postgres import is_postgres
 from .tables import POSTGRES_LAYOUT
 
-Resource = Literal["requests", "tokens"]
-"""What a quota counts."""
+Resource = Literal["requests", "tokens", "cost"]
+"""What a quota counts; cost in millionths of the currency of the prices."""
+MINUTE_S: Final = 60
+DAY_S: Final = 86_400
+MONTH_S: Final = 31 * DAY_S
+"""Stands for a month of the calendar."""
 _KEPT_WINDOWS: Final = 400
 """How many windows of a kind are remembered: the newest. No clock decides, which may be wrong."""
 _BUSY_S: Final = 2.0
@@ -33,16 +39,31 @@ BUDGETS: Final = Layout(
 
 
 class Window(NamedTuple):
-    """A key, what it uses, and a span of time: its length in seconds and its number since 1970."""
+    """A key, what it uses, and a span of time: its length in seconds and its number since 1970.
+
+    >>> Window.at("a", "cost", MONTH_S, 0.0).end == 31 * DAY_S
+    True
+    """
 
     key: str
     resource: Resource
     length: int
     number: int
 
-    def is_over(self, now: float) -> bool:
-        """Tell whether its time has passed."""
-        return (self.number + 1) * self.length <= now
+    @classmethod
+    def at(cls, key: str, resource: Resource, length: int, now: float) -> Self:
+        """Return the window that a moment lies in."""
+        moment = gmtime(now)
+        month = (moment.tm_year - 1970) * 12 + moment.tm_mon - 1
+        return cls(key, resource, length, month if length == MONTH_S else int(now // length))
+
+    @property
+    def end(self) -> float:
+        """When its time has passed, in seconds since 1970."""
+        if self.length != MONTH_S:
+            return (self.number + 1) * self.length
+        years, month = divmod(self.number + 1, 12)
+        return timegm((1970 + years, month + 1, 1, 0, 0, 0))
 
 
 class Ledger(Protocol):

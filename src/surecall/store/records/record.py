@@ -106,11 +106,15 @@ class RequestRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     upstream_requests: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cached_tokens: int = 0
+    """Of the tokens of the prompt, how many the provider read from its cache."""
     request_bytes: int = 0
     """How large the whole body was; what is kept may be less."""
     reply_bytes: int = 0
     upstream_ms: float = 0.0
     added_ms: float = 0.0
+    cost: float = 0.0
+    """What it cost at the prices of the settings, in their currency."""
     first_byte_ms: float | None = None
     # Up to here, every field is a column of a store, in this order.
     probe: ProbeNote | None = None
@@ -127,13 +131,20 @@ class RequestRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
         asked, given = self.prompt_tokens, self.completion_tokens
         try:
             counts = asked | given | self.calls | self.status | self.retries
-            counts |= self.upstream_requests | self.request_bytes | self.reply_bytes | self.tools
+            counts |= (
+                self.cached_tokens
+                | self.upstream_requests
+                | self.request_bytes
+                | self.reply_bytes
+                | self.tools
+            )
             if (
                 0 <= counts <= MAX_COUNT
                 and type(asked) is type(given) is int
                 and 0.0 <= self.time <= MAX_COUNT
                 and 0.0 <= self.upstream_ms <= MAX_COUNT
                 and 0.0 <= self.added_ms <= MAX_COUNT
+                and 0.0 <= self.cost <= MAX_COUNT
                 and (self.first_byte_ms is None or 0.0 <= self.first_byte_ms <= MAX_COUNT)
             ):
                 return
@@ -146,9 +157,9 @@ class RequestRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 _COUNTS: Final = (
     *("status", "tools", "calls", "retries", "upstream_requests"),
-    *("prompt_tokens", "completion_tokens", "request_bytes", "reply_bytes"),
+    *("prompt_tokens", "completion_tokens", "cached_tokens", "request_bytes", "reply_bytes"),
 )
-_TIMES: Final = ("time", "upstream_ms", "added_ms", "first_byte_ms")
+_TIMES: Final = ("time", "upstream_ms", "added_ms", "cost", "first_byte_ms")
 
 
 def _bound(value: Any) -> int | float:

@@ -163,11 +163,29 @@ POSTGRES: Final = Dialect(
 )
 
 
+_ADDED: Final = ("cached_tokens", "cost")
+"""Columns that files of before did not have."""
+
+
 def _declare(kinds: Sequence[str], key: str) -> str:
     return ", ".join(
         f"{name} {kind}{key if name == 'id' else '' if column.nullable else ' NOT NULL'}"
         for (name, column), kind in zip(COLUMNS.items(), kinds, strict=True)
+        if name not in _ADDED
     )
+
+
+def _add(table: str, kinds: Sequence[str]) -> str:
+    """Return what adds the later columns to a table."""
+    return "\n".join(
+        f"ALTER TABLE {table} ADD COLUMN {name} {kind} NOT NULL DEFAULT 0;"
+        for name, kind in zip(COLUMNS, kinds, strict=True)
+        if name in _ADDED
+    )
+
+
+_SQLITE_KINDS: Final = [column.sqlite for column in COLUMNS.values()]
+_POSTGRES_KINDS: Final = [column.postgres for column in COLUMNS.values()]
 
 
 def _index(table: str, name: str, condition: str) -> str:
@@ -184,11 +202,12 @@ SQLITE_LAYOUT: Final = Layout(
     (
         f"""
         CREATE TABLE requests (
-            {_declare([column.sqlite for column in COLUMNS.values()], " PRIMARY KEY")}
+            {_declare(_SQLITE_KINDS, " PRIMARY KEY")}
         ) WITHOUT ROWID;
         {_indexes("requests")}
         CREATE TABLE bodies (id TEXT PRIMARY KEY, request BLOB, reply BLOB) WITHOUT ROWID;
         """,
+        _add("requests", _SQLITE_KINDS),
     ),
 )
 POSTGRES_LAYOUT: Final = Layout(
@@ -196,7 +215,7 @@ POSTGRES_LAYOUT: Final = Layout(
     (
         f"""
         CREATE TABLE surecall_requests (
-            {_declare([column.postgres for column in COLUMNS.values()], ' COLLATE "C" PRIMARY KEY')}
+            {_declare(_POSTGRES_KINDS, ' COLLATE "C" PRIMARY KEY')}
         );
         {_indexes("surecall_requests")}
         CREATE TABLE surecall_bodies (
@@ -213,6 +232,7 @@ POSTGRES_LAYOUT: Final = Layout(
             PRIMARY KEY (key, resource, length, number)
         );
         """,
+        _add("surecall_requests", _POSTGRES_KINDS),
     ),
     table="surecall_layout",
 )
