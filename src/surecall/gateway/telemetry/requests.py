@@ -141,12 +141,6 @@ class RequestMetrics(Findings):
             outcome=OUTCOMES,
         )
         super().__init__(metrics, upstreams, models)
-        self.cost = metrics.counter(
-            "surecall_cost_total",
-            "What requests cost at the prices of the settings, in their currency.",
-            upstream=upstreams,
-            model=models,
-        )
         self._open_observed(metrics, {"upstream": upstreams, "model": models})
         self.retries = metrics.counter(
             "surecall_upstream_retries_total",
@@ -223,6 +217,11 @@ class RequestMetrics(Findings):
         )
 
     def _open_observed(self, metrics: Metrics, where: Mapping[str, tuple[str, ...]]) -> None:
+        self.cost = metrics.counter(
+            "surecall_cost_total",
+            "What requests cost at the prices of the settings, in their currency.",
+            **where,
+        )
         self.observed = metrics.counter(
             "surecall_observed_total",
             "Replies that were only observed, by what would have become of them.",

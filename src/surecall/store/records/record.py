@@ -107,7 +107,7 @@ class RequestRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
-    """Of the tokens of the prompt, how many the provider read from its cache."""
+    """How many of the prompt's the provider read from its cache."""
     request_bytes: int = 0
     """How large the whole body was; what is kept may be less."""
     reply_bytes: int = 0
@@ -130,7 +130,7 @@ class RequestRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def __post_init__(self) -> None:
         asked, given = self.prompt_tokens, self.completion_tokens
         try:
-            counts = asked | given | self.calls | self.status | self.retries
+            counts = asked | given | self.cached_tokens | self.calls | self.status | self.retries
             counts |= (
                 self.cached_tokens
                 | self.upstream_requests
@@ -180,8 +180,6 @@ _MAX_NAME_CHARS: Final = 200
 _PLAIN_ROW_BYTES: Final = 400
 _TIME_DIGITS: Final = 11
 _RANDOM_BITS: Final = 56
-_MAX_MS: Final = 16**_TIME_DIGITS - 1
-_COMPRESSION: Final = 1
 _SMALL_BODY_BYTES: Final = 4096
 _AS_IT_IS: Final = b"\0"
 _PACKED: Final = b"\1"
@@ -249,7 +247,7 @@ def new_request_id(now_s: float | None = None) -> str:
 
 def first_id_at(moment_s: float) -> str:
     """Return what every id of this moment or later is not below."""
-    return f"{min(max(int(moment_s * 1000), 0), _MAX_MS):011x}"
+    return f"{min(max(int(moment_s * 1000), 0), 16**_TIME_DIGITS - 1):011x}"
 
 
 class StoredRow(NamedTuple):
@@ -459,7 +457,7 @@ def _pack(body: bytes | None) -> bytes | None:
         return None
     if len(body) <= _SMALL_BODY_BYTES:
         return _AS_IT_IS + body
-    return _PACKED + zlib.compress(body, _COMPRESSION)
+    return _PACKED + zlib.compress(body, level=1)
 
 
 def _unpack(body: bytes | None) -> bytes | None:
