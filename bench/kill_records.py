@@ -7,6 +7,8 @@ behind. In every tenth the store is away, so that records wait in the spool. The
 five times.
 """
 
+# pyright: basic
+
 import argparse
 import asyncio
 import random
@@ -17,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from support.record_victim import RecordScene, RecordVictims
+from support.record_victim import RecordScene, RecordVictims  # pyright: ignore
 from surecall.store.records import open_records
 
 
@@ -28,7 +30,7 @@ async def replay(path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

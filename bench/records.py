@@ -9,6 +9,8 @@ rounds counts, since other processes only ever add to it. CPU is that of the who
 the thread that takes over the log.
 """
 
+# pyright: basic
+
 import argparse
 import asyncio
 import json
@@ -158,7 +160,7 @@ def measure_metrics(rounds: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--n", type=int, default=4000)
     parser.add_argument("--keys", type=int, default=5, help="how many secrets are known")

@@ -6,6 +6,8 @@ Both run one function of ASGI that reads 0.9 KB and answers at once, on uvloop, 
 `wrk` asks over 16 connections from the other. uvicorn has no deadlines for heads and bodies.
 """
 
+# pyright: basic
+
 import argparse
 import asyncio
 import os
@@ -84,7 +86,7 @@ def measure(name: str, seconds: int, script: str) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--one", help=argparse.SUPPRESS)

@@ -9,6 +9,8 @@ npm and PyPI into a cache folder; nothing else is fetched. `--write` puts the ta
 documentation.
 """
 
+# pyright: basic
+
 import argparse
 import asyncio
 import json
@@ -188,7 +190,8 @@ def _with_required(spec: ToolSpec, given: dict[str, Any]) -> dict[str, Any]:
     kinds = _properties(spec)
     plain = {"boolean": False, "integer": 60000, "number": 60000}
     words = {
-        name: plain.get(as_fields(kinds.get(name)).get("type"), "The task.") for name in required
+        name: plain.get(str(as_fields(kinds.get(name)).get("type")), "The task.")
+        for name in required
     }
     return {**given, **words}
 
@@ -303,6 +306,7 @@ async def start(cache: Path, name: str, url: str, home: Path, folder: Path) -> s
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
+    assert process.stdout is not None
     reading = asyncio.create_task(process.stdout.read())
     try:
         await asyncio.wait_for(asyncio.shield(reading), SECONDS)

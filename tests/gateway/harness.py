@@ -1,5 +1,7 @@
 """A gateway over loopback, in the loop of the test, in front of a faulty provider."""
 
+# pyright: basic
+
 import asyncio
 import json
 import socket
@@ -33,6 +35,8 @@ SAY = "say Hello there."
 
 class KeptRecords:
     """Keeps records in a list."""
+
+    is_full = False
 
     def __init__(self) -> None:
         self.records: list[RequestRecord] = []
@@ -82,7 +86,7 @@ def make_settings(folder: Path, text: str = "", **options: Any) -> GatewaySettin
 @asynccontextmanager
 async def serve_gateway(settings: GatewaySettings, **options: Any) -> AsyncIterator[Served]:
     """Serve a gateway with these settings; `store` keeps its records, by default a list."""
-    store = options.pop("store", None) or KeptRecords()
+    store: Any = options.pop("store", None) or KeptRecords()
     gateway = Gateway(settings, store=store, **options)
     await gateway.open()
     server = GatewayServer(gateway)

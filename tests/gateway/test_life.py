@@ -1,5 +1,7 @@
 """Limits, clients that leave, changes of the settings, and the end of a gateway."""
 
+# pyright: basic
+
 import asyncio
 import json
 import time

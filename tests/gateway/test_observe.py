@@ -1,5 +1,7 @@
 """Observing: every byte passes as the upstream sent it, and the record says what was spared."""
 
+# pyright: basic
+
 import asyncio
 import json
 from pathlib import Path

@@ -3,6 +3,8 @@
 `python bench/kill_records.py` does the same two hundred times.
 """
 
+# pyright: basic
+
 import asyncio
 import random
 import time

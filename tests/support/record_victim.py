@@ -5,6 +5,8 @@ record and acknowledge it in a file, as a gateway sends the last byte of an answ
 before that. When it is away, the store is not there and records go to the spool.
 """
 
+# pyright: basic
+
 import asyncio
 import json
 import os
@@ -14,7 +16,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from support.request_records import make_record
 from surecall.store.records import open_records
@@ -95,7 +97,7 @@ async def _serve(order: dict[str, Any]) -> None:
     store = open_records(order["store"])
     await store.start()
     if order["is_away"]:
-        store = SpooledRecords(_Away(store.store), store.spool)
+        store = SpooledRecords(cast("Any", _Away(store.store)), store.spool)
 
     async def one(number: int) -> None:
         while True:

@@ -1,5 +1,7 @@
 """Records of requests for tests, and a PostgreSQL server to keep them in."""
 
+# pyright: basic
+
 import atexit
 import signal
 import tempfile
@@ -53,7 +55,7 @@ def run_postgres() -> Iterator[Any]:
             arguments = ("-o", "-c fsync=off -c full_page_writes=off", *arguments)
         return run(command, arguments, **settings)
 
-    run = postgres_server.pgexec
+    run = postgres_server.pgexec  # pyright: ignore
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
         patch.object(postgres_server, "pgexec", run_unsynced),

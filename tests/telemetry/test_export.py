@@ -1,5 +1,7 @@
 """Traces and metrics arrive at a collector that only the environment names."""
 
+# pyright: basic
+
 import asyncio
 import gzip
 import json

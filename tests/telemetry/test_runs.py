@@ -1,5 +1,7 @@
 """The observers of a gateway on the library's own loop: metrics and spans of real runs."""
 
+# pyright: basic
+
 import asyncio
 from collections.abc import Iterable
 from typing import Any
@@ -86,6 +88,7 @@ def test_a_run_is_a_span_with_its_requests_and_tools_inside(traced: Traced) -> N
     assert root.parent is None
     for span in (chat, call):
         assert span.parent is not None
+        assert root.context is not None
         assert span.parent.span_id == root.context.span_id
         assert span.end_time is not None
     assert dict(call.attributes or {})["gen_ai.tool.name"] == "add"

@@ -1,11 +1,17 @@
-"""The metrics of a gateway: every series with its unit, its labels, and what to divide it by."""
+"""The metrics of a gateway and of runs: what counts up the series of `series.toml`."""
 
+import tomllib
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, get_args
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, Literal, get_args
+
+import msgspec
+from msgspec import Struct
 
 from surecall.base.errors import Code
-from surecall.base.metrics import SECONDS, Metrics
+from surecall.base.metrics import SECONDS, Counter, Gauge, Histogram, Levels, Metrics
 from surecall.base.records import (
     Escalated,
     Event,
@@ -41,81 +47,64 @@ RESULTS: Final = ("stored", "spooled", "refused", "dropped")
 TASKS: Final = ("records", "pruning", "pulse", "workers")
 """What goes on in the background of a gateway."""
 
-_STALL_BOUNDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+
+class _Series(Struct, frozen=True, forbid_unknown_fields=True):
+    """A row of `series.toml`."""
+
+    name: str
+    help: str
+    kind: Literal["counter", "gauge", "histogram", "levels"] = "counter"
+    labels: tuple[str, ...] = ()
+    bounds: tuple[float, ...] | None = None
+
+
+@cache
+def _list_series() -> dict[str, dict[str, _Series]]:
+    text = files(__package__ or "").joinpath("series.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), dict[str, dict[str, _Series]])
 
 
 class Findings:
     """Series that a gateway and a run share: what was found in replies, changed, and done."""
 
+    replies: Counter
+    calls: Counter
+    defects: Counter
+    receipts: Counter
+    parse_errors: Counter
+    empty_finals: Counter
+    steps_used: Counter
+    steps_rescued: Counter
+    upstream_requests: Counter
+    errors: Counter
+    tokens: Counter
+    upstream_seconds: Histogram
+
     def __init__(self, metrics: Metrics, upstreams: Iterable[str], models: Iterable[str]) -> None:
-        where = {"upstream": tuple(upstreams), "model": tuple(models)}
-        self.replies = metrics.counter(
-            "surecall_replies_total",
-            "Replies that were read; what findings are divided by.",
-            **where,
-            mode=MODES,
-        )
-        self.calls = metrics.counter(
-            "surecall_calls_total",
-            "Tool calls by the outcome of their request; the sum over outcomes is all calls.",
-            **where,
-            outcome=OUTCOMES,
-        )
-        self.defects = metrics.counter(
-            "surecall_defects_total",
-            "Defects found in replies, by code; divide by surecall_replies_total.",
-            **where,
-            code=CODES,
-        )
-        self.receipts = metrics.counter(
-            "surecall_receipts_total",
-            "Changes made to replies, by rule; divide by surecall_replies_total.",
-            **where,
-            rule=tuple(RULES),
-        )
-        self.parse_errors = metrics.counter(
-            "surecall_parse_errors_total",
-            "Replies that could not be read as calls; divide by surecall_replies_total.",
-            **where,
-            mode=MODES,
-        )
-        self.empty_finals = metrics.counter(
-            "surecall_empty_finals_total",
-            "Final answers without text; divide by surecall_replies_total.",
-            **where,
-        )
-        self.steps_used = metrics.counter(
-            "surecall_steps_used_total",
-            "Steps of the escalation that were taken; divide by surecall_requests_total.",
-            step=STEPS,
-        )
-        self.steps_rescued = metrics.counter(
-            "surecall_steps_rescued_total",
-            "Steps that gave what was delivered; divide by surecall_steps_used_total.",
-            step=STEPS,
-        )
-        self.upstream_requests = metrics.counter(
-            "surecall_upstream_requests_total",
-            "Requests sent to an upstream; divide by surecall_requests_total.",
-            upstream=where["upstream"],
-        )
-        self.errors = metrics.counter(
-            "surecall_errors_total",
-            "Requests that ended with an error, by code; divide by surecall_requests_total.",
-            upstream=where["upstream"],
-            code=CODES,
-        )
-        self.tokens = metrics.counter(
-            "surecall_tokens_total",
-            "Tokens that upstreams reported.",
-            upstream=where["upstream"],
-            direction=("input", "output"),
-        )
-        self.upstream_seconds = metrics.histogram(
-            "surecall_upstream_seconds",
-            "Time spent waiting for the upstream, for each request.",
-            upstream=where["upstream"],
-        )
+        self._values: dict[str, tuple[str, ...]] = {
+            "upstream": tuple(upstreams),
+            "model": tuple(models),
+            "mode": MODES,
+            "outcome": OUTCOMES,
+            "code": CODES,
+            "rule": tuple(RULES),
+            "step": STEPS,
+            "direction": ("input", "output"),
+            "waited_for": tuple(STALLS.values()),
+            "reason": SHED_REASONS,
+            "result": RESULTS,
+            "task": TASKS,
+        }
+        self._open("shared", metrics)
+
+    def _open(self, part: str, metrics: Metrics, **others: tuple[str, ...]) -> None:
+        """Begin the series of a part; some labels may have other values there."""
+        values = {**self._values, **others}
+        for name, row in _list_series()[part].items():
+            labels: dict[str, Any] = {label: values[label] for label in row.labels}
+            if row.bounds is not None:
+                labels["bounds"] = row.bounds
+            setattr(self, name, getattr(metrics, row.kind)(row.name, row.help, **labels))
 
 
 class RequestMetrics(Findings):
@@ -127,119 +116,36 @@ class RequestMetrics(Findings):
         models: Names that clients may ask for; others are counted as `other`.
     """
 
+    requests: Counter
+    retries: Counter
+    upstream_failures: Counter
+    upstream_down: Levels
+    added_seconds: Histogram
+    first_byte_seconds: Histogram
+    upstream_stalls: Counter
+    clients_left: Counter
+    shed: Counter
+    in_flight: Gauge
+    waiting: Gauge
+    loop_stalls: Histogram
+    records: Counter
+    pruned: Counter
+    store_away: Gauge
+    store_reopened: Counter
+    task_restarts: Counter
+    spool_bytes: Gauge
+    cost: Counter
+    observed: Counter
+    observed_defects: Counter
+    observed_receipts: Counter
+
     def __init__(
         self, metrics: Metrics, *, upstreams: Iterable[str] = (), models: Iterable[str] = ()
     ) -> None:
-        upstreams, models = tuple(upstreams), tuple(models)
         self.metrics = metrics
         self._cells: dict[tuple[str, str, str, str], tuple[list[float], ...]] = {}
-        self.requests = metrics.counter(
-            "surecall_requests_total",
-            "Requests of clients by outcome; what requests are divided by.",
-            upstream=upstreams,
-            model=models,
-            outcome=OUTCOMES,
-        )
         super().__init__(metrics, upstreams, models)
-        self._open_observed(metrics, {"upstream": upstreams, "model": models})
-        self.retries = metrics.counter(
-            "surecall_upstream_retries_total",
-            "Requests sent again before a first byte; divide by surecall_upstream_requests_total.",
-            upstream=upstreams,
-        )
-        self.upstream_failures = metrics.counter(
-            "surecall_upstream_failures_total",
-            "Attempts that failed or were skipped; divide by surecall_upstream_requests_total.",
-            upstream=upstreams,
-            code=CODES,
-        )
-        self.upstream_down = metrics.levels(
-            "surecall_upstream_down",
-            "1 while an upstream has only failed, three times at least; added up over workers.",
-            upstream=upstreams,
-        )
-        self.added_seconds = metrics.histogram(
-            "surecall_added_seconds",
-            "Time a request took beyond waiting for the upstream.",
-            upstream=upstreams,
-        )
-        self.first_byte_seconds = metrics.histogram(
-            "surecall_first_byte_seconds",
-            "Time until the first byte of a streamed answer went to the client.",
-            upstream=upstreams,
-        )
-        self.upstream_stalls = metrics.counter(
-            "surecall_upstream_stalls_total",
-            "Requests that waited for an upstream in vain; divide by surecall_requests_total.",
-            upstream=upstreams,
-            waited_for=tuple(STALLS.values()),
-        )
-        self.clients_left = metrics.counter(
-            "surecall_clients_left_total",
-            "Clients that left before their last byte; divide by surecall_requests_total.",
-            upstream=upstreams,
-        )
-        self.shed = metrics.counter(
-            "surecall_shed_total",
-            "Requests refused at the door; divide by it plus surecall_requests_total.",
-            reason=SHED_REASONS,
-        )
-        self.in_flight = metrics.gauge("surecall_in_flight", "Requests being answered now.")
-        self.waiting = metrics.gauge("surecall_waiting", "Requests waiting for a place now.")
-        self.loop_stalls = metrics.histogram(
-            "surecall_loop_stall_seconds",
-            "How late the event loop was, looked at several times a second.",
-            bounds=_STALL_BOUNDS,
-        )
-        self.records = metrics.counter(
-            "surecall_records_total",
-            "Records of requests: stored, waiting on disk, in the dead-letter file, or dropped.",
-            result=RESULTS,
-        )
-        self.pruned = metrics.counter(
-            "surecall_records_pruned_total",
-            "Records that were removed because of their age or number.",
-        )
-        self.store_away = metrics.gauge(
-            "surecall_store_away", "1 while records wait on disk because their store fails."
-        )
-        self.store_reopened = metrics.counter(
-            "surecall_store_reopened_total",
-            "How often the store was opened again, after its server or its file had gone.",
-        )
-        self.task_restarts = metrics.counter(
-            "surecall_task_restarts_total",
-            "Background tasks that ended by an unexpected error and were started again.",
-            task=TASKS,
-        )
-        self.spool_bytes = metrics.gauge(
-            "surecall_spool_bytes", "Bytes of records that wait for their store."
-        )
-
-    def _open_observed(self, metrics: Metrics, where: Mapping[str, tuple[str, ...]]) -> None:
-        self.cost = metrics.counter(
-            "surecall_cost_total",
-            "What requests cost at the prices of the settings, in their currency.",
-            **where,
-        )
-        self.observed = metrics.counter(
-            "surecall_observed_total",
-            "Replies that were only observed, by what would have become of them.",
-            **where,
-            outcome=OUTCOMES,
-        )
-        self.observed_defects = metrics.counter(
-            "surecall_observed_defects_total",
-            "Defects found in observed replies, by code; divide by surecall_observed_total.",
-            **where,
-            code=CODES,
-        )
-        self.observed_receipts = metrics.counter(
-            "surecall_observed_receipts_total",
-            "Changes not made to observed replies, by rule; divide by surecall_observed_total.",
-            **where,
-            rule=tuple(RULES),
-        )
+        self._open("gateway", metrics)
 
     def observe(self, record: RequestRecord) -> None:
         """Count a request that is over."""
@@ -362,30 +268,19 @@ class RunMetrics(Findings):
         tools: Names of tools that are counted apart; those of runs are added as they come.
     """
 
+    runs: Counter
+    run_seconds: Histogram
+    tool_calls: Counter
+    tool_seconds: Histogram
+
     def __init__(
         self, metrics: Metrics, *, models: Iterable[str] = (), tools: Iterable[str] = ()
     ) -> None:
         super().__init__(metrics, (UPSTREAM,), models)
         self._metrics = metrics
         self._models: dict[str, str] = {}
-        self.runs = metrics.counter(
-            "surecall_runs_total",
-            "Runs by how they ended; what figures of runs are divided by.",
-            model=tuple(models),
-            code=("ok", *CODES),
-        )
-        self.run_seconds = metrics.histogram(
-            "surecall_run_seconds", "How long runs took.", model=tuple(models)
-        )
-        self.tool_calls = metrics.counter(
-            "surecall_tool_calls_total",
-            "Calls in runs by result; the sum over results is all calls.",
-            tool=tuple(tools),
-            result=("ok", "error", "not_executed"),
-        )
-        self.tool_seconds = metrics.histogram(
-            "surecall_tool_seconds", "How long tools took.", tool=tuple(tools)
-        )
+        results = ("ok", "error", "not_executed")
+        self._open("run", metrics, code=("ok", *CODES), tool=tuple(tools), result=results)
 
     def __call__(self, event: Event) -> None:
         """Count an event."""

@@ -176,7 +176,7 @@ MAX_TEXT_CHARS: Final = 2000
 MAX_FINDINGS: Final = 200
 """How many receipts, and how many defects, of one request are kept."""
 
-_MAX_NAME_CHARS: Final = 200
+_NAME_CHARS: Final = 200
 _PLAIN_ROW_BYTES: Final = 400
 _TIME_DIGITS: Final = 11
 _RANDOM_BITS: Final = 56
@@ -308,12 +308,8 @@ def _columns(
 def _is_plain(record: RequestRecord) -> bool:
     """Tell whether the names can be kept as they are, which almost all can."""
     names = f"{record.model_asked}\n{record.model_answered}\n{record.upstream}\n{record.key_id}"
-    return (
-        names.isascii()
-        and len(names) <= _MAX_NAME_CHARS
-        and "\0" not in names
-        and redact_name(names) == names
-    )
+    is_short = len(names) <= _NAME_CHARS and "\0" not in names
+    return names.isascii() and is_short and redact_name(names) == names
 
 
 def _clean_names(record: RequestRecord) -> RequestRecord:
@@ -384,7 +380,7 @@ def clip_body(body: bytes | None) -> bytes | None:
 def _redact_findings(record: RequestRecord) -> RequestRecord:
     probe, parse_error = record.probe, record.parse_error
     if parse_error is not None:
-        snippet = redact_start(parse_error.snippet, _MAX_NAME_CHARS)
+        snippet = redact_start(parse_error.snippet, _NAME_CHARS)
         parse_error = ParseError(parse_error.mode, _text(parse_error.error), snippet)
     if probe is not None and probe.error:
         probe = ProbeNote(probe.ok, _text(probe.error))
@@ -411,9 +407,7 @@ def _text(text: str) -> str:
 
 def _name(text: str) -> str:
     """Return the name of a model, which comes from strangers and may hold a key as any text."""
-    return (
-        redact_name(text) if len(text) <= _MAX_NAME_CHARS else redact_start(text, _MAX_NAME_CHARS)
-    )
+    return redact_name(text) if len(text) <= _NAME_CHARS else redact_start(text, _NAME_CHARS)
 
 
 def _plain(value: Any) -> Any:
