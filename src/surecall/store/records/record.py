@@ -140,7 +140,7 @@ class RequestRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
             )
             if (
                 0 <= counts <= MAX_COUNT
-                and type(asked) is type(given) is int
+                and type(asked) is type(given) is type(self.cached_tokens) is int
                 and 0.0 <= self.time <= MAX_COUNT
                 and 0.0 <= self.upstream_ms <= MAX_COUNT
                 and 0.0 <= self.added_ms <= MAX_COUNT
