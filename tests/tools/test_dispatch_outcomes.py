@@ -43,6 +43,7 @@ FAILURES = [
     Failure("stop", StopIteration(), "INTERNAL_ERROR", "StopIteration"),
     Failure("own timeout", TimeoutError("slow"), "INTERNAL_ERROR", "TimeoutError: slow"),
     Failure("own code", ToolFailed("NO_SEATS", "Sold out."), "NO_SEATS", "Sold out."),
+    Failure("no code", ToolFailed("Sold out."), "TOOL_FAILED", "Sold out."),
     Failure(
         "secret",
         RuntimeError("key sk-abcdefghijklmnop refused"),

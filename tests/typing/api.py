@@ -79,6 +79,8 @@ async def fetch(url: str, context: ToolContext) -> dict[str, Any]:
     """Fetch a page."""
     if not url:
         raise ToolFailed("NO_URL", "there is no address", hint="Give one.", data={"url": url})
+    if "@" in url:
+        raise ToolFailed("an address has no user", hint="Leave it out.")
     return {"key": context.idempotency_key, "turn": context.turn, "call": context.call_id}
 
 

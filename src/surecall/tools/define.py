@@ -216,15 +216,37 @@ class ToolContext(Struct, frozen=True):
 
 
 class ToolFailed(Exception):  # noqa: N818 - reads as what happened: `raise ToolFailed(...)`
-    """Raised by a tool to answer with a chosen code."""
+    """Raised by a tool to tell the model what went wrong, with a code of your own if you like.
 
+    For example:
+
+        raise surecall.ToolFailed("There is no order 7.")  # its code is TOOL_FAILED
+        raise surecall.ToolFailed("ORDER_NOT_FOUND", "There is no order 7.", "List orders first.")
+    """
+
+    @overload
+    def __init__(
+        self, message: str, /, *, hint: str | None = None, data: Mapping[str, Any] | None = None
+    ) -> None: ...
+
+    @overload
     def __init__(
         self,
         code: str,
         message: str,
         hint: str | None = None,
         data: Mapping[str, Any] | None = None,
+    ) -> None: ...
+
+    def __init__(
+        self,
+        code: str,
+        message: str | None = None,
+        hint: str | None = None,
+        data: Mapping[str, Any] | None = None,
     ) -> None:
+        if message is None:
+            code, message = Code.TOOL_FAILED, code
         super().__init__(message)
         self.code = str(code)
         self.message = message
