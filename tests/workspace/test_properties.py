@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from surecall.base.errors import WorkspaceError
 from surecall.text import canonical_bytes, encode, render_pointer
-from surecall.workspace import OPERATIONS, new_state, patch_draft
+from surecall.workspace import OPERATIONS, new_state, patch_part
 from surecall.workspace.patch import find_value, split_path
 
 keys = st.sampled_from(["a", "b", "0", "1", "-1", "~0"])
@@ -66,7 +66,7 @@ def test_a_patch_is_applied_whole_or_leaves_no_trace(draft: dict[str, Any], patc
     before = data_of(state)
     given_patch = canonical_bytes(patch)
     try:
-        after = patch_draft(state, patch)
+        after = patch_part(state, patch)
     except WorkspaceError:
         after = None
     assert data_of(state) == before
@@ -82,11 +82,11 @@ def test_a_patch_is_the_same_as_its_operations_one_by_one(draft: Any, patch: Any
     """Operations see what the ones before them did."""
     state = new_state(draft=draft)
     try:
-        whole = patch_draft(state, patch)
+        whole = patch_part(state, patch)
     except WorkspaceError:
         return
     for operation in patch:
-        state = patch_draft(state, [operation])
+        state = patch_part(state, [operation])
     assert canonical_bytes(state.draft) == canonical_bytes(whole.draft)
 
 
@@ -97,7 +97,7 @@ def test_a_locked_value_is_never_changed(locked: Any) -> None:
     draft, lock, patch = locked
     state = new_state(draft=draft, locks=[lock])
     try:
-        after = patch_draft(state, patch)
+        after = patch_part(state, patch)
     except WorkspaceError:
         return
     parts = split_path(lock)
@@ -111,7 +111,7 @@ def test_what_was_set_is_found_there(draft: Any, path: str, value: Any) -> None:
     """Reading a path gives what was written to it."""
     state = new_state(draft=draft)
     try:
-        after = patch_draft(state, [{"op": "set", "path": path, "value": value}])
+        after = patch_part(state, [{"op": "set", "path": path, "value": value}])
     except WorkspaceError:
         return
     found = after.select([path])

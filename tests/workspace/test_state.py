@@ -6,8 +6,8 @@ import pytest
 
 from surecall.base.errors import Code, WorkspaceError
 from surecall.base.limits import MAX_WORKSPACE_PART_BYTES
-from surecall.workspace import new_state, patch_draft
-from surecall.workspace.state import patch_part, set_facts, set_locks
+from surecall.workspace import new_state, patch_part
+from surecall.workspace.state import set_facts, set_locks
 
 
 def put(path: str, value: Any = 1) -> dict[str, Any]:
@@ -85,20 +85,20 @@ def test_the_pointer_of_the_root_selects_everything() -> None:
 
 def test_the_version_rises_once_for_a_patch() -> None:
     """However many operations there are, the draft gets one new version."""
-    state = patch_draft(new_state(), [put("/draft/a"), put("/draft/b"), put("/draft/c")])
+    state = patch_part(new_state(), [put("/draft/a"), put("/draft/b"), put("/draft/c")])
     assert (state.draft_etag, state.facts_etag, state.revision) == ("draft:1", "facts:0", 1)
 
 
 def test_a_patch_without_operations_changes_nothing() -> None:
     """There is no new version for nothing."""
     state = new_state()
-    assert patch_draft(state, []) is state
+    assert patch_part(state, []) is state
 
 
 def test_an_etag_must_be_the_current_one() -> None:
     """A patch made for another version is refused and says which one it is."""
-    state = patch_draft(new_state(), [put("/draft/a")], etag="draft:0")
-    error = refusal(lambda: patch_draft(state, [put("/draft/b")], etag="draft:0"))
+    state = patch_part(new_state(), [put("/draft/a")], etag="draft:0")
+    error = refusal(lambda: patch_part(state, [put("/draft/b")], etag="draft:0"))
     assert error.code == Code.ARGUMENT_ERROR
     assert "draft:1" in error.message
 
@@ -123,7 +123,7 @@ def test_an_etag_must_be_the_current_one() -> None:
 def test_what_is_locked_cannot_be_changed(operation: dict[str, Any]) -> None:
     """Neither directly nor by a way around; the rest of the patch is not applied either."""
     state = new_state(draft={"a": {"b": {"c": 0}}, "l": [1, 2]}, locks=["/draft/a/b", "/draft/l/1"])
-    error = refusal(lambda: patch_draft(state, [put("/draft/free"), operation]))
+    error = refusal(lambda: patch_part(state, [put("/draft/free"), operation]))
     assert error.code == Code.PATH_LOCKED
 
 
@@ -131,7 +131,7 @@ def test_what_is_locked_cannot_be_changed(operation: dict[str, Any]) -> None:
 def test_a_lock_covers_whole_parts_of_a_path(path: str) -> None:
     """A key that merely begins like a locked one is free."""
     state = new_state(draft={"a": {"b": 1}, "l": [1, 2]}, locks=["/draft/a/b", "/draft/l/1"])
-    assert patch_draft(state, [put(path)]).draft_version == 1
+    assert patch_part(state, [put(path)]).draft_version == 1
 
 
 @pytest.mark.parametrize("path", ["/facts/owner", "/facts/owner/name", "/facts/"])
@@ -179,14 +179,14 @@ def test_only_what_has_content_can_be_locked(path: str) -> None:
 @pytest.mark.parametrize("value", [float("nan"), "\ud800", object(), 1j])
 def test_what_is_not_json_is_refused(value: Any) -> None:
     """Nothing gets in that a store could not give back."""
-    error = refusal(lambda: patch_draft(new_state(), [put("/draft/a", value)]))
+    error = refusal(lambda: patch_part(new_state(), [put("/draft/a", value)]))
     assert error.code == Code.ARGUMENT_ERROR
 
 
 def test_a_draft_has_a_limit() -> None:
     """Also when many small patches make it large."""
     state = new_state(draft={"a": "x" * (MAX_WORKSPACE_PART_BYTES - 100)})
-    error = refusal(lambda: patch_draft(state, [put("/draft/b", "y" * 100)]))
+    error = refusal(lambda: patch_part(state, [put("/draft/b", "y" * 100)]))
     assert error.code == Code.WORKSPACE_TOO_LARGE
 
 
@@ -195,5 +195,5 @@ def test_a_draft_cannot_nest_without_end() -> None:
     value: Any = 1
     for _ in range(200):
         value = [value]
-    error = refusal(lambda: patch_draft(new_state(), [put("/draft/a", value)]))
+    error = refusal(lambda: patch_part(new_state(), [put("/draft/a", value)]))
     assert error.code == Code.ARGUMENT_ERROR

@@ -1,7 +1,7 @@
 """A value in place of a text: the form that an answer must have, and how a reply is read as it."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Final, Generic, Literal, Protocol, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar, cast, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,7 +22,13 @@ from surecall.text import resolve_pointer
 
 from . import wording
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    # What is here before Python 3.13 knows no defaults; type checkers know them without it.
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    T = TypeVarWithDefault("T", default=Any)
+else:
+    T = TypeVar("T")
 
 OutputMode = Literal["json_schema", "json_object", "prompt_only"]
 """How a value is asked for: held to its schema, held to some JSON object, or only told."""
@@ -180,6 +186,8 @@ class OutputForm(Generic[T]):
 
 
 AnyForm = OutputForm[Any]
+Wanted = type[T] | OutputForm[T] | Mapping[str, Any]
+"""The value that a run is to end with: a type, a form, or a JSON schema."""
 
 
 def make_form(output: Any) -> AnyForm:

@@ -37,10 +37,9 @@ from surecall.base.records import (
 from surecall.text import decode
 from surecall.tools.approvals import Approval
 
-from .output import OutputMode, OutputReading
+from .output import OutputMode, OutputReading, T
 from .trace import Trace
 
-T = TypeVar("T")
 if TYPE_CHECKING:
     # What is here before Python 3.13 knows no defaults; type checkers know them without it.
     from typing_extensions import TypeVar as TypeVarWithDefault

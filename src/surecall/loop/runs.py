@@ -1,13 +1,12 @@
 """A session for one run: what most programs call."""
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import aclosing
-from typing import Any, TypeVar, Unpack, cast, overload
+from typing import Any, Required, Unpack, cast, overload
 
 from surecall.tools import ApprovalStore
 
-from .output import OutputForm, make_form
+from .output import OutputForm, T, Wanted, make_form
 from .paused import load_waiting, unpack_run
 from .result import OutputResult, PausedResult, RunResult, RunStream
 from .session import (
@@ -22,13 +21,19 @@ from .session import (
 )
 from .wording import EXTRACT
 
-T = TypeVar("T")
-
 _OF_THE_RUN = frozenset({"journal", "run_id"}) | DECLARED_FOR_A_RUN
 
 
 class UnpausedArguments(ConnectionArguments, RunArguments, total=False):
     """What a run takes that cannot wait for approvals."""
+
+    approvals: None
+
+
+class PausableArguments(ConnectionArguments, RunArguments, total=False):
+    """What a run takes that may wait for approvals."""
+
+    approvals: Required[ApprovalStore]
 
 
 class Arguments(SessionArguments, RunArguments, total=False):
@@ -43,42 +48,14 @@ async def run(
 
 @overload
 async def run(
-    prompt: Prompt,
-    *,
-    output: type[T] | OutputForm[T],
-    approvals: None = None,
-    **arguments: Unpack[UnpausedArguments],
+    prompt: Prompt, *, output: Wanted[T], **arguments: Unpack[UnpausedArguments]
 ) -> OutputResult[T]: ...
 
 
 @overload
 async def run(
-    prompt: Prompt,
-    *,
-    output: Mapping[str, Any],
-    approvals: None = None,
-    **arguments: Unpack[UnpausedArguments],
-) -> OutputResult[Any]: ...
-
-
-@overload
-async def run(
-    prompt: Prompt,
-    *,
-    output: type[T] | OutputForm[T],
-    approvals: ApprovalStore,
-    **arguments: Unpack[UnpausedArguments],
+    prompt: Prompt, *, output: Wanted[T], **arguments: Unpack[PausableArguments]
 ) -> OutputResult[T] | PausedResult: ...
-
-
-@overload
-async def run(
-    prompt: Prompt,
-    *,
-    output: Mapping[str, Any],
-    approvals: ApprovalStore,
-    **arguments: Unpack[UnpausedArguments],
-) -> OutputResult[Any] | PausedResult: ...
 
 
 async def run(prompt: Prompt, *, output: Any = None, **arguments: Unpack[Arguments]) -> RunResult:
@@ -104,14 +81,8 @@ async def resume(
 
 @overload
 async def resume(
-    run_id: str, *, output: type[T] | OutputForm[T], **arguments: Unpack[SessionArguments]
+    run_id: str, *, output: Wanted[T], **arguments: Unpack[SessionArguments]
 ) -> OutputResult[T] | PausedResult: ...
-
-
-@overload
-async def resume(
-    run_id: str, *, output: Mapping[str, Any], **arguments: Unpack[SessionArguments]
-) -> OutputResult[Any] | PausedResult: ...
 
 
 async def resume(
@@ -138,42 +109,14 @@ def run_sync(
 
 @overload
 def run_sync(
-    prompt: Prompt,
-    *,
-    output: type[T] | OutputForm[T],
-    approvals: None = None,
-    **arguments: Unpack[UnpausedArguments],
+    prompt: Prompt, *, output: Wanted[T], **arguments: Unpack[UnpausedArguments]
 ) -> OutputResult[T]: ...
 
 
 @overload
 def run_sync(
-    prompt: Prompt,
-    *,
-    output: Mapping[str, Any],
-    approvals: None = None,
-    **arguments: Unpack[UnpausedArguments],
-) -> OutputResult[Any]: ...
-
-
-@overload
-def run_sync(
-    prompt: Prompt,
-    *,
-    output: type[T] | OutputForm[T],
-    approvals: ApprovalStore,
-    **arguments: Unpack[UnpausedArguments],
+    prompt: Prompt, *, output: Wanted[T], **arguments: Unpack[PausableArguments]
 ) -> OutputResult[T] | PausedResult: ...
-
-
-@overload
-def run_sync(
-    prompt: Prompt,
-    *,
-    output: Mapping[str, Any],
-    approvals: ApprovalStore,
-    **arguments: Unpack[UnpausedArguments],
-) -> OutputResult[Any] | PausedResult: ...
 
 
 def run_sync(prompt: Prompt, *, output: Any = None, **arguments: Unpack[Arguments]) -> RunResult:
@@ -197,42 +140,14 @@ def stream(prompt: Prompt, *, output: None = None, **arguments: Unpack[Arguments
 
 @overload
 def stream(
-    prompt: Prompt,
-    *,
-    output: type[T] | OutputForm[T],
-    approvals: None = None,
-    **arguments: Unpack[UnpausedArguments],
+    prompt: Prompt, *, output: Wanted[T], **arguments: Unpack[UnpausedArguments]
 ) -> RunStream[OutputResult[T]]: ...
 
 
 @overload
 def stream(
-    prompt: Prompt,
-    *,
-    output: Mapping[str, Any],
-    approvals: None = None,
-    **arguments: Unpack[UnpausedArguments],
-) -> RunStream[OutputResult[Any]]: ...
-
-
-@overload
-def stream(
-    prompt: Prompt,
-    *,
-    output: type[T] | OutputForm[T],
-    approvals: ApprovalStore,
-    **arguments: Unpack[UnpausedArguments],
+    prompt: Prompt, *, output: Wanted[T], **arguments: Unpack[PausableArguments]
 ) -> RunStream[OutputResult[T] | PausedResult]: ...
-
-
-@overload
-def stream(
-    prompt: Prompt,
-    *,
-    output: Mapping[str, Any],
-    approvals: ApprovalStore,
-    **arguments: Unpack[UnpausedArguments],
-) -> RunStream[OutputResult[Any] | PausedResult]: ...
 
 
 def stream(prompt: Prompt, *, output: Any = None, **arguments: Unpack[Arguments]) -> RunStream:
@@ -242,42 +157,14 @@ def stream(prompt: Prompt, *, output: Any = None, **arguments: Unpack[Arguments]
 
 @overload
 async def extract(
-    source: Prompt,
-    *,
-    output: type[T] | OutputForm[T],
-    approvals: None = None,
-    **arguments: Unpack[UnpausedArguments],
+    source: Prompt, *, output: Wanted[T], **arguments: Unpack[UnpausedArguments]
 ) -> OutputResult[T]: ...
 
 
 @overload
 async def extract(
-    source: Prompt,
-    *,
-    output: Mapping[str, Any],
-    approvals: None = None,
-    **arguments: Unpack[UnpausedArguments],
-) -> OutputResult[Any]: ...
-
-
-@overload
-async def extract(
-    source: Prompt,
-    *,
-    output: type[T] | OutputForm[T],
-    approvals: ApprovalStore,
-    **arguments: Unpack[UnpausedArguments],
+    source: Prompt, *, output: Wanted[T], **arguments: Unpack[PausableArguments]
 ) -> OutputResult[T] | PausedResult: ...
-
-
-@overload
-async def extract(
-    source: Prompt,
-    *,
-    output: Mapping[str, Any],
-    approvals: ApprovalStore,
-    **arguments: Unpack[UnpausedArguments],
-) -> OutputResult[Any] | PausedResult: ...
 
 
 async def extract(

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Final, Generic, Literal, Never, TypeVar, Unpack, cast, overload
+from typing import Any, Final, Generic, Literal, Never, Unpack, cast, overload
 from uuid import uuid4
 
 from surecall.base.errors import Code, ConfigError, did_you_mean
@@ -33,7 +33,7 @@ from .events import Listener, combine_listeners
 from .history import parse_history
 from .journal import FileJournal, Journal
 from .options import CallerArguments, Options
-from .output import AnyForm, OutputForm, make_form
+from .output import AnyForm, T, Wanted, make_form
 from .paused import StoreJournal, load_waiting
 from .plan import Plan, make_plan
 from .probing import ProbedModel
@@ -52,9 +52,6 @@ from .resolve import (
 )
 from .result import OutputResult, Pause_co, PausedResult, RunResult, RunStream
 from .tool_loop import ToolLoop
-
-T = TypeVar("T")
-
 
 Prompt = str | Mapping[str, Any] | Message | Iterable[Any]
 
@@ -230,14 +227,9 @@ class Session(Closing, Generic[Pause_co]):
         self,
         prompt: Prompt,
         *,
-        output: type[T] | OutputForm[T],
+        output: Wanted[T],
         **arguments: Unpack[RunArguments],
     ) -> OutputResult[T] | Pause_co: ...
-
-    @overload
-    async def run(
-        self, prompt: Prompt, *, output: Mapping[str, Any], **arguments: Unpack[RunArguments]
-    ) -> OutputResult[Any] | Pause_co: ...
 
     async def run(
         self,
@@ -302,14 +294,9 @@ class Session(Closing, Generic[Pause_co]):
         self,
         run_id: str,
         *,
-        output: type[T] | OutputForm[T],
+        output: Wanted[T],
         **arguments: Unpack[ResumeArguments],
     ) -> OutputResult[T] | PausedResult: ...
-
-    @overload
-    async def resume(
-        self, run_id: str, *, output: Mapping[str, Any], **arguments: Unpack[ResumeArguments]
-    ) -> OutputResult[Any] | PausedResult: ...
 
     async def resume(
         self,
@@ -382,14 +369,9 @@ class Session(Closing, Generic[Pause_co]):
         self,
         prompt: Prompt,
         *,
-        output: type[T] | OutputForm[T],
+        output: Wanted[T],
         **arguments: Unpack[RunArguments],
     ) -> RunStream[OutputResult[T] | Pause_co]: ...
-
-    @overload
-    def stream(
-        self, prompt: Prompt, *, output: Mapping[str, Any], **arguments: Unpack[RunArguments]
-    ) -> RunStream[OutputResult[Any] | Pause_co]: ...
 
     def stream(
         self, prompt: Prompt, *, output: Any = None, **arguments: Unpack[RunArguments]

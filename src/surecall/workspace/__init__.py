@@ -3,7 +3,7 @@
 from .changes import APPLICATION, Author, Change
 from .patch import OPERATIONS, apply_operations
 from .proposals import FactDifference, Proposal, ProposedFact, ask_for
-from .state import Part, WorkspaceState, new_state, patch_draft
+from .state import Part, WorkspaceState, new_state, patch_part
 from .store import ApprovalUse, MemoryStore, WorkspaceStore
 from .tools import EXPOSED_TOOLS, WORKSPACE_TOOLS, CallLog, LoggedCall, WorkspaceTools
 from .workspace import Committed, Workspace
@@ -31,5 +31,5 @@ __all__ = [
     "apply_operations",
     "ask_for",
     "new_state",
-    "patch_draft",
+    "patch_part",
 ]

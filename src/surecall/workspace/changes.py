@@ -10,7 +10,7 @@ from surecall.base.limits import MAX_ID_CHARACTERS, MAX_PATCH_BYTES, MAX_PATCH_O
 from surecall.base.records import Receipt
 from surecall.text import canonical_bytes, canonical_hash
 
-from . import wording
+from .patch import not_usable, refusal, too_large
 
 ChangeKind = Literal["create", "patch", "render", "lock", "propose", "commit", "undo"]
 
@@ -70,19 +70,16 @@ def claim_request(request_id: str | None, kind: ChangeKind, content: Any) -> Req
     try:
         return Request(request_id, canonical_hash([kind, content]))
     except JSONTextError as error:
-        raise wording.not_usable(error) from None
-
-
-def check_claim(claim: Change, request: Request) -> None:
-    """Raise `REQUEST_ID_REUSED` when an id was claimed by another change."""
-    if claim.request_digest != request.digest:
-        raise wording.request_id_reused(request.id)
+        raise not_usable(error) from None
 
 
 def check_id(what: str, identity: Any) -> None:
     """Raise `ARGUMENT_ERROR` for an id that cannot be stored everywhere."""
     if not is_usable_id(identity):
-        raise wording.no_id(what, identity)
+        raise refusal(
+            f"{identity!r:.80} cannot be a {what}.",
+            f"Use 1 to {MAX_ID_CHARACTERS} printable characters.",
+        )
 
 
 def is_usable_id(identity: Any) -> bool:
@@ -97,12 +94,12 @@ def is_usable_id(identity: Any) -> bool:
 def check_batch(what: str, items: Any) -> None:
     """Raise unless this is a list of bounded size: the operations of a patch, or facts."""
     if not isinstance(items, list | tuple):
-        raise wording.no_list(what, items)
+        raise refusal(f"the {what} must be a list, not {type(items).__name__}.")
     if len(items) > MAX_PATCH_OPERATIONS:  # pyright: ignore[reportUnknownArgumentType]
-        raise wording.too_many(what)
+        raise too_large(f"{MAX_PATCH_OPERATIONS} {what} are allowed at once.")
     try:
         size = len(canonical_bytes(items))
     except JSONTextError as error:
-        raise wording.not_usable(error) from None
+        raise not_usable(error) from None
     if size > MAX_PATCH_BYTES:
-        raise wording.too_long(what, size)
+        raise too_large(f"the {what} have {size} bytes; {MAX_PATCH_BYTES} are allowed.")

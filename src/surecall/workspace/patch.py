@@ -5,14 +5,27 @@ from typing import Any, Final, cast
 
 from msgspec import UNSET, UnsetType
 
-from surecall.base.errors import JSONTextError, WorkspaceError
+from surecall.base.errors import Code, JSONTextError, WorkspaceError, did_you_mean
 from surecall.text import apply_patch, parse_pointer
-from surecall.text.pointer import json_type
-
-from . import wording
+from surecall.text.pointer import json_type, quote_text
 
 _MAX_PARTS: Final = 64
 _QUOTES: Final = "\"'`"
+
+
+def refusal(message: str, hint: str | None = None) -> WorkspaceError:
+    """Build the error for what a workspace does not do."""
+    return WorkspaceError(Code.ARGUMENT_ERROR, message, hint=hint)
+
+
+def not_usable(error: JSONTextError) -> WorkspaceError:
+    """Build the error for what is not a pointer, or cannot be JSON."""
+    return refusal(error.message, error.hint)
+
+
+def too_large(message: str) -> WorkspaceError:
+    """Build the error for what is above a limit."""
+    return WorkspaceError(Code.WORKSPACE_TOO_LARGE, message, hint="Send less.")
 
 
 def clean_pointer(text: str) -> str:
@@ -32,12 +45,12 @@ def split_path(pointer: str) -> tuple[str, ...]:
     try:
         parts = parse_pointer(pointer)
     except JSONTextError as error:
-        raise wording.not_usable(error) from None
+        raise not_usable(error) from None
     count = len(parts)
     while count and not parts[count - 1]:
         count -= 1
     if count > _MAX_PARTS:
-        raise wording.path_too_deep(pointer, _MAX_PARTS)
+        raise refusal(f"the path {quote_text(pointer)} has more than {_MAX_PARTS} parts.")
     return parts[:count]
 
 
@@ -98,7 +111,9 @@ def apply_operations(
         try:
             work.apply(operation)
         except WorkspaceError as error:
-            raise wording.in_operation(index, error) from None
+            raise WorkspaceError(
+                error.code, f"operation {index}: {error.message}", hint=error.hint
+            ) from None
     return work.document
 
 
@@ -114,7 +129,7 @@ class _Work:
 
     def apply(self, operation: Any) -> None:
         if not isinstance(operation, Mapping):
-            raise wording.no_object(operation)
+            raise refusal(f"an operation is an object, not {json_type(operation)}.")
         members = cast("Mapping[str, Any]", operation)
         name = _text(members, "op")
         parts = self._parts(_text(members, "path"))
@@ -129,11 +144,16 @@ class _Work:
             case "insert":
                 self._insert(parts, members.get("index"), _value(members))
             case _:
-                raise wording.no_operation(name, OPERATIONS)
+                raise refusal(
+                    f"{quote_text(name)} is not an operation.", did_you_mean(name, OPERATIONS)
+                )
 
     def _parts(self, path: str) -> tuple[str, ...]:
         if not path.startswith(f"/{self._root}/"):
-            raise wording.path_outside(path, self._root)
+            raise refusal(
+                f"the path {quote_text(path)} is not inside the {self._root}.",
+                f"A path here begins with '/{self._root}/'.",
+            )
         return split_path(path)[1:]
 
     def _set(self, parts: tuple[str, ...], value: Any) -> None:
@@ -142,11 +162,11 @@ class _Work:
         elif isinstance(value, dict):
             self.document = cast("dict[str, Any]", value)
         else:
-            raise wording.whole_set(self._root)
+            raise refusal(f"the whole {self._root} can only be set to an object.")
 
     def _delete(self, parts: tuple[str, ...]) -> None:
         if not parts:
-            raise wording.whole_deleted(self._root)
+            raise refusal(f"the whole {self._root} cannot be deleted.")
         parent = find_value(self.document, parts[:-1])
         if isinstance(parent, dict):
             cast("dict[str, Any]", parent).pop(parts[-1], None)
@@ -158,12 +178,12 @@ class _Work:
 
     def _insert(self, parts: tuple[str, ...], index: Any, value: Any) -> None:
         if not isinstance(index, int) or isinstance(index, bool):
-            raise wording.no_whole_number(index)
+            raise refusal(f"its 'index' must be a whole number and is {json_type(index)}.")
         is_new = find_value(self.document, parts) is UNSET
         items = self._list_at(parts)
         index = 0 if is_new else index
         if not 0 <= index <= len(items):
-            raise wording.index_outside(index, len(items))
+            raise refusal(f"index {index} is not in the list of {len(items)} items.")
         items.insert(index, value)
 
     def _list_at(self, parts: tuple[str, ...]) -> list[Any]:
@@ -173,7 +193,7 @@ class _Work:
             found = []
             _put(self._parent(parts), parts[-1], found)
         if not isinstance(found, list):
-            raise wording.no_array(found)
+            raise refusal(f"there is {json_type(found)} at the path, not an array.")
         return cast("list[Any]", found)
 
     def _parent(self, parts: tuple[str, ...]) -> Any:
@@ -193,11 +213,13 @@ def _put(container: Any, part: str, value: Any) -> None:
         container[part] = value
         return
     if not isinstance(container, list):
-        raise wording.no_container(container, part)
+        raise refusal(
+            f"there is {json_type(container)} on the way, which holds no {quote_text(part)}."
+        )
     items = cast("list[Any]", container)
     index = _index(part, len(items))
     if not 0 <= index <= len(items) + _MAX_PADDING:
-        raise wording.index_too_far(part, len(items))
+        raise refusal(f"index {part} is too far outside the list of {len(items)} items.")
     items.extend([None] * (index + 1 - len(items)))
     items[index] = value
 
@@ -205,7 +227,7 @@ def _put(container: Any, part: str, value: Any) -> None:
 def _index(part: str, length: int) -> int:
     index = list_index(part, length)
     if index is None:
-        raise wording.no_index(part)
+        raise refusal(f"{quote_text(part)} is not an index of a list.")
     return index
 
 
@@ -213,11 +235,11 @@ def _text(operation: Mapping[str, Any], name: str) -> str:
     value = operation.get(name)
     if not isinstance(value, str):
         found = json_type(value) if name in operation else "missing"
-        raise wording.no_text(name, found)
+        raise refusal(f"its {name!r} must be a string and is {found}.")
     return value
 
 
 def _value(operation: Mapping[str, Any]) -> Any:
     if "value" not in operation:
-        raise wording.no_value()
+        raise refusal("its 'value' is missing.")
     return copy_value(operation["value"])

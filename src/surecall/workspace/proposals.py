@@ -14,11 +14,11 @@ from msgspec import UNSET, Struct
 
 from surecall.base.errors import Code, StoreError
 from surecall.text import canonical_bytes, canonical_hash, decode, encode
+from surecall.text.pointer import quote_text
 from surecall.tools.approvals import Approval, Decision
 
-from . import wording
 from .changes import Author, check_batch
-from .patch import apply_operations, copy_value, find_value, split_path
+from .patch import apply_operations, copy_value, find_value, refusal, split_path
 from .state import WorkspaceState
 
 ProposalStatus = Literal["pending", "approved", "rejected", "committed", "expired"]
@@ -91,10 +91,10 @@ def check_facts(state: WorkspaceState, facts: Sequence[ProposedFact]) -> None:
         if not isinstance(cast("Any", fact), ProposedFact) or not isinstance(
             cast("Any", fact.reason), str
         ):
-            raise wording.no_facts()
+            raise refusal("a proposal is a list of facts with a path, a value and a reason.")
     check_batch("facts", facts)
     if not facts:
-        raise wording.empty_proposal()
+        raise refusal("a proposal needs at least one fact.")
     operations = [{"op": "set", "path": fact.path, "value": fact.value} for fact in facts]
     apply_operations(state.facts, operations, root="facts")
 
@@ -144,9 +144,9 @@ def choose_facts(proposal: Proposal, paths: Collection[str]) -> tuple[ProposedFa
     proposed = {fact.path for fact in proposal.facts}
     for path in paths:
         if path not in proposed:
-            raise wording.not_proposed(path, proposal.id)
+            raise refusal(f"{quote_text(path)} is not a path of the proposal {proposal.id}.")
     if not paths:
-        raise wording.nothing_chosen()
+        raise refusal("nothing was chosen.", "Reject the proposal to accept nothing of it.")
     return tuple(fact for fact in proposal.facts if fact.path in paths)
 
 

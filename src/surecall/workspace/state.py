@@ -7,19 +7,21 @@ from uuid import uuid4
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from surecall.base.errors import JSONTextError, WorkspaceError
+from surecall.base.errors import Code, JSONTextError, WorkspaceError
 from surecall.base.json_values import as_fields
 from surecall.base.limits import MAX_LOCKS, MAX_WORKSPACE_PART_BYTES
-from surecall.text import canonical_bytes, decode, encode
+from surecall.text import canonical_bytes, decode, encode, render_pointer
+from surecall.text.pointer import quote_text
 
-from . import wording
 from .patch import (
     apply_operations,
     clean_pointer,
     copy_value,
     find_value,
     is_under,
+    refusal,
     split_path,
+    too_large,
 )
 
 Part = Literal["facts", "draft", "locks", "ui_state"]
@@ -57,11 +59,6 @@ class WorkspaceState(Struct, frozen=True, kw_only=True):
     def draft_etag(self) -> str:
         """The version of the draft."""
         return self.etag("draft")
-
-    @property
-    def locks_etag(self) -> str:
-        """The version of the locks."""
-        return self.etag("locks")
 
     @property
     def ui_state_etag(self) -> str:
@@ -143,21 +140,17 @@ def patch_part(
             changed then.
     """
     if part not in ("draft", "ui_state"):
-        raise wording.no_patch(str(part))
+        raise refusal(f"{quote_text(str(part))} cannot be patched.", "Patch the draft.")
     if etag is not None and etag != state.etag(part):
-        raise wording.other_version(part, state.etag(part), str(etag))
+        raise refusal(
+            f"the {part} is at {state.etag(part)}, not at {quote_text(str(etag))}.",
+            "Read the workspace again.",
+        )
     if not operations:
         return state
     _refuse_locked(state, operations)
     document = state.draft if part == "draft" else state.ui_state
     return _next_state(state, {part: apply_operations(document, operations, root=part)})
-
-
-def patch_draft(
-    state: WorkspaceState, operations: Sequence[Any], *, etag: str | None = None
-) -> WorkspaceState:
-    """Apply operations to the draft."""
-    return patch_part(state, operations, etag=etag)
 
 
 def set_facts(state: WorkspaceState, facts: Iterable[tuple[str, Any]]) -> WorkspaceState:
@@ -180,11 +173,14 @@ def set_locks(state: WorkspaceState, paths: Iterable[str]) -> WorkspaceState:
     """
     locks = tuple(dict.fromkeys(clean_pointer(path) for path in paths))
     if len(locks) > MAX_LOCKS:
-        raise wording.too_many_locks()
+        raise too_large(f"a workspace has at most {MAX_LOCKS} locks.")
     for lock in locks:
         parts = split_path(lock)
         if not parts or parts[0] not in _DOCUMENTS:
-            raise wording.no_lock(lock)
+            raise refusal(
+                f"{quote_text(lock)} cannot be locked.",
+                "A lock is a path in /facts, /draft or /ui_state.",
+            )
     return _next_state(state, {"locks": locks})
 
 
@@ -217,10 +213,12 @@ def _as_stored(part: str, content: Any) -> Any:
     try:
         data = encode(content)
         if len(data) > MAX_WORKSPACE_PART_BYTES:
-            raise wording.part_too_large(part, len(data))
+            raise too_large(
+                f"the {part} would have {len(data)} bytes; {MAX_WORKSPACE_PART_BYTES} are allowed."
+            )
         return decode(data)
     except JSONTextError as error:
-        raise wording.part_unwritable(part, error) from None
+        raise refusal(f"the {part} would not be JSON: {error.message}", error.hint) from None
 
 
 def _refuse_locked(state: WorkspaceState, operations: Sequence[Any]) -> None:
@@ -231,7 +229,7 @@ def _refuse_locked(state: WorkspaceState, operations: Sequence[Any]) -> None:
         parts = split_path(path) if isinstance(path, str) and path.startswith("/") else ()
         for lock in locks:
             if is_under(parts, lock):
-                raise wording.path_locked(lock)
+                raise _path_locked(lock)
 
 
 def _refuse_moved_locks(before: WorkspaceState, after: WorkspaceState) -> None:
@@ -240,7 +238,15 @@ def _refuse_moved_locks(before: WorkspaceState, after: WorkspaceState) -> None:
     new = {part: getattr(after, part) for part in _DOCUMENTS}
     for lock in map(split_path, before.locks):
         if _comparable(find_value(old, lock)) != _comparable(find_value(new, lock)):
-            raise wording.path_locked(lock)
+            raise _path_locked(lock)
+
+
+def _path_locked(lock: tuple[str, ...]) -> WorkspaceError:
+    return WorkspaceError(
+        Code.PATH_LOCKED,
+        f"{render_pointer(lock)} is locked; nothing was changed.",
+        hint="Leave it as it is.",
+    )
 
 
 def _comparable(value: Any) -> bytes | None:

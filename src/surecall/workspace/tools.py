@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from surecall.base.errors import ApprovalError, Code, WorkspaceError
 from surecall.base.records import ToolSpec
 from surecall.schema import SchemaChecker
+from surecall.text.pointer import json_type
 from surecall.tools import Tool, ToolContext, ToolFailed, ToolRegistry
 
-from . import wording
 from .changes import APPLICATION, Author
-from .patch import clean_pointer, copy_value, is_under, split_path
+from .patch import clean_pointer, copy_value, is_under, refusal, split_path
 from .proposals import Proposal, ProposedFact
 from .state import select_values
 from .workspace import Workspace
@@ -269,7 +269,11 @@ class WorkspaceTools:
     def _check_id(self, given: Any) -> None:
         if given in _CURRENT or given == self._workspace.id:
             return
-        raise wording.other_workspace(given)
+        raise WorkspaceError(
+            Code.WORKSPACE_NOT_FOUND,
+            f"there is no workspace {given!r:.80}.",
+            hint="Leave workspace_id out to mean the current workspace.",
+        )
 
     def _request_id(self, arguments: dict[str, Any]) -> str | None:
         """Return the id that a change claims; an empty one is none."""
@@ -330,7 +334,7 @@ class WorkspaceTools:
 
     async def _commit(self, arguments: dict[str, Any], author: Author) -> _Answer:
         if self._original and arguments.get("user_confirmed") is not True:
-            raise wording.not_confirmed()
+            raise refusal("a commit needs the confirmation of the user.", "Ask first.")
         state, paths = await self._workspace.commit(
             str(arguments.get("proposal_id")), request_id=self._request_id(arguments)
         )
@@ -346,7 +350,11 @@ class WorkspaceTools:
         for path in paths if self._allowed is not None else ():
             parts = split_path(path) if path.startswith("/") else ()
             if not any(is_under(parts, prefix) for _, prefix in self._allowed or ()):
-                raise wording.path_not_allowed(path, [text for text, _ in self._allowed or ()])
+                shown = " or ".join(text for text, _ in self._allowed or ()) or "nothing"
+                raise refusal(
+                    f"only {shown} may be written here, not {path!r:.80}; nothing was changed.",
+                    "Send it again with an allowed path.",
+                )
 
 
 def _split_all(paths: Collection[str] | None) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
@@ -379,14 +387,19 @@ def _texts(select: Any) -> list[str]:
 
 def _objects(value: Any, name: str) -> list[dict[str, Any]]:
     if not isinstance(value, list) or not value:
-        raise wording.no_items(name, value)
+        found = "empty" if value == [] else json_type(value)
+        raise refusal(f"{name} must be an array with at least one item and is {found}.")
     for item in cast("list[Any]", value):
         if not isinstance(item, dict):
-            raise wording.no_object_in(name, item)
+            raise refusal(f"every item of {name} must be an object, not {json_type(item)}.")
     return cast("list[dict[str, Any]]", value)
 
 
 def _refuse_others(operations: list[dict[str, Any]], settable: Collection[str]) -> None:
     for operation in operations:
         if operation.get("op") != "set" or operation.get("path") not in settable:
-            raise wording.set_only(settable)
+            allowed = f"the operation 'set' on {' or '.join(settable)}"
+            raise refusal(
+                f"only {allowed} is allowed here; nothing was changed.",
+                "Send the patch again with an allowed operation and path.",
+            )

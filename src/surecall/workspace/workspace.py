@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 from random import uniform
 from typing import Any, Final, Literal, NamedTuple, Self
 
+from surecall.base.errors import Code, WorkspaceError
 from surecall.base.json_values import as_fields
 from surecall.base.limits import MAX_OPEN_PROPOSALS
+from surecall.text.pointer import quote_text
 from surecall.tools.approvals import DEFAULT_LIFETIME, Approval, Decision, not_found, use
 
-from . import wording
 from .changes import (
     APPLICATION,
     Author,
@@ -18,12 +19,11 @@ from .changes import (
     ChangeKind,
     Request,
     check_batch,
-    check_claim,
     check_id,
     claim_request,
     is_usable_id,
 )
-from .patch import copy_value
+from .patch import copy_value, refusal, too_large
 from .proposals import (
     FactDifference,
     Proposal,
@@ -60,6 +60,26 @@ class Committed(NamedTuple):
     paths: tuple[str, ...]
 
 
+NEVER: Final = 10**15
+"""A version that no workspace reaches, and that every database can look for."""
+
+_MAX_TRIES: Final = 12
+_FIRST_WAIT_S: Final = 0.002
+
+
+class Step(NamedTuple):
+    """What a change makes of a state, and what its entry in the log says."""
+
+    state: WorkspaceState
+    paths: tuple[str, ...] = ()
+    author: Author | None = None
+    """Who makes the change, when that is not who called."""
+    restored: str = ""
+    edited: bool = False
+    asks: Approval | None = None
+    uses: ApprovalUse | None = None
+
+
 class Workspace:
     """State that a model works on over many runs; every method works on the newest state.
 
@@ -71,7 +91,6 @@ class Workspace:
     def __init__(self, workspace_id: str, store: WorkspaceStore) -> None:
         self.id = workspace_id
         self._store = store
-        self._writer = ChangeWriter(workspace_id, store)
 
     def __repr__(self) -> str:
         return f"Workspace({self.id!r}, {self._store!r})"
@@ -98,7 +117,7 @@ class Workspace:
         state = new_state(id=id, facts=facts, draft=draft, locks=locks, ui_state=ui_state)
         set_locks(state, state.locks)
         workspace = cls(state.id, MemoryStore() if store is None else store)
-        await workspace._writer.begin(state, author)
+        await workspace._begin(state, author)
         return workspace
 
     # reading
@@ -109,7 +128,18 @@ class Workspace:
         Raises:
             WorkspaceError: `WORKSPACE_NOT_FOUND` or `VERSION_NOT_FOUND`.
         """
-        return await self._writer.read(revision)
+        state = None
+        if is_usable_id(self.id):
+            wanted = revision if revision is None or 0 <= revision < NEVER else NEVER
+            state = await self._store.load_state(self.id, wanted)
+        if state is not None:
+            return state
+        if revision is not None:
+            await self.read()
+            raise _no_version(revision)
+        raise WorkspaceError(
+            Code.WORKSPACE_NOT_FOUND, f"there is no workspace {quote_text(str(self.id))}."
+        )
 
     async def snapshot(self) -> dict[str, Any]:
         """Return all of it as JSON data."""
@@ -156,7 +186,7 @@ class Workspace:
         async def make(state: WorkspaceState) -> Step:
             return Step(patch_part(state, operations, part=part, etag=etag), paths)
 
-        return (await self._writer.change("patch", make, author, request))[0]
+        return (await self._change("patch", make, author, request))[0]
 
     async def render(
         self,
@@ -174,7 +204,7 @@ class Workspace:
         async def make(state: WorkspaceState) -> Step:
             return Step(patch_part(state, [operation], part="ui_state"), (path,))
 
-        return (await self._writer.change("render", make, author, request))[0]
+        return (await self._change("render", make, author, request))[0]
 
     async def lock(self, *paths: str, author: Author = APPLICATION) -> WorkspaceState:
         """Lock paths and everything below them."""
@@ -182,7 +212,7 @@ class Workspace:
         async def make(state: WorkspaceState) -> Step:
             return Step(set_locks(state, (*state.locks, *paths)), paths)
 
-        return (await self._writer.change("lock", make, author, None))[0]
+        return (await self._change("lock", make, author, None))[0]
 
     async def unlock(self, *paths: str, author: Author = APPLICATION) -> WorkspaceState:
         """Remove locks; a path that is not locked is passed over."""
@@ -191,7 +221,7 @@ class Workspace:
             rest = tuple(lock for lock in state.locks if lock not in paths)
             return Step(set_locks(state, rest) if rest != state.locks else state, paths)
 
-        return (await self._writer.change("lock", make, author, None))[0]
+        return (await self._change("lock", make, author, None))[0]
 
     async def undo(
         self, to: str | int, *, request_id: str | None = None, author: Author = APPLICATION
@@ -215,7 +245,7 @@ class Workspace:
                 restore(state, earlier), tuple(f"/{part}" for part in earlier), None, str(to)
             )
 
-        return (await self._writer.change("undo", make, author, request))[0]
+        return (await self._change("undo", make, author, request))[0]
 
     # facts
 
@@ -238,12 +268,12 @@ class Workspace:
         async def make(state: WorkspaceState) -> Step:
             check_facts(state, facts)
             if len(await self.proposals("pending", limit=MAX_OPEN_PROPOSALS)) == MAX_OPEN_PROPOSALS:
-                raise wording.too_many_proposals()
+                raise too_large(f"{MAX_OPEN_PROPOSALS} proposals already wait for a decision.")
             after = next_revision(state)
             asks = ask_for(self.id, facts, author, lifetime, revision=after.revision)
             return Step(after, tuple(dict.fromkeys(fact.path for fact in facts)), asks=asks)
 
-        _, change = await self._writer.change("propose", make, author, request)
+        _, change = await self._change("propose", make, author, request)
         return await self.proposal(change.proposal_id)
 
     async def proposals(
@@ -327,7 +357,7 @@ class Workspace:
             digest = digest_accepted(approval)
             use(approval, digest, datetime.now(UTC))
             if not found.accepted:
-                raise wording.nothing_accepted()
+                raise refusal("nothing that could be committed was accepted.")
             facts = [(fact.path, fact.value) for fact in found.accepted]
             author = Author(by=found.decided_by, run_id=found.run_id, call_id=found.call_id)
             return Step(
@@ -338,10 +368,83 @@ class Workspace:
                 uses=ApprovalUse(proposal_id, digest),
             )
 
-        state, change = await self._writer.change("commit", make, APPLICATION, request)
+        state, change = await self._change("commit", make, APPLICATION, request)
         return Committed(state, change.paths)
 
     # inside
+
+    async def _begin(self, state: WorkspaceState, author: Author) -> None:
+        """Store the first state, or raise `WORKSPACE_EXISTS`."""
+        change = self._describe("create", None, Step(state), author, None)
+        if not await self._store.save_state(state, change):
+            raise WorkspaceError(
+                Code.WORKSPACE_EXISTS, f"there already is a workspace {quote_text(state.id)}."
+            )
+
+    async def _change(
+        self,
+        kind: ChangeKind,
+        make: Callable[[WorkspaceState], Awaitable[Step]],
+        author: Author,
+        request: Request | None,
+    ) -> tuple[WorkspaceState, Change]:
+        """Make a change on the newest state, again whenever somebody else was faster."""
+        for attempt in range(_MAX_TRIES):
+            before = await self.read()
+            if request is not None:
+                # Looked for after reading: what is claimed later makes our state not follow.
+                claim = await self._store.find_request(self.id, request.id)
+                if claim is not None:
+                    if claim.request_digest != request.digest:
+                        raise WorkspaceError(
+                            Code.REQUEST_ID_REUSED,
+                            f"the request id {quote_text(request.id)} was already used for "
+                            "another change.",
+                            hint="Use a new request_id for a new change.",
+                        )
+                    return await self.read(revision=claim.revision), claim
+            step = await make(before)
+            change = self._describe(kind, before, step, author, request)
+            if step.state is before or await self._store.save_state(
+                step.state, change, asks=step.asks, uses=step.uses
+            ):
+                return step.state, change
+            if attempt:
+                wait_s = _FIRST_WAIT_S * 2 ** min(attempt, 6)
+                await asyncio.sleep(uniform(0, wait_s))  # noqa: S311 - so that writers part
+        raise WorkspaceError(
+            Code.WORKSPACE_CONFLICT,
+            f"the workspace was changed by others {_MAX_TRIES} times in a row.",
+            hint="Read it again, then repeat the change.",
+        )
+
+    def _describe(
+        self,
+        kind: ChangeKind,
+        before: WorkspaceState | None,
+        step: Step,
+        author: Author,
+        request: Request | None,
+    ) -> Change:
+        after = step.state
+        return Change(
+            workspace_id=self.id,
+            revision=after.revision,
+            kind=kind,
+            at=datetime.now(UTC),
+            author=step.author or author,
+            paths=step.paths,
+            etags=tuple(
+                after.etag(part)
+                for part in PARTS
+                if before is None or before.version(part) != after.version(part)
+            ),
+            restored=step.restored,
+            proposal_id=step.asks.id if step.asks else step.uses.approval_id if step.uses else "",
+            edited=step.edited,
+            request_id="" if request is None else request.id,
+            request_digest="" if request is None else request.digest,
+        )
 
     async def _approval(self, proposal_id: str) -> Approval:
         if not is_usable_id(proposal_id):
@@ -366,119 +469,25 @@ class Workspace:
             return {}
         content = await self._store.load_part(self.id, part, version)
         if content is None:
-            raise wording.no_version(to)
+            raise _no_version(to)
         return {part: content}
 
 
 def _check_who(by: Any) -> None:
     if not isinstance(by, str) or not by.strip():
-        raise wording.nobody_decides()
+        raise refusal("a decision needs a name: who makes it?")
 
 
 def _parse_etag(etag: Any) -> tuple[Part, int]:
     name, _, version = str(etag).partition(":")
     if name in PARTS and version.isascii() and version.isdigit() and len(version) <= _MAX_DIGITS:
         return name, int(version)
-    raise wording.no_version(etag)
+    raise _no_version(etag)
 
 
-NEVER: Final = 10**15
-"""A version that no workspace reaches, and that every database can look for."""
-
-_MAX_TRIES: Final = 12
-_FIRST_WAIT_S: Final = 0.002
-
-
-class Step(NamedTuple):
-    """What a change makes of a state, and what its entry in the log says."""
-
-    state: WorkspaceState
-    paths: tuple[str, ...] = ()
-    author: Author | None = None
-    """Who makes the change, when that is not who called."""
-    restored: str = ""
-    edited: bool = False
-    asks: Approval | None = None
-    uses: ApprovalUse | None = None
-
-
-class ChangeWriter:
-    """Writes changes of one workspace; several may do so at once, in any process."""
-
-    def __init__(self, workspace_id: str, store: WorkspaceStore) -> None:
-        self._id = workspace_id
-        self._store = store
-
-    async def begin(self, state: WorkspaceState, author: Author) -> None:
-        """Store the first state, or raise `WORKSPACE_EXISTS`."""
-        change = self._describe("create", None, Step(state), author, None)
-        if not await self._store.save_state(state, change):
-            raise wording.workspace_exists(state.id)
-
-    async def read(self, revision: int | None = None) -> WorkspaceState:
-        """Return the newest state, or that of a revision, or raise that there is none."""
-        state = None
-        if is_usable_id(self._id):
-            wanted = revision if revision is None or 0 <= revision < NEVER else NEVER
-            state = await self._store.load_state(self._id, wanted)
-        if state is not None:
-            return state
-        if revision is not None:
-            await self.read()
-            raise wording.no_version(revision)
-        raise wording.no_workspace(str(self._id))
-
-    async def change(
-        self,
-        kind: ChangeKind,
-        make: Callable[[WorkspaceState], Awaitable[Step]],
-        author: Author,
-        request: Request | None,
-    ) -> tuple[WorkspaceState, Change]:
-        """Make a change on the newest state, again whenever somebody else was faster."""
-        for attempt in range(_MAX_TRIES):
-            before = await self.read()
-            if request is not None:
-                # Looked for after reading: what is claimed later makes our state not follow.
-                claim = await self._store.find_request(self._id, request.id)
-                if claim is not None:
-                    check_claim(claim, request)
-                    return await self.read(claim.revision), claim
-            step = await make(before)
-            change = self._describe(kind, before, step, author, request)
-            if step.state is before or await self._store.save_state(
-                step.state, change, asks=step.asks, uses=step.uses
-            ):
-                return step.state, change
-            if attempt:
-                wait_s = _FIRST_WAIT_S * 2 ** min(attempt, 6)
-                await asyncio.sleep(uniform(0, wait_s))  # noqa: S311 - so that writers part
-        raise wording.workspace_busy(_MAX_TRIES)
-
-    def _describe(
-        self,
-        kind: ChangeKind,
-        before: WorkspaceState | None,
-        step: Step,
-        author: Author,
-        request: Request | None,
-    ) -> Change:
-        after = step.state
-        return Change(
-            workspace_id=self._id,
-            revision=after.revision,
-            kind=kind,
-            at=datetime.now(UTC),
-            author=step.author or author,
-            paths=step.paths,
-            etags=tuple(
-                after.etag(part)
-                for part in PARTS
-                if before is None or before.version(part) != after.version(part)
-            ),
-            restored=step.restored,
-            proposal_id=step.asks.id if step.asks else step.uses.approval_id if step.uses else "",
-            edited=step.edited,
-            request_id="" if request is None else request.id,
-            request_digest="" if request is None else request.digest,
-        )
+def _no_version(version: Any) -> WorkspaceError:
+    return WorkspaceError(
+        Code.VERSION_NOT_FOUND,
+        f"there is no version {version!r:.80}.",
+        hint="Take one from the log of changes, such as 'draft:1'.",
+    )
