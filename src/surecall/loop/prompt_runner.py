@@ -223,7 +223,7 @@ class PromptRunner:
         if refused & wire.body.keys():
             body = {name: value for name, value in wire.body.items() if name not in refused}
             wire = replace(wire, body=body)
-        if self.protocol.takes_transforms:
+        if self.protocol.takes_transforms and (self.transforms.messages or self.transforms.tools):
             wire = self._transformed(wire)
             if excess is not None:  # a transform may have made it shorter
                 excess = find_excess(self._as_sent(request, wire), self.capabilities)

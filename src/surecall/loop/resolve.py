@@ -250,6 +250,8 @@ def make_registry(tools: ToolSource) -> tuple[ToolRegistry, tuple[ToolProvider, 
 
 
 def _is_list(given: Any) -> bool:
+    if isinstance(given, list | tuple):
+        return True
     return isinstance(given, Iterable) and not isinstance(given, str | Mapping | type)
 
 

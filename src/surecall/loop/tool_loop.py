@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
 from time import perf_counter
@@ -142,7 +142,9 @@ class ToolLoop:
         """Run to the end, or `until` the event loop's clock says so; raise without an answer."""
         plan, emitter = self._plan, self._emitter
         seconds = plan.options.deadline_s
-        deadline = asyncio.timeout(seconds) if until is None else asyncio.timeout_at(until)
+        deadline = None
+        if seconds is not None:
+            deadline = asyncio.timeout(seconds) if until is None else asyncio.timeout_at(until)
         _DEADLINE.set(deadline)
         try:
             emitter.run_id, resumed = self._recorder.open(emitter.run_id, plan.fingerprint)
@@ -153,12 +155,12 @@ class ToolLoop:
                 tools=tuple(tool.name for tool in plan.tools),
                 resumed=resumed,
             )
-            async with deadline:
+            async with deadline or nullcontext():
                 return await self._drive(
                     begin(plan) if self._paused is None else self._paused.state.step
                 )
         except TimeoutError as error:
-            if not deadline.expired():
+            if deadline is None or not deadline.expired():
                 raise
             limit = Fail(
                 Code.DEADLINE_EXCEEDED,

@@ -167,8 +167,10 @@ def _decide(state: RunState, replied: Replied, plan: Plan) -> Step:
     may_call = state.tools_enabled and plan.tool_choice != "none"
     limit = plan.max_calls_per_turn if may_call else 0
     calls, ignored = reading.calls[:limit], () if limit is None else reading.calls[limit:]
-    why = plan.calls_limit if may_call else "no tool may be called in this turn"
-    defects, receipts = _note_ignored(calls, ignored, why)
+    defects, receipts = (), ()
+    if ignored:
+        why = plan.calls_limit if may_call else "no tool may be called in this turn"
+        defects, receipts = _note_ignored(calls, ignored, why)
     if not calls:
         accepted = Accepted((), ignored, defects=defects, receipts=receipts)
         return _without_calls(state, reading, plan, accepted)
@@ -217,8 +219,6 @@ def _note_ignored(
     calls: tuple[ToolCall, ...], ignored: tuple[ToolCall, ...], limit: str
 ) -> tuple[tuple[Defect, ...], tuple[Receipt, ...]]:
     """Return what is said about calls that a limit drops."""
-    if not ignored:
-        return (), ()
     why = f"{len(calls)} of {len(calls) + len(ignored)} calls were accepted: {limit}."
     names = ", ".join(clip(call.name, 64) for call in ignored)
     receipt = Receipt(DROP_RULE, "/tool_calls", names, None, lossless=False, why=why)

@@ -13,7 +13,7 @@ import logging
 import os
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
@@ -232,7 +232,7 @@ async def run_code(
         loop = asyncio.get_running_loop()
         until = None if timeout_s is None else loop.time() + timeout_s
         try:
-            async with asyncio.timeout_at(until):
+            async with nullcontext() if until is None else asyncio.timeout_at(until):
                 outcome = await _threads.run(start)
         except TimeoutError:
             return None

@@ -337,9 +337,9 @@ def _pick_variables(
     variables: Mapping[str, str], given: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
     """Return those of the variables that have a say in the settings when there is no file."""
-    key_name = given.get("api_key_env") or variables.get(f"{PREFIX}API_KEY_ENV", "")
-    read = _read_variables() | {key_name.strip()}
-    names = [name for name in variables if name in read or name.startswith(PREFIX)]
+    key = (given.get("api_key_env") or variables.get(f"{PREFIX}API_KEY_ENV", "")).strip()
+    read = _read_variables()
+    names = [name for name in variables if name in read or name.startswith(PREFIX) or name == key]
     return tuple([(name, variables[name]) for name in names])
 
 
