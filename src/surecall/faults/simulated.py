@@ -4,7 +4,7 @@ Nothing is waited for: pauses are skipped, a stall is the deadline that would pa
 """
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import repeat
 from typing import Final
@@ -23,7 +23,7 @@ from surecall.base.errors import (
 from surecall.base.records import WireReply, WireRequest
 from surecall.models.client.bodies import open_decoder
 from surecall.models.transport import RetryPolicy, WireLimits, parse_retry_after
-from surecall.models.transport.interface import Closing
+from surecall.models.transport.interface import Closing, PreparedStream
 from surecall.models.transport.retry import run_attempts
 from surecall.wire.errors import check_body
 
@@ -83,14 +83,14 @@ class SimulatedTransport(Closing):
         )
 
     @asynccontextmanager
-    async def stream(self, request: WireRequest) -> AsyncGenerator["SimulatedStream", None]:
+    async def stream(self, request: WireRequest) -> AsyncGenerator[PreparedStream, None]:
         """Open the answer as a stream, or raise what it stands for."""
         answer, attempts = await self._open(request)
         pieces, failure = _perform(answer, self._limits, stream=True)
         if "text/html" in answer.headers.get("content-type", ""):
             failure = check_body(answer.headers, b"".join(pieces), status=answer.status)
             pieces = []
-        yield SimulatedStream(answer, attempts, pieces, failure)
+        yield PreparedStream(answer.status, answer.headers, pieces, failure, attempts=attempts)
 
     async def _open(self, request: WireRequest) -> tuple[Answer, int]:
         protocol = find_endpoint(request.path)
@@ -116,29 +116,6 @@ class SimulatedTransport(Closing):
             return answer, number
 
         return await run_attempts(self._retry, attempt, sleep=_no_wait)
-
-
-class SimulatedStream:
-    """A streamed answer of a simulated provider."""
-
-    def __init__(
-        self, answer: Answer, attempts: int, pieces: list[bytes], failure: ProviderError | None
-    ) -> None:
-        self.status = answer.status
-        self.headers = dict(answer.headers)
-        self.attempts = attempts
-        self._pieces = iter(pieces)
-        self._failure = failure
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
-
-    async def __anext__(self) -> bytes:
-        for piece in self._pieces:
-            return piece
-        if self._failure is not None:
-            raise self._failure
-        raise StopAsyncIteration
 
 
 async def _no_wait(_: float) -> None:

@@ -1,11 +1,13 @@
 """Faults of connections, statuses and bodies: no reply where one should be, or an odd one."""
 
+import tomllib
 import zlib
-from collections.abc import Mapping
 from gzip import compress
-from types import MappingProxyType
+from importlib import resources
 from typing import Any, Final
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.base.errors import Code
@@ -26,9 +28,6 @@ from .fault import FaultTable
 
 _BOMB_BLOCKS: Final = 64
 _SLOW_DOWN: Final = "Slow down."
-_BROKEN: Final = "The server had an error."
-_RATES: Final = "providers that limit rates; the wait is written in many ways"
-_SPENT: Final = "providers whose money or quota is spent"
 _PROXIES: Final = "broken proxies"
 _BUSY: Final = "servers under load"
 _HOSTILE: Final = "servers under load, and hostile ones"
@@ -40,7 +39,8 @@ _USAGE: Final = {
 }
 _PAGE: Final = b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head></html>"
 
-TRANSPORT: Final = FaultTable("transport", seen="any provider or proxy, sometimes")
+_USUAL: Final = "any provider or proxy, sometimes"
+TRANSPORT: Final = FaultTable("transport", seen=_USUAL)
 BODY: Final = FaultTable("body", seen="proxies, login pages and servers under load")
 
 
@@ -179,78 +179,35 @@ def stall_in_body(answer: Answer, _: Occasion) -> Answer:
     return _halve(answer, "stall")
 
 
-def _add_error(
-    name: str,
-    status: int,
-    message: str,
-    code: Code | None = None,
-    does: str = "",
-    *,
-    kind: str | None = None,
-    headers: Mapping[str, str] = MappingProxyType({}),
-    **fields: Any,
-) -> None:
-    """Add a fault that answers with an error."""
+class _ErrorRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A fault that answers with an error."""
 
-    def apply(_: Answer, occasion: Occasion) -> Answer:
-        return error_answer(occasion, status, message, kind=kind, headers=headers)
+    name: str
+    status: int
+    message: str
+    does: str = ""
+    code: Code | None = None
+    kind: str | None = None
+    headers: dict[str, str] = {}
+    seen: str = _USUAL
+    every: int = 1
 
-    TRANSPORT.add(name, does or f"Answers {status}.", wire=apply, code=code, **fields)
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fault, as a table takes it."""
+        does = self.does or f"Answers {self.status}."
+        rest = {"code": self.code, "seen": self.seen, "every": self.every}
+        return {"name": self.name, "does": does, "wire": self._answer, **rest}
+
+    def _answer(self, _: Answer, occasion: Occasion) -> Answer:
+        return error_answer(
+            occasion, self.status, self.message, kind=self.kind, headers=self.headers
+        )
 
 
-for _name, _wait, _headers in (
-    ("rate_limit_seconds", "a wait in seconds", {"retry-after": "0.01"}),
-    ("rate_limit_ms", "a wait in milliseconds", {"retry-after-ms": "5"}),
-    ("rate_limit_date", "a date that has passed", {"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}),
-    ("rate_limit_garbage", "a wait that is not a number", {"retry-after": "-1e309"}),
-):
-    _does = f"Answers 429 with {_wait} once per request."
-    _add_error(_name, 429, _SLOW_DOWN, does=_does, headers=_headers, seen=_RATES, every=2)
-_add_error(
-    "rate_limit_long",
-    429,
-    _SLOW_DOWN,
-    Code.RATE_LIMIT,
-    "Answers 429 and asks to wait a day.",
-    headers={"retry-after": "86400"},
-    seen=_RATES,
-)
-_add_error(
-    "rate_limit", 429, _SLOW_DOWN, Code.RATE_LIMIT, "Answers 429 to every request.", seen=_RATES
-)
-_add_error(
-    "quota",
-    429,
-    "You exceeded your current quota, check your plan and billing details.",
-    Code.QUOTA_EXCEEDED,
-    "Answers 429 because the money is spent.",
-    kind="insufficient_quota",
-    seen=_SPENT,
-)
-_add_error("payment_required", 402, "Insufficient credits.", Code.PAYMENT_REQUIRED, seen=_SPENT)
-_add_error("auth", 401, "Incorrect API key provided.", Code.AUTH)
-_add_error(
-    "forbidden",
-    403,
-    "Content violates usage guidelines. SAFETY_CHECK_TYPE_BIO",
-    Code.FORBIDDEN,
-    "Answers 403, as a safety filter does.",
-    seen="vibe_tavern study: grok answered 403 to a plain chat",
-)
-_add_error("not_found", 404, "The model does not exist.", Code.NOT_FOUND)
-_add_error("request_too_large", 413, "Request exceeds the maximum size.", Code.REQUEST_TOO_LARGE)
-_add_error("unprocessable", 422, "messages.1: field required", Code.UNPROCESSABLE)
-_add_error(
-    "server_error_once",
-    500,
-    _BROKEN,
-    does="Answers 500 to the first attempt of every request.",
-    every=2,
-)
-_add_error(
-    "server_error", 500, _BROKEN, Code.UPSTREAM_5XX, "Answers 500 to every request.", seen=_BUSY
-)
-_add_error("overloaded", 529, "Overloaded", Code.OVERLOADED, seen="Anthropic API")
+_ERRORS: Final = resources.files("surecall.faults.catalog").joinpath("errors.toml")
+for _row in msgspec.convert(tomllib.loads(_ERRORS.read_text("utf-8"))["errors"], list[_ErrorRow]):
+    TRANSPORT.add(**_row.fields)
 
 
 @TRANSPORT.on_wire(code=Code.UPSTREAM_REDIRECT, seen="moved or hijacked addresses")

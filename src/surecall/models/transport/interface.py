@@ -1,7 +1,7 @@
 """The seam between a request and the network, and what every transport has in common."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from time import perf_counter
@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, Protocol, Self, TypeVar
 from msgspec.structs import replace
 
 from surecall.base.background import read_in_thread, run_bounded
+from surecall.base.errors import ProviderError
 from surecall.base.limits import MAX_INLINE_CHARACTERS
 from surecall.base.records import WireReply, WireRequest
 from surecall.wire import RawReply, StreamDelta, StreamFolder, WireProtocol
@@ -29,6 +30,36 @@ class WireStream(Protocol):
     def __aiter__(self) -> AsyncIterator[bytes]:
         """Yield the decompressed body as it arrives; raise `ProviderError` when it breaks."""
         ...
+
+
+class PreparedStream:
+    """A streamed answer whose pieces are all there, and the error that it ends with, if any."""
+
+    def __init__(
+        self,
+        status: int,
+        headers: Mapping[str, str],
+        pieces: Iterable[bytes],
+        failure: ProviderError | None = None,
+        *,
+        attempts: int = 1,
+    ) -> None:
+        self.status = status
+        self.headers = dict(headers)
+        self.attempts = attempts
+        self._pieces = iter(pieces)
+        self._failure = failure
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        await asyncio.sleep(0)
+        for piece in self._pieces:
+            return piece
+        if self._failure is not None:
+            raise self._failure
+        raise StopAsyncIteration
 
 
 class Transport(Protocol):

@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from copy import deepcopy
 from operator import is_
@@ -18,7 +18,7 @@ from surecall.base.records import WireReply, WireRequest
 from surecall.text import encode, encode_text, render_event
 from surecall.wire.errors import check_body, parse_error
 
-from .interface import Closing
+from .interface import Closing, PreparedStream
 from .retry import parse_retry_after
 
 _BODY_KEYS: Final = ("choices", "error", "object")
@@ -95,7 +95,7 @@ class ScriptedTransport(Closing):
         return WireReply(status=reply.status, headers=headers, body=body, elapsed_ms=elapsed_ms)
 
     @asynccontextmanager
-    async def stream(self, request: WireRequest) -> AsyncGenerator["ScriptedStream", None]:
+    async def stream(self, request: WireRequest) -> AsyncGenerator[PreparedStream, None]:
         """Open the next reply as a streamed answer."""
         reply = await self._next_reply(request)
         events, headers = _render_events(reply)
@@ -103,7 +103,7 @@ class ScriptedTransport(Closing):
             events = _cut_after(events, reply.cut_at_bytes)
         if self._chunk_bytes is not None:
             events = _cut_into(b"".join(events), self._chunk_bytes)
-        yield ScriptedStream(reply.status, headers, events)
+        yield PreparedStream(reply.status, headers, events)
 
     async def _next_reply(self, request: WireRequest) -> ScriptedReply:
         before = self.requests[-1].body if self.requests else None
@@ -129,25 +129,6 @@ class ScriptedTransport(Closing):
             error.retry_after_s = parse_retry_after(headers, time.time())
             raise error
         return reply
-
-
-class ScriptedStream:
-    """A streamed answer from a script."""
-
-    def __init__(self, status: int, headers: dict[str, str], chunks: list[bytes]) -> None:
-        self.status = status
-        self.headers = headers
-        self.attempts = 1
-        self._chunks = iter(chunks)
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
-
-    async def __anext__(self) -> bytes:
-        await asyncio.sleep(0)
-        for chunk in self._chunks:
-            return chunk
-        raise StopAsyncIteration
 
 
 def _copy_onto(known: Any, value: Any) -> Any:
