@@ -14,7 +14,8 @@ import pytest
 
 from surecall.base.errors import ConfigError
 from surecall.base.records import ErrorDetail
-from surecall.models.probe import Cost, FactKey, FactStore, Finding
+from surecall.models.probe import FactKey, FactStore, Finding
+from surecall.models.probe.findings import Cost
 
 KEY = FactKey.of("http://127.0.0.1:1/v1", "chat_completions", "m")
 

@@ -14,13 +14,13 @@ from surecall.models.probe import (
     FactKey,
     FactStore,
     Finding,
-    Flights,
     ProbeReport,
     ensure_probed,
     probe_model,
     select_questions,
     total_cost,
 )
+from surecall.models.probe.runner import Flights
 from surecall.models.transport import (
     HttpTransport,
     RetryPolicy,

@@ -14,12 +14,11 @@ from surecall.models.probe import (
     ESSENTIAL,
     FactKey,
     FactStore,
-    Flights,
-    Patience,
     ProbeNote,
     ensure_probed,
     probe_model,
 )
+from surecall.models.probe.runner import Flights, Patience
 from surecall.models.transport import HttpTransport, RetryPolicy, ScriptedTransport
 from surecall.wire import ChatCompletions
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from surecall.base.errors import ConfigError
-from surecall.models.profiles import PRESET_FIELDS, Catalog, find_preset, merge_presets, presets_for
+from surecall.models.profiles import Catalog, find_preset, merge_presets, presets_for
+from surecall.models.profiles.entries import PRESET_FIELDS
 
 STRUCTURAL = {
     "response_transforms": [

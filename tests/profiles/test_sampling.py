@@ -5,7 +5,8 @@ import datetime
 import pytest
 
 from surecall.base.errors import ConfigError
-from surecall.models.profiles import Catalog, SamplingProfile, applicable, select_profiles
+from surecall.models.profiles import Catalog, SamplingProfile, select_profiles
+from surecall.models.profiles.resolve import applicable
 
 V32 = "deepseek/deepseek-v3.2*"
 CHAT = "deepseek/deepseek-chat-v3-*"

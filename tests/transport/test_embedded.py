@@ -15,12 +15,8 @@ import surecall
 from surecall.base.errors import Code, ConfigError, ProviderStatusError, SetupError
 from surecall.base.records import WireRequest
 from surecall.models.profiles import find_weights
-from surecall.models.transport import (
-    EmbeddedTransport,
-    close_engines,
-    load_embedded,
-    locate_weights,
-)
+from surecall.models.transport import EmbeddedTransport, close_engines, load_embedded
+from surecall.models.transport.weights import locate_weights
 
 SMALL = find_weights("smollm2-135m")
 N_CTX = 2048

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from support.streams import DONE, chunk
-from surecall.models.transport import fold_stream, interface
+from surecall.models.transport import interface
+from surecall.models.transport.interface import fold_stream
 from surecall.wire import RawReply, StreamDelta, find_protocol
 
 END = chunk({}, "stop") + DONE

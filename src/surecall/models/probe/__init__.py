@@ -2,7 +2,7 @@
 
 from .asker import Question
 from .facts import FactKey, FactStore, ProbedFact
-from .findings import Cost, Finding, ProbeNote, ProbeReport, date_text
+from .findings import Finding, ProbeNote, ProbeReport, date_text
 from .questions import fetch_listing
 from .runner import (
     DEFAULT_MAX_REQUESTS,
@@ -10,8 +10,6 @@ from .runner import (
     ON_REQUEST,
     QUESTIONS,
     STRUCTURED,
-    Flights,
-    Patience,
     ensure_probed,
     probe_model,
     select_questions,
@@ -24,12 +22,9 @@ __all__ = [
     "ON_REQUEST",
     "QUESTIONS",
     "STRUCTURED",
-    "Cost",
     "FactKey",
     "FactStore",
     "Finding",
-    "Flights",
-    "Patience",
     "ProbeNote",
     "ProbeReport",
     "ProbedFact",

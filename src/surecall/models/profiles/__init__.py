@@ -9,11 +9,9 @@ from .catalog import (
     is_weights_path,
     known_weights,
     matches_glob,
-    parse_weights,
     select,
 )
 from .entries import (
-    PRESET_FIELDS,
     RESERVED_REQUEST_KEYS,
     Capabilities,
     Findings,
@@ -27,7 +25,6 @@ from .merge import Merged, deep_merge, merge_presets
 from .resolve import (
     STRATEGIES,
     ResolvedCapabilities,
-    applicable,
     find_preset,
     presets_for,
     resolve_capabilities,
@@ -36,7 +33,6 @@ from .resolve import (
 
 __all__ = [
     "EMBEDDED_PREFIX",
-    "PRESET_FIELDS",
     "RESERVED_REQUEST_KEYS",
     "STRATEGIES",
     "Capabilities",
@@ -48,7 +44,6 @@ __all__ = [
     "ResolvedCapabilities",
     "SamplingProfile",
     "Selectable",
-    "applicable",
     "deep_merge",
     "embedded_name",
     "find_preset",
@@ -58,7 +53,6 @@ __all__ = [
     "known_weights",
     "matches_glob",
     "merge_presets",
-    "parse_weights",
     "presets_for",
     "resolve_capabilities",
     "select",

@@ -10,16 +10,14 @@ from .embedded import (
     load_embedded,
 )
 from .http import HttpStream, HttpTransport, check_headers
-from .interface import Transport, WireStream, exchange, fold_stream
+from .interface import Transport, WireStream, exchange
 from .retry import RetryPolicy, parse_retry_after
 from .scripted import ScriptedReply, ScriptedTransport, assistant, tool_call
 from .weights import (
     FetchStep,
     PipSource,
     fetch_weights,
-    locate_weights,
     survey_weights,
-    weights_folder,
 )
 
 __all__ = [
@@ -42,12 +40,9 @@ __all__ = [
     "close_engines",
     "exchange",
     "fetch_weights",
-    "fold_stream",
     "join_url",
     "load_embedded",
-    "locate_weights",
     "parse_retry_after",
     "survey_weights",
     "tool_call",
-    "weights_folder",
 ]
