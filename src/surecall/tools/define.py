@@ -220,8 +220,8 @@ class ToolFailed(Exception):  # noqa: N818 - reads as what happened: `raise Tool
 
     For example:
 
-        raise surecall.ToolFailed("There is no order 7.")  # its code is TOOL_FAILED
-        raise surecall.ToolFailed("ORDER_NOT_FOUND", "There is no order 7.", "List orders first.")
+        surecall.ToolFailed("There is no order 7.").code  # 'TOOL_FAILED'
+        surecall.ToolFailed("ORDER_NOT_FOUND", "There is no order 7.").code  # 'ORDER_NOT_FOUND'
     """
 
     @overload
