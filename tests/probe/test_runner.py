@@ -236,6 +236,10 @@ async def test_what_was_found_out_before_an_interruption_is_kept(tmp_path: Path)
     """Answers that were paid for are not lost when somebody stops the probe."""
     store = FactStore(tmp_path / "facts.sqlite3")
     heard = asyncio.Event()
+
+    def note(_: Finding) -> None:
+        heard.set()
+
     async with CapabilityUpstream(Truth(delay_s=0.05)) as upstream:
         task = asyncio.create_task(
             probe(
@@ -244,7 +248,7 @@ async def test_what_was_found_out_before_an_interruption_is_kept(tmp_path: Path)
                 "grammar",
                 store=store,
                 address="http://h",
-                on_finding=lambda _: heard.set(),
+                on_finding=note,
             )
         )
         await heard.wait()

@@ -40,6 +40,7 @@ async def ensure(
 ) -> ProbeNote:
     """Make sure that the model of the upstream is known."""
     address = upstream.url + "/v1"
+    settings = {"patience": QUICK, **settings}
     async with HttpTransport(upstream.url, retry=RetryPolicy(max_retries=0)) as transport:
         return await ensure_probed(
             transport,
@@ -48,7 +49,7 @@ async def ensure(
             store=store,
             address=address,
             flights=flights,
-            **{"patience": QUICK, **settings},
+            **settings,
         )
 
 

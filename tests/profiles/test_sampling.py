@@ -14,7 +14,7 @@ FLASH = "google/gemini-2.5-flash*"
 GLM = "z-ai/glm-4.7:nitro"
 GLM_FLASH = "z-ai/glm-4.7-flash*"
 
-PROFILES = (
+PROFILES: tuple[tuple[str, str, dict[str, float], str], ...] = (
     ("default", "*", {}, "default baseline"),
     (
         "deepseek_v3_2_local_recommended",

@@ -350,14 +350,6 @@ def test_tool_failed_carries_what_the_model_will_read() -> None:
     assert str(failed) == "No city by that name."
 
 
-def test_tool_failed_takes_a_message_alone() -> None:
-    """Its code is then a usual one; hint and data are given by name."""
-    failed = ToolFailed("No city by that name.", hint="Check it.", data={"closest": "Oslo"})
-    assert (failed.code, failed.message) == ("TOOL_FAILED", "No city by that name.")
-    assert (failed.hint, failed.data) == ("Check it.", {"closest": "Oslo"})
-    assert (str(failed), failed.args) == ("No city by that name.", ("No city by that name.",))
-
-
 def test_a_coroutine_tool_called_by_hand_returns_its_coroutine() -> None:
     """Decoration does not change how it is awaited."""
 

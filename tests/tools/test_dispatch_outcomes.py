@@ -99,6 +99,14 @@ async def test_a_tools_own_failure_carries_hint_and_data() -> None:
     }
 
 
+def test_tool_failed_takes_a_message_alone() -> None:
+    """Its code is then a usual one; hint and data are given by name."""
+    failed = ToolFailed("No city by that name.", hint="Check it.", data={"closest": "Oslo"})
+    assert (failed.code, failed.message) == ("TOOL_FAILED", "No city by that name.")
+    assert (failed.hint, failed.data) == ("Check it.", {"closest": "Oslo"})
+    assert (str(failed), failed.args) == ("No city by that name.", ("No city by that name.",))
+
+
 async def test_arguments_that_cannot_become_what_the_function_takes() -> None:
     """A model that refuses in its own validator is an error about the arguments."""
 

@@ -32,15 +32,12 @@ def locked_drafts(draw: st.DrawFn) -> tuple[dict[str, Any], str, list[Any]]:
     draft = draw(drafts.filter(bool))
     parts: list[str] = []
     found: Any = draft
-    while isinstance(found, dict | list) and found and (not parts or draw(st.booleans())):
-        if isinstance(found, dict):
-            key = draw(st.sampled_from(sorted(found)))
-            parts.append(key)
-            found = found[key]
-        else:
-            index = draw(st.integers(0, len(found) - 1))
-            parts.append(str(index))
-            found = found[index]
+    while found.__class__ in (dict, list) and found and (not parts or draw(st.booleans())):
+        is_object = isinstance(found, dict)
+        keys: list[Any] = sorted(found) if is_object else list(range(len(found)))
+        key: Any = draw(st.sampled_from(keys))
+        parts.append(str(key))
+        found = found[key]
     operations = draw(st.lists(_operations_near(parts), min_size=1, max_size=3))
     return draft, render_pointer(["draft", *parts]), operations
 
