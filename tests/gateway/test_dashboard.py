@@ -26,6 +26,7 @@ from surecall.base.rates import percentiles, share
 from surecall.evals.suites.custom import load_custom
 from surecall.faults import FaultServer, FaultyProvider
 from surecall.gateway.dashboard.app import list_assets, render_page
+from surecall.gateway.dashboard.lists import show_request
 
 from .harness import Plain, Served, ask, chat, make_settings, serve_gateway
 
@@ -151,6 +152,25 @@ async def test_the_overview_counts_outcomes_by_model_and_upstream(tmp_path: Path
             *("failed", "refused", "unrepaired", "reasked", "repaired")
         ]
         assert (await look(served, "overview?range=nonsense"))["range"] == "1h"
+
+
+async def test_what_keys_have_spent_this_month_is_shown(tmp_path: Path) -> None:
+    """From the records: of keys that may spend so much, and of each request."""
+    text = f"{UPSTREAMS}[models.small.prices]\ninput = 1\noutput = 2\n" + "".join(
+        f'[[keys]]\nid = "{name}"\nkey_sha256 = "{digit * 64}"\n{more}'
+        for name, digit, more in (("team", "a", "cost_per_month = 50\n"), ("free", "b", ""))
+    )
+    costs = [("team", 1.5), ("team", 2.25), ("free", 9.0)]
+    records = [
+        make_request(at, key_id=key, cost=cost, cached_tokens=3)
+        for at, (key, cost) in enumerate(costs)
+    ]
+    async with serve_records(tmp_path, *records, text=text) as served:
+        overviews = served.gateway.dashboard._overviews
+        shown = await overviews.show(served.gateway.state, "1h")
+        assert shown["spent"] == [{"key": "team", "spent": 3.75, "limit": 50.0}]
+        row = await show_request(served.store, records[0].id, served.gateway.settings.store)
+        assert (row["cost"], row["cached_tokens"]) == (1.5, 3)
 
 
 async def test_what_became_worse_is_named_with_its_time(tmp_path: Path) -> None:

@@ -22,7 +22,13 @@ from surecall.gateway.telemetry.requests import OUTCOMES
 from surecall.loop.stored import encode_kept
 from surecall.store.records import STORE_FILE, open_for_reading
 from surecall.store.records.record import RequestRecord
-from surecall.store.records.store import RecordPage, RecordStore, count_by_model
+from surecall.store.records.store import (
+    ModelCount,
+    RecordPage,
+    RecordStore,
+    count_by_model,
+    sum_costs,
+)
 from surecall.store.records.tables import RecordFilter
 from surecall.text import encode
 
@@ -194,7 +200,12 @@ def show_request(output: Output, request: str, place: str) -> None:
 @pass_output
 def report_requests(output: Output, *, place: str, **wanted: Any) -> None:
     """Say how many replies to requests with tools were broken, and what was or would be done."""
-    counts = _ask(place, lambda store: count_by_model(store, _filter(wanted)))
+
+    async def count(store: RecordStore) -> tuple[list[ModelCount], dict[tuple[str, str], float]]:
+        found = _filter(wanted)
+        return await count_by_model(store, found), await sum_costs(store, found)
+
+    counts, costs = _ask(place, count)
     sides = {"upstream": summarize(counts, by=("model", "upstream"))}
     sides["prompt"] = summarize(counts, by=("model", "prompt"))
     said = describe(sides["upstream"])
@@ -203,6 +214,9 @@ def report_requests(output: Output, *, place: str, **wanted: Any) -> None:
             name: [{**msgspec.structs.asdict(row), "broken": row.broken} for row in rows]
             for name, rows in sides.items()
         }
+        tables["costs"] = [
+            {"key": key, "model": name, "cost": c} for (key, name), c in costs.items()
+        ]
         output.data({"type": "report", "said": said, **msgspec.to_builtins(tables)})
         return
     console = output.page()
@@ -218,6 +232,13 @@ def report_requests(output: Output, *, place: str, **wanted: Any) -> None:
             table.add_row(*names, *map(str, figures), "observed" if row.is_observed else "")
         console.print()
         console.print(table)
+    if costs:
+        rows = (
+            (line_of(key or "-", 60), line_of(name, 60), f"{cost:.6g}")
+            for (key, name), cost in costs.items()
+        )
+        console.print()
+        console.print(make_table({"key": "", "model": "", "cost": "right whole"}, rows))
 
 
 @requests.command("export")

@@ -320,6 +320,8 @@ async def show_request(store: Any, record_id: str, settings: StoreSettings) -> d
         "upstream_protocol": record.upstream_protocol,
         "prompt_tokens": record.prompt_tokens,
         "completion_tokens": record.completion_tokens,
+        "cached_tokens": record.cached_tokens,
+        "cost": record.cost,
         "request_bytes": record.request_bytes,
         "reply_bytes": record.reply_bytes,
         "first_byte_ms": record.first_byte_ms,

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from calendar import timegm
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
@@ -23,6 +24,7 @@ from surecall.store.records.store import (
     count_by_model,
     count_by_time,
     list_times,
+    sum_costs,
 )
 from surecall.store.records.tables import NOT_CLEAN, RecordFilter, Selection
 
@@ -122,6 +124,7 @@ class Overviews:
             "parse": _describe_parsing(models),
             "changed": await find_change(store, models, since, chosen.slot_s),
             "down": await find_down(store),
+            "spent": await _describe_spending(state, store),
             "recent": [describe_row(record) for record in recent.records],
             "not_clean": await count_all(store, RecordFilter(since=since, outcome=NOT_CLEAN)),
         }
@@ -139,6 +142,25 @@ def list_down(state: State, named: Collection[str] = ()) -> list[dict[str, Any]]
         }
         for name, item in state.upstreams.items()
         if (health := item.health).is_down and name not in named
+    ]
+
+
+async def _describe_spending(state: State, store: Any) -> list[dict[str, Any]]:
+    """Say what each key that may spend so much has spent since its month began."""
+    limits = {key.settings.id: key.settings.cost_per_month for key in state.settings.keys}
+    if not any(limits.values()):
+        return []
+    now = time.gmtime()
+    since = float(timegm((now.tm_year, now.tm_mon, 1, 0, 0, 0)))
+    costs = await sum_costs(store, RecordFilter(since=since))
+    return [
+        {
+            "key": name,
+            "spent": sum(c for (key, _), c in costs.items() if key == name),
+            "limit": most,
+        }
+        for name, most in limits.items()
+        if most is not None
     ]
 
 

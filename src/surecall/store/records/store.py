@@ -349,6 +349,17 @@ async def list_times(store: RecordStore, wanted: RecordFilter) -> list[TimedRequ
     return [TimedRequest(*row[:-1]) for row in found]
 
 
+async def sum_costs(store: RecordStore, wanted: RecordFilter) -> dict[tuple[str, str], float]:
+    """Add up what requests cost, by key and model, the dearest first."""
+    asked = Selection(
+        columns=("r.key_id", "r.model_asked", "sum(r.cost)"), group_by=2, limit=MAX_GROUPS
+    )
+    found: dict[tuple[str, str], float] = {}
+    for key_id, model, cost in await store.select(asked, wanted):
+        found[key_id, model] = found.get((key_id, model), 0.0) + float(cost or 0)
+    return {pair: found[pair] for pair in sorted(found, key=lambda p: -found[p]) if found[pair]}
+
+
 async def count_all(store: RecordStore, wanted: RecordFilter) -> int:
     """Count requests."""
     found = await store.select(Selection(columns=("count(*)",)), wanted)

@@ -197,3 +197,8 @@ document.addEventListener("visibilitychange", () => {
   if (document.hidden) clearTimeout(live.timer);
   else if (live.page?.everyMs && !live.paused) refresh();
 });
+
+// An amount in the currency of the prices, which only the settings know.
+function money(amount) {
+  return Number(amount.toPrecision(4)).toLocaleString("en-US", { maximumFractionDigits: 6 });
+}

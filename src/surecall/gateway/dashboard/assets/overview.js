@@ -35,6 +35,7 @@ function drawOverview(data, range) {
     timeChart(data),
     drawPairs(data),
     h("div", { class: "cols block" }, drawTurns(data), drawParsing(data)),
+    drawSpent(data),
     h("div", { class: "cols block" }, drawTimes(data), drawRecent(data)),
   );
 }
@@ -200,6 +201,17 @@ function drawObserved(data) {
     said.map((line, at) => h("p", { class: at ? "sub" : "lead" }, line)),
     table("What would have been done for replies that were only observed", "pairs", [["Model", "who"], ["Upstream", "where"], ["Replies with tools", "num"], ["Broken", "ratecell"], ["Right after repair", "num"], ["To be asked again", "num"], ["Refused", "num"]], cells),
     h("p", { class: "caption" }, `With 95${THIN}% intervals. Every byte of these replies went to the client as the upstream sent it.`),
+  );
+}
+
+// What keys with a limit in money have spent, from the records of this month.
+function drawSpent(data) {
+  if (!data.spent.length) return null;
+  const rows = data.spent.map((row) => ({ cells: [name(row.key), money(row.spent), money(row.limit), percent(row.spent / row.limit)] }));
+  return h("section", {},
+    h("div", { class: "head" }, h("h2", {}, "Spent this month")),
+    table("What keys have spent this month", "turns", [["Key", "who"], ["Spent", "num"], ["Limit", "num"], ["Share", "num"]], rows),
+    h("p", { class: "caption" }, "In the currency of the prices, from the records that are kept; months begin at midnight UTC."),
   );
 }
 
