@@ -27,6 +27,7 @@ from surecall.evals.suites.custom import load_custom
 from surecall.faults import FaultServer, FaultyProvider
 from surecall.gateway.dashboard.app import list_assets, render_page
 from surecall.gateway.dashboard.lists import show_request
+from surecall.gateway.dashboard.overview import Overviews
 
 from .harness import Plain, Served, ask, chat, make_settings, serve_gateway
 
@@ -166,8 +167,7 @@ async def test_what_keys_have_spent_this_month_is_shown(tmp_path: Path) -> None:
         for at, (key, cost) in enumerate(costs)
     ]
     async with serve_records(tmp_path, *records, text=text) as served:
-        overviews = served.gateway.dashboard._overviews
-        shown = await overviews.show(served.gateway.state, "1h")
+        shown = await Overviews(served.gateway).show(served.gateway.state, "1h")
         assert shown["spent"] == [{"key": "team", "spent": 3.75, "limit": 50.0}]
         row = await show_request(served.store, records[0].id, served.gateway.settings.store)
         assert (row["cost"], row["cached_tokens"]) == (1.5, 3)

@@ -52,14 +52,7 @@ T = TypeVar("T")
 _SHOWN_BODY_CHARS: Final = 4000
 _BODIES: Final = ("request_body", "reply_body")
 _LESS_IMPORTANT: Final = (
-    "upstream ms",
-    "added ms",
-    "changes",
-    "upstream",
-    "calls",
-    "time",
-    "findings",
-    "model",
+    *("upstream ms", "added ms", "changes", "upstream", "calls", "time", "findings", "model"),
 )
 
 _store_flag: Final = click.option(
@@ -120,7 +113,7 @@ def list_requests(
 
     async def list_page(store: RecordStore) -> RecordPage:
         first = None if before is None else (await _find(store, before)).id
-        return await store.list(_filter(wanted), before=first, limit=limit)
+        return await store.list(RecordFilter(**wanted), before=first, limit=limit)
 
     page = _ask(place, list_page)
     if output.json:
@@ -202,7 +195,7 @@ def report_requests(output: Output, *, place: str, **wanted: Any) -> None:
     """Say how many replies to requests with tools were broken, and what was or would be done."""
 
     async def count(store: RecordStore) -> tuple[list[ModelCount], dict[tuple[str, str], float]]:
-        found = _filter(wanted)
+        found = RecordFilter(**wanted)
         return await count_by_model(store, found), await sum_costs(store, found)
 
     counts, costs = _ask(place, count)
@@ -275,7 +268,7 @@ def export_requests(
     write = _write_csv if form == "csv" else _write_lines
 
     async def export(store: RecordStore) -> int:
-        records = store.export(_filter(wanted))
+        records = store.export(RecordFilter(**wanted))
         with _open_output(out) as file:
             return await write(records, file, bodies)
 
@@ -358,10 +351,6 @@ async def _find(store: RecordStore, request: str) -> RequestRecord:
             hint="surecall requests list shows what is there.",
         )
     return record
-
-
-def _filter(wanted: dict[str, Any]) -> RecordFilter:
-    return RecordFilter(**wanted)
 
 
 def _record_data(record: RequestRecord, *, bodies: bool = True) -> dict[str, Any]:
