@@ -21,9 +21,9 @@ from typing import Any
 from bfcl_agreement import STRANGE, judge_theirs
 
 from surecall.evals.cases import IdealCall
+from surecall.evals.suites.bfcl import check_results, check_state, play_turns
 from surecall.evals.suites.bfcl.conversations import BfclConversation, read_conversations
 from surecall.evals.suites.bfcl.data import find_bfcl, list_files
-from surecall.evals.suites.bfcl.turns import check_results, check_state, play_turns
 
 Turns = list[list[IdealCall]]
 RAISED = "Error during execution"

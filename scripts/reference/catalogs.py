@@ -6,8 +6,7 @@ from pathlib import Path
 from surecall.base.records import ToolSpec
 from surecall.calls import CallFormat, ToolNames
 from surecall.calls.families import GROUPS as FAMILY_GROUPS
-from surecall.evals.original.names import VARIABLES, WORDS, OldName
-from surecall.evals.original.table import RULE
+from surecall.evals.original.names import RULE, VARIABLES, WORDS, OldName
 from surecall.evals.scenarios import PRESETS, REASON_MEANINGS, SCENARIOS
 from surecall.evals.strategies import TRANSFORM_FIELDS
 from surecall.faults import GROUPS, Fault, find_faults, zoo

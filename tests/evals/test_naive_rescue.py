@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from support.completion_server import CompletionServer
 from surecall.evals import evaluate, plan
-from surecall.evals.naive_rescue import NAIVE_FORMAT, find_naive_call
-from surecall.evals.strategies import settle
+from surecall.evals.strategies import NAIVE_FORMAT, find_naive_call, settle
 from surecall.models.transport import assistant, tool_call
 
 from .desk import attempt, contender

@@ -12,7 +12,7 @@ from surecall.loop import OutputForm, RunResult, Trace, TurnTrace
 from surecall.tools import Guard, ToolRegistry
 
 from .records import Parts, Reason, Verdict
-from .severity import sort_reasons
+from .taxonomy import sort_reasons
 
 _MAX_ERROR_CHARS: Final = 400
 ENFORCED: Final[dict[str, Any]] = {"tool_use_mode": "enforced"}

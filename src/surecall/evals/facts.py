@@ -20,8 +20,8 @@ from surecall.schema import SchemaChecker
 from surecall.text import decode_noting
 from surecall.wire import find_protocol
 
-from .naive_rescue import NAIVE_FORMAT
 from .records import CallFact, Outcome
+from .strategies import NAIVE_FORMAT
 
 _KEYWORDS: Final = {
     "missing": ("dependentRequired", "required"),

@@ -39,13 +39,12 @@ from surecall.wire import WireProtocol, find_protocol
 from .cases import Attempt, Case, Grades, Prepared, failed
 from .contenders import Contender, OpenTransport, cost_of
 from .facts import RunFacts, collect_facts
-from .naive_rescue import rescue_naively
 from .original import categorize
 from .programs import OPTIONS as PLAYED_AGAIN
 from .programs import RecordingEndpoint, run_program
 from .records import Parts, Reason, TrialBody, TrialRow, Unit, Verdict
 from .reply_cache import CachedTransport
-from .strategies import GUIDED, NAIVE, Settled
+from .strategies import GUIDED, NAIVE, Settled, rescue_naively
 from .taxonomy import blames_endpoint, is_timeout, refuses_request
 from .transcript import write_body
 
@@ -203,10 +202,8 @@ class _Trial(Struct):
         if self.verbose and words:
             unit = self.unit
             cell = f"{unit.cell.model} {unit.cell.strategy} {unit.cell.profile}"
-            print(
-                _clean(f"{cell} {unit.cell.scenario} #{unit.trial}: {words}", _MAX_ERROR_CHARS),
-                file=sys.stderr,
-            )
+            line = f"{cell} {unit.cell.scenario} #{unit.trial}: {words}"
+            print(_clean(line, _MAX_ERROR_CHARS), file=sys.stderr)
 
     def note_event(self, event: Event) -> None:
         """Note which ways back from a mistake were taken, by the options that allow them."""
@@ -245,8 +242,7 @@ class _Trial(Struct):
         self.is_settled = True
         options = dict(settled.options)
         given = (self.timeout_s, options.get("deadline_s"))
-        deadlines = [limit for limit in given if limit is not None]
-        if deadlines:
+        if deadlines := [limit for limit in given if limit is not None]:
             options["deadline_s"] = min(deadlines)
         if contender.kind == "embedded":
             # A model of this machine repeats itself for the same seed; others may refuse the field.
@@ -448,15 +444,12 @@ def _clean_reasons(verdict: Verdict) -> tuple[Reason, ...]:
 
 def _clean_parts(grades: Grades) -> Parts:
     parts = grades.parts or Parts(process=grades.strict)
+    found: dict[str, Verdict | None] = {
+        name: getattr(parts, name) for name in Parts.__struct_fields__
+    }
     return Parts(
-        state=_clean_verdict(parts.state),
-        process=_clean_verdict(parts.process),
-        answer=_clean_verdict(parts.answer),
+        **{name: one and Verdict(one.ok, _clean_reasons(one)) for name, one in found.items()}
     )
-
-
-def _clean_verdict(verdict: Verdict | None) -> Verdict | None:
-    return None if verdict is None else Verdict(verdict.ok, _clean_reasons(verdict))
 
 
 def _code_of(error: Exception | None) -> str:

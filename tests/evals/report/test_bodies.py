@@ -9,7 +9,7 @@ from support.eval_rows import MODELS, make_body, make_rows
 from support.reports import embedded, make_info, with_bodies
 from surecall.evals.records import TrialBody, TrialRow
 from surecall.evals.report import render_html
-from surecall.evals.report.bodies import PackedBodies, RowMark, order_bodies, pack_bodies
+from surecall.evals.report.page import PackedBodies, RowMark, order_bodies, pack_bodies
 
 ROWS = make_rows(models=MODELS[3:5], trials=3)
 MARKS = [RowMark.of(row) for row in ROWS]

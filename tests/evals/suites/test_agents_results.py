@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surecall.evals.suites.agents.judging import same_rows
+from surecall.evals.suites.agents import same_rows
 
 Rows = tuple[tuple[Any, ...], ...]
 

@@ -14,15 +14,15 @@ from surecall.evals import evaluate_sync, plan, regrade_sync
 from surecall.evals.cases import IdealCall
 from surecall.evals.records import TrialBody, TrialRow
 from surecall.evals.strategies import settle
-from surecall.evals.suites.bfcl import BfclSuite
-from surecall.evals.suites.bfcl.conversations import parse_call
-from surecall.evals.suites.bfcl.turns import (
+from surecall.evals.suites.bfcl import (
+    BfclSuite,
     ConversationCase,
     Turn,
     check_results,
     check_state,
     play_turns,
 )
+from surecall.evals.suites.bfcl.conversations import parse_call
 from surecall.evals.trial import run_trial
 from surecall.models.transport import ScriptedReply, assistant, tool_call
 

@@ -30,7 +30,14 @@ from surecall.cli.suggestions import (
     complete_suites,
 )
 from surecall.evals.executors import DEFAULT_CONCURRENCY
-from surecall.evals.experiments import make_executor, open_run_store, run_store_path
+from surecall.evals.experiments import (
+    LATEST_MATCH,
+    choose_run,
+    find_latest,
+    make_executor,
+    open_run_store,
+    run_store_path,
+)
 from surecall.evals.export import check_folder, check_formats, parse_formats
 from surecall.evals.gates import limit_errors, parse_gate, refuse_unmatched
 from surecall.evals.matrix import Axes
@@ -44,7 +51,6 @@ from surecall.evals.planning import (
     plan_experiment,
     wanted_of,
 )
-from surecall.evals.resuming import LATEST_MATCH, choose_run, find_latest
 from surecall.evals.store import check_tag
 from surecall.evals.suites import SUITES
 from surecall.loop.options import fold_parameters

@@ -16,7 +16,7 @@ from surecall.evals.matrix import Estimate
 from surecall.evals.metrics import group_tasks, summarize_tallies
 from surecall.evals.metrics.records import Group, Summary
 from surecall.evals.metrics.tally import Tallies
-from surecall.evals.original.table import RULE, list_tables
+from surecall.evals.original.names import RULE, list_tables
 from surecall.evals.planning import Experiment
 from surecall.evals.records import Cell
 from surecall.evals.store import RunInfo

@@ -23,11 +23,10 @@ from surecall.cli.suggestions import (
 )
 from surecall.cli.terminal import line_of, make_table, styled
 from surecall.evals.executors import DEFAULT_CONCURRENCY, LocalExecutor
-from surecall.evals.experiments import open_run_store
+from surecall.evals.experiments import choose_run, open_run_store
 from surecall.evals.models import find_contenders
 from surecall.evals.planning import Wanted, plan_experiment
 from surecall.evals.records import Manifest
-from surecall.evals.resuming import choose_run
 from surecall.evals.runner import CellFinished, ProgressEvent
 from surecall.evals.stats import F1
 from surecall.evals.vendors import CallFault, Comparison, Endpoint, VendorReport, compare_vendors

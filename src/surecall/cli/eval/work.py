@@ -12,14 +12,13 @@ from msgspec.structs import replace
 
 from surecall.cli.output import ExitCode, Output
 from surecall.evals.executors import Executor
-from surecall.evals.experiments import estimate_rest, find_baselines, unanswered_share
+from surecall.evals.experiments import ChosenRun, estimate_rest, find_baselines, unanswered_share
 from surecall.evals.export import export_run
 from surecall.evals.gates import Gate, check_tallies, parse_gate
 from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.models import require_keys
 from surecall.evals.planning import Experiment
 from surecall.evals.records import TrialRow
-from surecall.evals.resuming import ChosenRun
 from surecall.evals.runner import ExperimentStarted, ProgressEvent, Stop, run_experiment
 from surecall.evals.store import RunInfo, RunStore
 

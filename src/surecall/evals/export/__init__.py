@@ -11,13 +11,20 @@ from surecall.base.files import explain_write_errors
 from surecall.evals.gates import check_stored
 from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.original.summaries import write_json
-from surecall.evals.run_files import check_folder
+from surecall.evals.run_source import check_folder
 from surecall.evals.store import RunStore
 
-from .columns import CALL_COLUMNS, TRIAL_COLUMNS, Column
 from .junit import write_junit
 from .markdown import render_markdown, write_markdown
-from .tables import check_parquet, write_csv, write_jsonl, write_parquet
+from .tables import (
+    CALL_COLUMNS,
+    TRIAL_COLUMNS,
+    Column,
+    check_parquet,
+    write_csv,
+    write_jsonl,
+    write_parquet,
+)
 
 __all__ = [
     "ALL",

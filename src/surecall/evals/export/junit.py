@@ -12,8 +12,7 @@ from typing import Final
 from surecall.evals.gates import VERDICTS, GateResult, check_stored, describe_observed
 from surecall.evals.metrics.tally import Tallies, Tally, rate_cases
 from surecall.evals.records import Cell, Task, TrialRow
-from surecall.evals.run_files import utc_text, write_export
-from surecall.evals.run_source import Layout, RunSource
+from surecall.evals.run_source import Layout, RunSource, utc_text, write_export
 from surecall.evals.store import RunStore
 from surecall.evals.taxonomy import ENDPOINT_LAYERS, Failure
 from surecall.evals.wording import describe_reasons, label_simulated

@@ -12,8 +12,16 @@ from surecall.base.json_values import as_fields, text_or_none
 from surecall.evals.metrics import summarize_tallies
 from surecall.evals.metrics.tally import Tallies, Tally, merge_tallies
 from surecall.evals.records import Manifest, Task, TrialBody, TrialRow
-from surecall.evals.run_files import RawJson, Spool, render_object, utc_text, write_object
-from surecall.evals.run_source import FileNames, Layout, RunSource
+from surecall.evals.run_source import (
+    FileNames,
+    Layout,
+    RawJson,
+    RunSource,
+    Spool,
+    render_object,
+    utc_text,
+    write_object,
+)
 from surecall.evals.stats import CONFIDENCE, percentile, wilson
 from surecall.evals.store import RunInfo, RunStore
 from surecall.evals.wording import describe_reasons

@@ -1,6 +1,5 @@
 """The report of an experiment: one HTML file that needs nothing but a browser."""
 
-from .bodies import BodyChoice
-from .page import MAX_FILE_BYTES, render_html, write_html
+from .page import MAX_FILE_BYTES, BodyChoice, render_html, write_html
 
 __all__ = ["MAX_FILE_BYTES", "BodyChoice", "render_html", "write_html"]

@@ -1,15 +1,144 @@
-"""The answer of a report: the sentence, and the models best first."""
+"""The first page of a report, whole in the file: the sentence, and the models best first."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, get_args
 
 from surecall.evals.clusters import METHOD, Difference
-from surecall.evals.gains import signed
+from surecall.evals.diff import Judged
+from surecall.evals.gains import choose_base, signed
 from surecall.evals.gates import VERDICTS, GateResult, describe_observed
-from surecall.evals.recommendation import Recommendation, dollars, duration, percent
-from surecall.evals.standings import Standing, Standings
+from surecall.evals.metrics.tally import Tallies
+from surecall.evals.recommendation import Recommendation, dollars, duration, percent, recommend
+from surecall.evals.standings import Standing, Standings, best_strategy, list_strategies
+from surecall.evals.store import RunInfo
 
-from .markup import Child, Html, code, join, name, sentence, table, tag, trials_link
+from .findings import (
+    comparators_view,
+    findings_view,
+    gain_lines,
+    gains_view,
+    kicker_view,
+    method_view,
+    notices_view,
+    rules_view,
+)
+from .markup import (
+    Child,
+    Html,
+    code,
+    join,
+    name,
+    sentence,
+    table,
+    table_cell,
+    table_row,
+    tag,
+    trials_link,
+)
+from .scenario_map import ScenarioMap, views
+
+_JUDGED: Final[tuple[Judged, ...]] = get_args(Judged)
+
+
+def render_answer(
+    tallies: Tallies,
+    info: RunInfo,
+    *,
+    gates: Sequence[GateResult] = (),
+    kept: int,
+    choice: str,
+    left_out: int,
+) -> Html:
+    """Return the page for every strategy and verdict, all but the first of them hidden."""
+    strategies = list_strategies(tallies)
+    shown = best_strategy(tallies)
+    ordered = [shown, *(name for name in strategies if name != shown)]
+    pages = [
+        _page(tallies, info, strategies, strategy, judged, left_out, is_first=strategy == shown)
+        for strategy in ordered
+        for judged in _JUDGED
+    ]
+    return join(
+        gates_view(gates), *pages, tag("div", {"class": "wrap"}, method_view(info, kept, choice))
+    )
+
+
+def _page(
+    tallies: Tallies,
+    info: RunInfo,
+    strategies: Sequence[str],
+    strategy: str,
+    judged: Judged,
+    left_out: int,
+    *,
+    is_first: bool,
+) -> Html:
+    found = recommend(tallies, strategy=strategy or None, judged=judged)
+    standings = found.standings
+    base = choose_base(strategies)
+    sides = [gains_view(tallies, base, standings), rules_view(tallies, strategy)]
+    return tag(
+        "div",
+        {
+            "class": "wrap view",
+            "data-strategy": strategy,
+            "data-judged": judged,
+            "hidden": not (is_first and judged == "strict"),
+        },
+        kicker_view(info, tallies, standings),
+        answer_view(found),
+        notices_view(info, tallies, left_out, strategies),
+        tag(
+            "section",
+            {"class": "block", "aria-label": "Models, best first"},
+            tag(
+                "div",
+                {"class": "head"},
+                tag("h2", None, "Models, best first"),
+                _choices(strategies, strategy, judged),
+            ),
+            board_view(standings),
+            gain_lines(tallies, strategy, judged),
+        ),
+        tag("div", {"class": "block cols"}, *sides) if any(sides) else None,
+        views(ScenarioMap(tallies, standings)),
+        comparators_view(tallies, strategies, judged),
+        findings_view(tallies, standings),
+    )
+
+
+def _choices(strategies: Sequence[str], strategy: str, judged: Judged) -> Html:
+    """Return the choice of strategy and verdict; the script follows it."""
+
+    def choice(kind: str, value: str, chosen: str) -> Html:
+        return tag(
+            "a",
+            {
+                "href": "#/",
+                "data-choice": kind,
+                "data-value": value,
+                "aria-current": "true" if value == chosen else None,
+            },
+            name(value),
+        )
+
+    return tag(
+        "div",
+        {"class": "right choices"},
+        tag(
+            "span",
+            {"class": "seg", "role": "group", "aria-label": "Strategy"},
+            *(choice("show", value, strategy) for value in strategies),
+        )
+        if len(strategies) > 1
+        else None,
+        tag(
+            "span",
+            {"class": "seg", "role": "group", "aria-label": "Verdict"},
+            *(choice("kind", value, judged) for value in _JUDGED),
+        ),
+    )
+
 
 _CAPTION: Final = (
     "The blue column is the interval of the first model. Rank is the range of places that the "
@@ -38,13 +167,11 @@ def answer_view(found: Recommendation) -> Html:
 def gates_view(results: Sequence[GateResult]) -> Html | None:
     """Return what became of the gates of the run."""
     rows = [
-        tag(
-            "tr",
-            {"role": "row"},
-            tag("th", {"scope": "row", "role": "rowheader"}, code(result.gate.text)),
-            _cell("", "verdict", tag("b", None, VERDICTS[result.verdict]), _say_let(result)),
-            _cell("", "observed", describe_observed(result)),
-            _cell("", "note", name(result.note)),
+        table_row(
+            code(result.gate.text),
+            table_cell("", "verdict", tag("b", None, VERDICTS[result.verdict]), _say_let(result)),
+            table_cell("", "observed", describe_observed(result)),
+            table_cell("", "note", name(result.note)),
         )
         for result in results
     ]
@@ -106,15 +233,15 @@ def _row(one: Standing, first: Standing | None, has_answers: bool, has_errors: b
     low, high = one.places or (0, 0)
     rank = "" if one.places is None else str(low) if low == high else f"{low}–{high}"
     limit = group.latency.p99_ms if group.latency.censored else None
-    answer = [_cell("num", "answer", percent(group.answer.value))] if has_answers else []
+    answer = [table_cell("num", "answer", percent(group.answer.value))] if has_answers else []
     beside = tag("small", None, f" without: {percent(one.rate_answered.value)}")
     shown = [f"{group.errors:,}", *([beside] if group.errors else [])]
-    errors = [_cell("num", "errors", *shown)] if has_errors else []
+    errors = [table_cell("num", "errors", *shown)] if has_errors else []
     is_first = first is not None and one.name == first.name and one.is_eligible
     return tag(
         "tr",
         {"class": "pick" if is_first else "sim" if is_simulated else None, "role": "row"},
-        _cell("rank", None, rank),
+        table_cell("rank", None, rank),
         tag(
             "th",
             {"class": "who", "scope": "row", "role": "rowheader"},
@@ -125,7 +252,7 @@ def _row(one: Standing, first: Standing | None, has_answers: bool, has_errors: b
             ),
             tag("small", None, " partly simulated") if one.simulated == "some" else None,
         ),
-        _cell(
+        table_cell(
             "rate",
             None,
             tag("b", None, percent(one.rate.value)),
@@ -133,23 +260,19 @@ def _row(one: Standing, first: Standing | None, has_answers: bool, has_errors: b
             tag("small", None, _ends(one)),
             tag("span", {"class": "hidden"}, f", {one.rate.k:,} of {one.rate.n:,}"),
         ),
-        _cell("viz", None, interval_bar(one, first)),
+        table_cell("viz", None, interval_bar(one, first)),
         *answer,
-        _cell(
+        table_cell(
             "num",
             "false calls",
             f"{group.false_calls.k:,}",
             tag("small", None, f" ≤\u202f{100 * group.false_calls.interval.high:.0f}\u202f%"),
         ),
-        _cell("num", "p95", duration(one.p95_ms, limit)),
-        _cell("num", "per 100", dollars(one.cost_per_100)),
+        table_cell("num", "p95", duration(one.p95_ms, limit)),
+        table_cell("num", "per 100", dollars(one.cost_per_100)),
         *errors,
-        _cell("same", None, *_same(one, first)),
+        table_cell("same", None, *_same(one, first)),
     )
-
-
-def _cell(css: str, label: str | None, *children: Child) -> Html:
-    return tag("td", {"class": css, "role": "cell", "data-label": label}, *children)
 
 
 def _ends(one: Standing) -> str:

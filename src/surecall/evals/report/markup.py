@@ -108,6 +108,17 @@ def table(caption: str, css: str, head: Iterable[tuple[str, str]], rows: Iterabl
     )
 
 
+def table_row(first: Child, *cells: Html, css: str | None = None) -> Html:
+    """Return a row of a table: what it is about, and its cells."""
+    head = tag("th", {"scope": "row", "role": "rowheader"}, first)
+    return tag("tr", {"class": css, "role": "row"}, head, *cells)
+
+
+def table_cell(css: str, label: str | None, *children: Child) -> Html:
+    """Return a cell; a narrow screen shows its label beside it."""
+    return tag("td", {"class": css, "role": "cell", "data-label": label}, *children)
+
+
 def cell_link(cell: Cell) -> str:
     """Return the address of a cell's page."""
     parts = (cell.model, cell.profile, cell.strategy, cell.fallback, cell.suite, cell.scenario)

@@ -16,7 +16,7 @@ from surecall.evals.records import Reason
 from surecall.schema import SchemaChecker
 from surecall.tools import RunProgress, Tool, ToolFailed, ToolRegistry
 
-from .checks import FOO_PARTS
+from .checks import FOO_PARTS, Evidence, sets_value
 from .conversation import (
     Conversation,
     call,
@@ -25,10 +25,8 @@ from .conversation import (
     read_patch_answer,
     say,
 )
-from .evidence import Evidence, sets_value
-from .paths import path_parts
 from .scenario import PARALLEL, Scenario
-from .scene import FOO, Scene, new_scene, only_tools, pick_words
+from .scene import FOO, Scene, new_scene, only_tools, path_parts, pick_words
 from .wording import (
     ReasonCode,
 )

@@ -10,7 +10,7 @@ from surecall.evals.as_made import MadeCall
 from surecall.evals.cases import Declarations, Ideal
 from surecall.evals.records import Reason
 
-from .checks import FOO_PARTS, check_one_by_one, check_recovery
+from .checks import FOO_PARTS, Evidence, check_one_by_one, check_recovery
 from .conversation import (
     Conversation,
     call,
@@ -19,10 +19,8 @@ from .conversation import (
     read_call,
     read_patch_answer,
 )
-from .evidence import Evidence
-from .paths import path_parts, paths_of
 from .scenario import PARALLEL, TOLERATED, Scenario
-from .scene import Scene, earlier_turn, new_scene
+from .scene import Scene, earlier_turn, new_scene, path_parts, paths_of
 from .wording import (
     ReasonCode,
 )

@@ -7,15 +7,13 @@ from typing import Any, ClassVar, Final
 
 from surecall.base.records import Message, clip
 from surecall.evals.cases import Ideal
-from surecall.evals.final_text import list_words, says_nothing, states_number
 from surecall.evals.records import Reason
+from surecall.evals.suites.plain_checks import list_words, says_nothing, states_number
 
-from .checks import FINAL_WORD, FOO_PARTS, check_one_by_one
+from .checks import FINAL_WORD, FOO_PARTS, Evidence, check_one_by_one
 from .conversation import Conversation, say
-from .evidence import Evidence
-from .paths import paths_of
 from .scenario import TOLERATED, Scenario
-from .scene import FOO, Scene, new_scene
+from .scene import FOO, Scene, new_scene, paths_of
 from .wording import ReasonCode
 
 _JSON: Final = re.compile(r"[{\[]\s{0,8}[\"'{\[]")

@@ -18,12 +18,13 @@ from surecall.evals.cases import (
     judge,
     run_failed,
 )
-from surecall.evals.final_text import is_word, says_nothing, shows_call
 from surecall.evals.records import Reason, Verdict
-from surecall.evals.severity import first_of_each
+from surecall.evals.suites.plain_checks import is_word, says_nothing, shows_call
+from surecall.evals.taxonomy import first_of_each
 
 from .checks import (
     FINAL_WORD,
+    Evidence,
     check_answered_early,
     check_draft,
     check_elsewhere,
@@ -36,7 +37,6 @@ from .checks import (
     is_done,
 )
 from .conversation import GAVE_UP, Conversation, read_patch_answer, say
-from .evidence import Evidence
 from .scene import FOO, Scene, new_scene
 from .wording import NOT_EARLIER, ONE_BY_ONE, TEXTS, ReasonCode, join_lines
 

@@ -21,7 +21,6 @@ from surecall.evals.cases import (
     run_failed,
 )
 from surecall.evals.records import Reason, Verdict
-from surecall.evals.suites.sampling import sample_value
 from surecall.loop import Trace, TurnTrace
 from surecall.reading import ALL_RULES
 from surecall.reading.rules import BYTE_ORDER_MARK
@@ -29,7 +28,7 @@ from surecall.schema import SchemaChecker
 from surecall.text import decode
 from surecall.tools import ToolRegistry
 
-from .plain_checks import check_plain_answer, list_attempts
+from .plain_checks import check_plain_answer, list_attempts, sample_value
 
 FunctionDoc = Mapping[str, Any]
 Answer = Mapping[str, Mapping[str, Sequence[Any]]]

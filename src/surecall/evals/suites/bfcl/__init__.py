@@ -1,17 +1,217 @@
 """The suite `bfcl`: cases of the Berkeley leaderboard, from its own data."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from surecall.base.errors import Code, ConfigError, did_you_mean
-from surecall.evals.cases import Case
+from surecall.base.records import Message, ModelRequest, ToolSpec, clip
+from surecall.evals.cases import (
+    Attempt,
+    Case,
+    Grades,
+    Ideal,
+    IdealCall,
+    Prepared,
+    judge,
+    run_failed,
+)
+from surecall.evals.records import Reason, Verdict
+from surecall.evals.scenarios.conversation import Conversation
+from surecall.evals.suites.plain_checks import check_plain_answer
 from surecall.evals.suites.single_turn import SingleTurnCase, Wish
+from surecall.tools import ToolRegistry
 
-from .conversations import CONVERSATIONS, list_conversation_files, read_conversations
+from .conversations import (
+    CONVERSATIONS,
+    BfclConversation,
+    list_conversation_files,
+    read_conversations,
+)
 from .data import BfclEntry, BfclFiles, find_bfcl, list_files, tool_names, tools_of
 from .rules import check_calls
-from .turns import ConversationCase
+from .worlds import READS, Worlds, is_same_state
+
+_MAX_REPLIES: Final = 21
+"""Within one turn of the user: twenty with calls, as the leaderboard allows, and the answer."""
+_MAX_SHOWN: Final = 120
+
+
+class Turn(Struct, frozen=True):
+    """One turn of the user as it was played."""
+
+    calls: tuple[IdealCall, ...]
+    results: tuple[str, ...]
+    """What each call returned."""
+    state: Mapping[str, Mapping[str, Any]]
+    """What each API remembered afterwards."""
+
+
+class Play:
+    """Plays the turns of a conversation on fresh APIs, and keeps what came of them."""
+
+    def __init__(self, conversation: BfclConversation) -> None:
+        self.worlds = Worlds(conversation.source, conversation.apis, conversation.config)
+        self.turns: list[Turn] = []
+        self._calls: list[IdealCall] = []
+        self._results: list[str] = []
+
+    def call(self, call: IdealCall) -> Any:
+        """Make a call, and return what the model is shown."""
+        outcome = self.worlds.call(call.name, call.arguments)
+        self._calls.append(call)
+        self._results.append(outcome.text)
+        return outcome.value
+
+    def end_turn(self) -> None:
+        """Keep what the turn left behind."""
+        turn = Turn(tuple(self._calls), tuple(self._results), self.worlds.snapshot())
+        self.turns.append(turn)
+        self._calls, self._results = [], []
+
+
+def play_turns(
+    conversation: BfclConversation, turns: Sequence[Sequence[IdealCall]]
+) -> tuple[Turn, ...]:
+    """Make the calls of each turn, and return what came of them."""
+    play = Play(conversation)
+    for calls in turns:
+        for call in calls:
+            play.call(call)
+        play.end_turn()
+    return tuple(play.turns)
+
+
+def check_state(expected: Sequence[Turn], made: Sequence[Turn]) -> Iterator[Reason]:
+    """Yield what is in another state after a turn than it should be."""
+    for number, (wanted, turn) in enumerate(zip(expected, made, strict=False), start=1):
+        if not wanted.calls:
+            continue
+        for api, fields in wanted.state.items():
+            for name, value in fields.items():
+                if not is_same_state(turn.state[api][name], value):
+                    yield Reason("wrong_state", f"turn {number}: {name} of {api}")
+
+
+def check_results(expected: Sequence[Turn], made: Sequence[Turn]) -> Iterator[Reason]:
+    """Yield turns that were not played or had no call, and calls whose result never came."""
+    so_far: list[str] = []
+    for number, wanted in enumerate(expected, start=1):
+        if number > len(made):
+            yield Reason("turn_not_played", f"turn {number}")
+            continue
+        turn = made[number - 1]
+        so_far += turn.results
+        if wanted.calls and not turn.calls:
+            yield Reason("no_call", f"turn {number}")
+            continue
+        left = list(so_far)
+        for call, result in zip(wanted.calls, wanted.results, strict=True):
+            if result in left:
+                left.remove(result)
+            else:
+                shown = clip(f"{call.name} {call.arguments}", _MAX_SHOWN)
+                yield Reason("missing_result", f"turn {number}: {shown}")
+
+
+class ConversationCase(Struct, frozen=True, kw_only=True):
+    """A conversation, played on APIs of its own.
+
+    The strict verdict is the leaderboard's. The loose one asks only whether a function that was
+    expected ran in each turn. `exact` tells for each call whether it is an expected one.
+    """
+
+    scenario: str
+    conversation: BfclConversation
+    control: bool = False
+    drawn: bool = True
+
+    @property
+    def id(self) -> str:
+        """The leaderboard's name of the case."""
+        return self.conversation.id
+
+    def prepare(self, seed: int) -> Prepared:
+        """Set up one trial; what the APIs leave to chance is the same in each."""
+        play = Play(self.conversation)
+
+        async def run(name: str, arguments: dict[str, Any]) -> Any:
+            return play.call(IdealCall(name, arguments))
+
+        def reply(answer: str) -> tuple[Message, ...]:
+            play.end_turn()
+            turns = self.conversation.turns
+            return turns[len(play.turns)] if len(play.turns) < len(turns) else ()
+
+        return Prepared(
+            tools=ToolRegistry.from_executor(self._list_tools(), run),
+            messages=self.conversation.turns[0],
+            reply=reply,
+            options={"max_turns": _MAX_REPLIES},
+            state=play,
+        )
+
+    def grade(self, attempt: Attempt) -> Grades:
+        """Compare each turn with what the expected calls do."""
+        made: list[Turn] = attempt.prepared.state.turns
+        expected = play_turns(self.conversation, self.conversation.expected)
+        failure = [] if attempt.error is None else [run_failed(attempt.error)]
+        wanted = [call for turn in expected for call in turn.calls]
+        return judge(
+            original=Verdict.of([*failure, *_check_loosely(expected, made)]),
+            state=check_state(expected, made),
+            process=[*failure, *check_results(expected, made)],
+            answer=check_plain_answer(attempt, may_be_empty=True),
+            exact=tuple(
+                IdealCall(call.name, call.arguments or {}) in wanted for _, call, _ in attempt.calls
+            ),
+            kept={"turns": [_describe_turn(turn) for turn in made]},
+        )
+
+    def ideal(self, request: ModelRequest) -> Ideal | None:
+        """Make the next expected call of the turn; then answer."""
+        turn, said = self._find_turn(request.messages)
+        waiting = list(self.conversation.expected[turn])
+        for made in Conversation(replace(request, messages=said)).calls:
+            if made.ok and waiting and made.name == waiting[0].name:
+                del waiting[0]
+        return Ideal(calls=(waiting[0],)) if waiting else Ideal(text="Done.")
+
+    def _find_turn(self, messages: tuple[Message, ...]) -> tuple[int, tuple[Message, ...]]:
+        """Return the turn that a request belongs to, and the messages since it began."""
+        turn, begin = -1, 0
+        for place, message in enumerate(messages):
+            following = self.conversation.turns[turn + 1 : turn + 2]
+            if following and message.role == "user" and following[0][-1].text in message.text:
+                turn, begin = turn + 1, place
+        return max(turn, 0), messages[begin:]
+
+    def _list_tools(self) -> list[ToolSpec]:
+        return [
+            tool if tool.name in READS else replace(tool, effect="write")
+            for tool in tools_of(self.conversation.functions)
+        ]
+
+
+def _check_loosely(expected: Sequence[Turn], made: Sequence[Turn]) -> Iterator[Reason]:
+    for number, wanted in enumerate(expected, start=1):
+        names = {call.name for call in wanted.calls}
+        ran = made[number - 1].calls if number <= len(made) else ()
+        if names and not any(call.name in names for call in ran):
+            yield Reason("no_call", f"turn {number}: no expected function was called")
+
+
+def _describe_turn(turn: Turn) -> dict[str, Any]:
+    return {
+        "calls": [
+            {"name": call.name, "arguments": call.arguments, "result": result}
+            for call, result in zip(turn.calls, turn.results, strict=True)
+        ]
+    }
+
 
 __all__ = ["BFCL_CATEGORIES", "SINGLE_TURN", "BfclSuite", "case_of"]
 

@@ -18,8 +18,8 @@ from surecall.evals.suites.plain_checks import (
     check_plain_answer,
     check_written_calls,
     list_attempts,
+    sample_value,
 )
-from surecall.evals.suites.sampling import sample_value
 from surecall.text import encode_text
 
 from .document import CallDoc, CaseDoc, ChecksDoc, Document, SuiteDoc, read_bytes, read_document
@@ -27,11 +27,11 @@ from .matching import (
     CalledTool,
     CustomReason,
     check_calls,
+    check_document,
     check_text,
     is_expected,
     match_places,
 )
-from .rules import check_document
 from .tools import Bench, PythonFile, Workshop
 
 __all__ = ["CustomCase", "CustomSuite", "load_custom", "next_step"]
