@@ -245,7 +245,7 @@ def _ask_consent(output: Output, chosen: list[RunInfo]) -> bool:
 
 def _run_data(info: RunInfo, right: RightCounts, is_held: bool) -> dict[str, Any]:
     counts = select_fields(info, "units", "done", "errors")
-    counts |= {"judged": right.n} | select_fields(right, "original_ok", "strict_ok")
+    counts |= {"tried": right.n} | select_fields(right, "original_ok", "strict_ok")
     facts = select_fields(info, "tags", "created_at", "ended_at", "manifest")
     status = _status(info, is_held=is_held)
     return {"run": info.id, "status": status, **counts, **facts}

@@ -51,7 +51,7 @@ def find_trend(reference: str = LATEST, *, store: str | Path | None = None) -> l
                 regraded_from=info.manifest.regraded_from,
                 task=Task.of(cell),
                 simulated=group.simulated,
-                strict=group.strict,
+                strict=group.strict_of_all,
                 p95_ms=group.latency.p95_ms,
                 cost_usd=group.costs.cost_usd,
             )

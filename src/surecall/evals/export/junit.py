@@ -119,7 +119,7 @@ def _suite(source: RunSource, task: Task, cells: Tallies) -> Iterator[str]:
 
 
 def _case(source: RunSource, suite: str, cell: Cell, tally: Tally) -> Iterator[str]:
-    strict, original = rate_cases(tally, "strict_ok"), rate_cases(tally, "original_ok")
+    strict, original = (rate_cases(tally, name, "tried") for name in ("strict_ok", "original_ok"))
     attributes = {"classname": suite, "name": source.layout.scenario(cell)}
     attributes["time"] = _seconds([tally])
     yield _open("testcase", attributes, indent=2)

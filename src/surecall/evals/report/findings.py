@@ -187,7 +187,7 @@ def _comparator(tallies: Tallies, base: str, strategy: str, judged: Judged) -> H
     whole = merge_tallies(select_tools(tallies, strategy))
     group = render_group(whole, axis="strategy", value=strategy)
     contest = contrast(tallies, base, strategy, judged)
-    rate: Rate = group.strict if judged == "strict" else group.original
+    rate: Rate = group.strict_of_all if judged == "strict" else group.original_of_all
     against = "–" if strategy == base else f"{points(contest)} {points_range(contest)}"
     shows_why = strategy != base and contest.counts.n
     low, high = 100 * rate.interval.low, 100 * rate.interval.high
@@ -202,7 +202,7 @@ def _comparator(tallies: Tallies, base: str, strategy: str, judged: Judged) -> H
         "false calls": f"{group.false_calls.k:,}",
         "requests a trial": f"{spending.requests:.1f}",
         "tokens a trial": f"{spending.tokens:,.0f}",
-        "trials": f"{group.judged:,}",
+        "trials": f"{group.n:,}",
     }
     return table_row(
         [name(strategy), tag("small", {"class": "k3"}, f" {meaning}") if meaning else None],

@@ -93,12 +93,12 @@ FROM runs
 _COUNT_RIGHT: Final = """
 SELECT count(*) AS n, coalesce(sum(strict_ok), 0) AS strict_ok,
     coalesce(sum(seed_ok), 0) AS original_ok
-FROM trials WHERE run = ? AND control = 0 AND outcome != 'error'
+FROM trials WHERE run = ? AND control = 0
 """
 
 
 class RightCounts(NamedTuple):
-    """How many of the trials that count are right, by either verdict."""
+    """How many of the trials with tools are right, by either verdict."""
 
     n: int
     strict_ok: int
@@ -324,7 +324,7 @@ class RunStore:
         return [(each["attempt"], self._decode(decode_sealed, each)) for each in found]
 
     def count_right(self, run_id: str) -> RightCounts:
-        """Count the trials that are in the rates of a run: no controls, no endpoint errors."""
+        """Count the trials of a run but its controls; an endpoint error is not right."""
         (found,) = self._select(_COUNT_RIGHT, self._number(run_id))
         return RightCounts(found["n"], found["strict_ok"], found["original_ok"])
 
