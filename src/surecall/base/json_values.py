@@ -4,21 +4,20 @@ import math
 from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final, cast
 
-import msgspec
-
 from surecall.base.limits import MAX_REPORTED_TOKENS
 
 __all__ = [
     "as_fields",
     "as_list",
     "count_or_none",
+    "is_plain",
     "other_fields",
     "pick_fields",
     "text_or_none",
-    "write_plain",
 ]
 
-_SCALARS: Final = (bool, int, str, type(None))
+_MAX_DEPTH: Final = 20
+_MAX_EXACT: Final = 2**53
 
 
 def as_fields(value: Any) -> dict[str, Any]:
@@ -51,21 +50,19 @@ def pick_fields(fields: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any
     return {key: fields[key] for key in keys if fields.get(key) is not None}
 
 
-def write_plain(value: Any) -> bytes | None:
-    """Return a plain value as JSON, by which equal ones are found; None for any other value."""
-    try:
-        return msgspec.json.encode(value) if _is_plain(value) else None
-    except (ValueError, RecursionError):  # half of a character, or too deep
-        return None
-
-
-def _is_plain(value: Any) -> bool:
+def is_plain(value: Any, depth: int = _MAX_DEPTH) -> bool:
+    """Tell whether a value is the same once it was JSON: only plain types, none of them odd."""
     kind = value.__class__
-    if kind in _SCALARS:
-        return True
+    if kind is str:
+        return value.isascii() or value.isprintable()  # and so without half a character
     if kind is float:
         return math.isfinite(value)
-    if kind is dict:
+    if kind is int:
+        return abs(value) <= _MAX_EXACT
+    if kind is dict and depth:
         fields = cast("dict[Any, Any]", value)
-        return all(key.__class__ is str and _is_plain(each) for key, each in fields.items())
-    return kind in (list, tuple) and all(map(_is_plain, cast("Iterable[Any]", value)))
+        texts = all(key.__class__ is str and is_plain(key) for key in fields)
+        return texts and all(is_plain(each, depth - 1) for each in fields.values())
+    if kind in (list, tuple) and depth:
+        return all(is_plain(each, depth - 1) for each in cast("Iterable[Any]", value))
+    return kind is bool or value is None

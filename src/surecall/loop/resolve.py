@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from surecall.base.errors import Code, ConfigError, RequestError
-from surecall.base.json_values import as_fields, write_plain
+from surecall.base.json_values import as_fields, is_plain
 from surecall.base.redaction import excerpt
 from surecall.models.config import Config
 from surecall.models.profiles import (
@@ -35,7 +35,7 @@ from surecall.models.transport import (
 )
 from surecall.reading import TRANSFORM_RULES
 from surecall.reading.transforms import TransformChain, TransformRegistry, canonical_transform_name
-from surecall.text import decode_own
+from surecall.text import decode_own, encode
 from surecall.tools import Tool, ToolProvider, ToolRegistry
 from surecall.wire import DEFAULT_PROTOCOL, WireProtocol, find_protocol
 
@@ -120,7 +120,7 @@ def merge_options(
     presets = tuple(presets)
     is_usual = profile is None and not config.options
     if is_usual and config.origins.get("stream", "default") == "default":
-        written = write_plain(overrides)
+        written = encode(overrides) if is_plain(overrides) else None
         if written is not None:
             return _resolve_usual(provider, model, presets, written, catalog)
     layers: list[tuple[str, Mapping[str, Any]]] = []
@@ -194,7 +194,7 @@ def find_capabilities(
     catalog: Catalog,
 ) -> ResolvedCapabilities:
     """Say what a model can do, by the caller, probes and the catalog."""
-    written = None if probed else write_plain(overrides)
+    written = encode(overrides) if not probed and is_plain(overrides) else None
     if written is not None:
         return _known_capabilities(provider, model, written, catalog)
     return resolve_capabilities(
