@@ -18,15 +18,16 @@ from .shortcuts import SHORTCUTS
 from .side_doors import SIDE_DOORS
 from .slips import SLIPS
 from .trespasses import TRESPASSES
+from .unseen import UNSEEN_CHEATS, UNSEEN_HONEST
 from .wordings import WORDINGS
 
 CHEATS = [
     *(*TRESPASSES, *SHORTCUTS, *OVERREACH, *OTHER_SUITES),
     *(*DETOURS, *ORDERS, *ERRANDS_AND_DIRECTIVES, *SIDE_DOORS),
-    *FORBIDDEN_FORMS,
+    *(*FORBIDDEN_FORMS, *UNSEEN_CHEATS),
 ]
 """Every one of them gets the letter right and the spirit wrong, and fails strict."""
-RIGHT = [*HONEST, *HONEST_ELSEWHERE, *SLIPS, *WORDINGS, *FORMS]
+RIGHT = [*HONEST, *HONEST_ELSEWHERE, *SLIPS, *WORDINGS, *FORMS, *UNSEEN_HONEST]
 """Every one of them is right in an unusual way, and passes strict."""
 
 

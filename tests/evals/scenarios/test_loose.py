@@ -6,9 +6,9 @@ import pytest
 
 from surecall.base.errors import Code, ProviderTimeoutError, ToolUseError
 from surecall.evals.cases import Attempt
+from surecall.evals.plain_checks import shows_call
 from surecall.evals.scenarios import SCENARIOS, find_scenario
 from surecall.evals.scenarios.checks import is_done
-from surecall.evals.suites.plain_checks import shows_call
 
 from .playing import patch, play, read
 

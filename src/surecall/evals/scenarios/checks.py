@@ -10,8 +10,8 @@ from surecall.base.records import ToolSpec, clip
 from surecall.calls import ToolNames
 from surecall.evals.as_made import MadeCall, is_same_name, list_turns, plain_name
 from surecall.evals.cases import Attempt
+from surecall.evals.plain_checks import list_words, shows_call
 from surecall.evals.records import Reason
-from surecall.evals.suites.plain_checks import list_words, shows_call
 from surecall.loop import TurnTrace
 from surecall.workspace.state import select_values
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Final
 
 from surecall.base.records import Message, clip
 from surecall.evals.cases import Ideal
+from surecall.evals.plain_checks import list_words, says_nothing, states_number
 from surecall.evals.records import Reason
-from surecall.evals.suites.plain_checks import list_words, says_nothing, states_number
 
 from .checks import FINAL_WORD, FOO_PARTS, Evidence, check_one_by_one
 from .conversation import Conversation, say

@@ -18,8 +18,8 @@ from surecall.evals.cases import (
     judge,
     run_failed,
 )
+from surecall.evals.plain_checks import is_word, says_nothing, shows_call
 from surecall.evals.records import Reason, Verdict
-from surecall.evals.suites.plain_checks import is_word, says_nothing, shows_call
 from surecall.evals.taxonomy import first_of_each
 
 from .checks import (

@@ -26,6 +26,13 @@ from surecall.evals.cases import (
     read_data,
     run_failed,
 )
+from surecall.evals.plain_checks import (
+    check_plain_answer,
+    check_written_calls,
+    list_attempts,
+    says_nothing,
+    shows_call,
+)
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.scenarios.scene import path_parts
 from surecall.loop import OutputResult
@@ -40,14 +47,6 @@ from surecall.loop.directives import (
 from surecall.text import canonical_hash, encode_text
 from surecall.tools import ToolRegistry
 from surecall.wire import find_protocol
-
-from .plain_checks import (
-    check_plain_answer,
-    check_written_calls,
-    list_attempts,
-    says_nothing,
-    shows_call,
-)
 
 _BY_TOOL: Final = "_by_tool"
 _ANSWER: Final = "Done."

@@ -31,12 +31,7 @@ from surecall.evals.cases import (
     read_data,
     run_failed,
 )
-from surecall.evals.records import Reason, Verdict
-from surecall.evals.scenarios.conversation import Conversation
-from surecall.text import canonical_hash
-from surecall.tools import Tool, ToolContext, ToolFailed, ToolRegistry
-
-from .plain_checks import (
+from surecall.evals.plain_checks import (
     check_one_by_one,
     check_plain_answer,
     check_written_calls,
@@ -45,6 +40,10 @@ from .plain_checks import (
     list_words,
     says_nothing,
 )
+from surecall.evals.records import Reason, Verdict
+from surecall.evals.scenarios.conversation import Conversation
+from surecall.text import canonical_hash
+from surecall.tools import Tool, ToolContext, ToolFailed, ToolRegistry
 
 _OPTIONS: Final[dict[str, Any]] = {
     "tool_failure_policy": "tolerated",

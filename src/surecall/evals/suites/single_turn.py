@@ -20,6 +20,7 @@ from surecall.evals.cases import (
     judge,
     run_failed,
 )
+from surecall.evals.plain_checks import check_plain_answer, list_attempts, sample_value
 from surecall.evals.records import Reason, Verdict
 from surecall.loop import Trace, TurnTrace
 from surecall.reading import ALL_RULES
@@ -27,8 +28,6 @@ from surecall.reading.rules import BYTE_ORDER_MARK
 from surecall.schema import SchemaChecker
 from surecall.text import decode
 from surecall.tools import ToolRegistry
-
-from .plain_checks import check_plain_answer, list_attempts, sample_value
 
 FunctionDoc = Mapping[str, Any]
 Answer = Mapping[str, Mapping[str, Sequence[Any]]]

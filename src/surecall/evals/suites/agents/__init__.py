@@ -22,15 +22,15 @@ from surecall.evals.cases import (
     judge,
     run_failed,
 )
-from surecall.evals.records import Meant, Reason, Verdict
-from surecall.evals.scenarios.conversation import Conversation
-from surecall.evals.suites.plain_checks import (
+from surecall.evals.plain_checks import (
     check_one_by_one,
     check_plain_answer,
     check_written_calls,
     list_attempts,
     states_all,
 )
+from surecall.evals.records import Meant, Reason, Verdict
+from surecall.evals.scenarios.conversation import Conversation
 from surecall.text import canonical_hash
 
 from .database import QueryRefused, Rows, changes_data, run_query

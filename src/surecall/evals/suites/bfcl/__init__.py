@@ -19,9 +19,9 @@ from surecall.evals.cases import (
     judge,
     run_failed,
 )
+from surecall.evals.plain_checks import check_plain_answer
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.scenarios.conversation import Conversation
-from surecall.evals.suites.plain_checks import check_plain_answer
 from surecall.evals.suites.single_turn import SingleTurnCase, Wish
 from surecall.tools import ToolRegistry
 

@@ -12,14 +12,14 @@ from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec, clip
 from surecall.evals.as_made import is_same_name
 from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, judge, run_failed
-from surecall.evals.records import Reason, Verdict
-from surecall.evals.scenarios.conversation import Conversation
-from surecall.evals.suites.plain_checks import (
+from surecall.evals.plain_checks import (
     check_plain_answer,
     check_written_calls,
     list_attempts,
     sample_value,
 )
+from surecall.evals.records import Reason, Verdict
+from surecall.evals.scenarios.conversation import Conversation
 from surecall.text import encode_text
 
 from .document import CallDoc, CaseDoc, ChecksDoc, Document, SuiteDoc, read_bytes, read_document

@@ -9,8 +9,8 @@ from msgspec import Struct
 from surecall.base.errors import ConfigError, JSONTextError, ToolDefinitionError, did_you_mean
 from surecall.base.records import ToolSpec, clip
 from surecall.evals.cases import assign_calls
+from surecall.evals.plain_checks import states_number
 from surecall.evals.records import Reason
-from surecall.evals.suites.plain_checks import states_number
 from surecall.loop import resolve_options
 from surecall.schema import SchemaChecker
 from surecall.text import decode
