@@ -42,7 +42,7 @@ ROOMS: Final[dict[str, tuple[int, int]]] = {
 }
 """The rooms with their budgets in code lines, and what they may not pass until they meet them."""
 FIGURES: Final[dict[str, tuple[int, int]]] = {
-    "files": (420, 520),
+    "files": (420, 500),
     "code lines": (74_000, 98_100),
     "names at the top": (19, 19),
     "layers": (8, 8),
