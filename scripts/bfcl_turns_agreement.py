@@ -20,6 +20,7 @@ from typing import Any
 
 from bfcl_agreement import STRANGE, judge_theirs
 
+from surecall.base.json_values import as_list
 from surecall.evals.cases import IdealCall
 from surecall.evals.suites.bfcl import check_results, check_state, play_turns
 from surecall.evals.suites.bfcl.conversations import BfclConversation, read_conversations
@@ -124,7 +125,8 @@ class Mutator:
                 changed = (value.upper(), value + "x", value[:-1], "", f"{value}/", f"/{value}")
                 return self.random.choice(changed)
             case list():
-                return self.random.choice((value[::-1], value[1:], value + value[:1], []))
+                items = as_list(value)
+                return self.random.choice((items[::-1], items[1:], items + items[:1], list[Any]()))
             case _:
                 return value
 
@@ -216,8 +218,9 @@ def main() -> None:
     conversations = read_conversations(files)
     questions, answers = (files.rows(name) for name in list_files("multi_turn_base"))
     mutator = Mutator(conversations, given.seed)
-    played = [
-        ("expected", place, [*conversations[place].expected]) for place in range(len(answers))
+    played: list[tuple[str, int, Turns]] = [
+        ("expected", place, [list(turn) for turn in conversations[place].expected])
+        for place in range(len(answers))
     ]
     for number in range(given.answers):
         place = number % len(conversations)

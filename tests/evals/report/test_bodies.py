@@ -24,7 +24,7 @@ def body_in(packed: PackedBodies, index: int) -> dict[str, Any]:
     """Return one body with its shared parts."""
     body = unpacked(packed.packed[str(index)])
     for field, name, place in body.pop("parts"):
-        body[field][name] = unpacked(packed.shared[place])
+        body[field][name] = unpacked(packed.shared[int(place)])
     return body
 
 
