@@ -247,15 +247,12 @@ def _run_data(info: RunInfo, right: RightCounts, is_held: bool) -> dict[str, Any
     counts = select_fields(info, "units", "done", "errors")
     counts |= {"tried": right.n} | select_fields(right, "original_ok", "strict_ok")
     facts = select_fields(info, "tags", "created_at", "ended_at", "manifest")
-    status = _status(info, is_held=is_held)
-    return {"run": info.id, "status": status, **counts, **facts}
+    return {"run": info.id, "status": _status(info, is_held=is_held), **counts, **facts}
 
 
 def _status(info: RunInfo, *, is_held: bool) -> str:
     """Return the status of a run: one that calls itself running may have been killed."""
-    if info.status == "running" and not is_held:
-        return "interrupted"
-    return info.status
+    return "interrupted" if info.status == "running" and not is_held else info.status
 
 
 def _label_simulated(info: RunInfo) -> str:
