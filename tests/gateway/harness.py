@@ -201,7 +201,7 @@ class Stub:
         self.asked = asyncio.Event()
         self.gone = asyncio.Event()
         self.answers: list[Any] = []
-        """Bytes to send, seconds to wait, or None to close; the last list is used again."""
+        """Bytes to send, seconds or something to wait for, or None to close; the last one stays."""
         self.url = ""
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -227,6 +227,9 @@ class Stub:
                     if isinstance(step, bytes):
                         writer.write(step)
                         await writer.drain()
+                        continue
+                    if callable(step):
+                        await step()
                         continue
                     waiting = asyncio.ensure_future(reader.read(1))
                     done, _ = await asyncio.wait({waiting}, timeout=step)

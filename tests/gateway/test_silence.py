@@ -1,5 +1,7 @@
 """No official client is left in silence while a call is held back, and its reply stays the same."""
 
+import asyncio
+import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +23,19 @@ KEY = "client-key-0123456789"
 WRITTEN = json.dumps(ARGUMENTS)
 RIGHT = [("save", ARGUMENTS)]
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+MARKS = (
+    b'"partial_json"',
+    b'"response.function_call_arguments.delta"',
+    b'{"arguments"',
+    b'"functionCall"',
+)
+"""How the events of an upstream are known that bring a piece of a call."""
 _SAVE = {"name": "save", "description": ""}
+
+
+def brings_call(event: bytes) -> bool:
+    """Return whether an event brings a piece of the arguments of a call."""
+    return any(mark in event for mark in MARKS)
 
 
 class Client:
@@ -31,6 +45,19 @@ class Client:
         self.events = 0
         self.calls: list[tuple[str, Any]] = []
         self.text = ""
+        self.came = asyncio.Condition()
+
+    async def take(self, event: Any) -> None:
+        """Note an event that the SDK handed on."""
+        async with self.came:
+            self.events += 1
+            self.came.notify_all()
+
+    async def hear(self, more: int = 1) -> None:
+        """Wait until the SDK has handed on so many more events."""
+        async with asyncio.timeout(60), self.came:
+            wanted = self.events + more
+            await self.came.wait_for(lambda: self.events >= wanted)
 
 
 async def read_chat(url: str, got: Client) -> None:
@@ -42,7 +69,7 @@ async def read_chat(url: str, got: Client) -> None:
         client.chat.completions.stream(**asked) as stream,
     ):
         async for event in stream:
-            got.events += event.type == "chunk"
+            await got.take(event)
         made = await stream.get_final_completion()
     message = made.choices[0].message
     got.text = message.content or ""
@@ -57,8 +84,8 @@ async def read_responses(url: str, got: Client) -> None:
         openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0) as client,
         client.responses.stream(model="m", input="Go", tools=tools) as stream,
     ):
-        async for _ in stream:
-            got.events += 1
+        async for event in stream:
+            await got.take(event)
         made = await stream.get_final_response()
     calls = [item for item in made.output if item.type == "function_call"]
     got.calls = [(call.name, json.loads(call.arguments)) for call in calls]
@@ -73,8 +100,8 @@ async def read_messages(url: str, got: Client) -> None:
         anthropic.AsyncAnthropic(base_url=url, api_key=KEY, max_retries=0) as client,
         client.messages.stream(**asked, tools=tools) as stream,
     ):
-        async for _ in stream:
-            got.events += 1
+        async for event in stream:
+            await got.take(event)
         made = await stream.get_final_message()
     assert made.stop_reason == "tool_use"
     assert [part.type for part in made.content] in (["tool_use"], ["text", "tool_use"])
@@ -92,8 +119,8 @@ async def read_gemini(url: str, got: Client) -> None:
     )
     try:
         chat = client.aio.chats.create(model="m", config=config)
-        async for _ in await chat.send_message_stream("Go"):
-            got.events += 1
+        async for event in await chat.send_message_stream("Go"):
+            await got.take(event)
         kept = chat.get_history(curated=True)[1:]
     finally:
         await client.aio.aclose()
@@ -118,12 +145,12 @@ async def test_a_call_that_comes_slowly_is_no_silence(
     client: str, upstream: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The SDK hands on more events than the reply has, and joins them to the same reply."""
-    monkeypatch.setattr("surecall.gateway.core.PULSE_S", 0.004)
+    monkeypatch.setattr("surecall.gateway.core.PULSE_S", 0.001)
     got, usual = Client(), Client()
     events = slow_stream(upstream, WRITTEN, text=text, size=20)
     slow: list[Any] = [HEAD]
     for event in events:
-        slow += [event, 0.02]
+        slow += [event, functools.partial(got.hear, 10)] if brings_call(event) else [event]
     plain = [HEAD, b"".join(events), None]
     async with serve_stub([*slow, None], plain) as stub:
         prefix = "" if upstream == "gemini" else "/v1"
@@ -135,21 +162,22 @@ async def test_a_call_that_comes_slowly_is_no_silence(
             await READERS[client](served.url, usual)
     assert got.calls == usual.calls == RIGHT
     assert got.text.strip() == usual.text.strip() == text.strip()
-    held = len(events) // 2 if upstream != "gemini" else 1
-    assert got.events >= usual.events + held
+    held = sum(map(brings_call, events))
+    assert got.events >= usual.events + held > usual.events
 
 
 async def test_a_pause_of_the_model_in_a_second_request_is_no_silence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the model is asked again and says nothing yet, the client hears something."""
-    monkeypatch.setattr("surecall.gateway.core.PULSE_S", 0.004)
+    monkeypatch.setattr("surecall.gateway.core.PULSE_S", 0.001)
     wrong = b"".join(slow_stream("chat_completions", '{"text": "a"}'))
     right = b"".join(slow_stream("chat_completions", WRITTEN))
-    async with serve_stub([HEAD, wrong, None], [0.2, HEAD, 0.1, right, None]) as stub:
+    got = Client()
+    pause = functools.partial(got.hear, 10)
+    async with serve_stub([HEAD, wrong, None], [pause, HEAD, pause, right, None]) as stub:
         entry = f'[upstreams.a]\nurl = "{stub.url}"\nprobe = "off"\n'
         async with serve_gateway(make_settings(tmp_path, entry)) as served:
-            got = Client()
             await read_chat(served.url, got)
             assert served.last.outcome == "reasked"
     assert got.calls == RIGHT
