@@ -5,10 +5,14 @@ import signal
 import pytest
 from hypothesis import settings
 
+from support import patient_loop
+
 pytest_plugins = ["pytester"]
 
 settings.register_profile("surecall", settings.default, deadline=None)  # no test asserts a time
 settings.load_profile("surecall")
+
+patient_loop.install()
 
 # A shell's background jobs ignore Ctrl-C, and so would the commands that tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)

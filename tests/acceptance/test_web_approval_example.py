@@ -36,6 +36,6 @@ async def test_a_decision_in_the_dashboard_lets_the_program_go_on(
         edited = {"arguments": '{"to": "bob@example.org", "subject": "Invoice", "copies": 1}'}
         answer = await act(served, f"approvals/{waiting[0]['id']}/approve", edited)
         assert answer.status == 200, answer.body
-        result = await asyncio.wait_for(program, 20)
+        result = await asyncio.wait_for(program, 60)
     assert result.text == "Ready."
     assert "sent      'Invoice' to bob@example.org, 1 times" in capsys.readouterr().out

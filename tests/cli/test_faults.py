@@ -96,14 +96,15 @@ def test_serving_does_not_begin_with_a_mistake(words: list[str], told: str) -> N
 
 def ask(url: str, model: str, **fields: Any) -> dict[str, Any]:
     """Send one chat completion and return its message."""
-    tool = {"type": "function", "function": {"name": "save", "parameters": {}}}
-    body = {"model": model, "messages": [{"role": "user", "content": "go"}], "tools": [tool]}
+    tool: dict[str, Any] = {"type": "function", "function": {"name": "save", "parameters": {}}}
+    said = {"role": "user", "content": "go"}
+    body: dict[str, Any] = {"model": model, "messages": [said], "tools": [tool]}
     request = urllib.request.Request(
         f"{url}/chat/completions",
         json.dumps(body | fields).encode(),
         {"content-type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=20) as answer:
+    with urllib.request.urlopen(request, timeout=100) as answer:
         return json.load(answer)["choices"][0]["message"]
 
 
@@ -127,7 +128,7 @@ def test_it_serves_until_it_is_interrupted(own_folder: Path) -> None:
         clean = ask(first["url"], "faults:clean")
         assert clean["tool_calls"][0]["function"]["arguments"] == '{"a":1}'
         server.send_signal(signal.SIGINT)
-        output, errors = server.communicate(timeout=20)
+        output, errors = server.communicate(timeout=100)
     finally:
         server.kill()
         server.communicate()

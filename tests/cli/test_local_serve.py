@@ -33,7 +33,7 @@ class Served:
         }
         request = urllib.request.Request(self.address + path, body, given)
         try:
-            with urllib.request.urlopen(request, timeout=30) as response:
+            with urllib.request.urlopen(request, timeout=100) as response:
                 status, data = response.status, response.read().decode()
         except urllib.error.HTTPError as error:
             status, data = error.code, error.read().decode()

@@ -132,7 +132,7 @@ async def test_each_way_works_or_is_named(
                 patch.setattr("surecall.models.probe.questions._DEADLINES", QUICK)
                 if way.trusts:
                     patch.setenv(way.trusts, str(authority.file))
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(60):
                     assert await door(f"https://{place}/v1", tmp_path) == way.outcome
             assert bool(proxy.asked) == (not way.is_listed)
             assert bool(upstream.calls) == (way.outcome == "works")

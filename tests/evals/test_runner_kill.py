@@ -48,7 +48,7 @@ def test_workers_do_not_outlive_the_process_that_started_them(
     """Killed with all its workers at work, the main process leaves a run to go on with."""
     scene = Scene(tmp_path, trials=200, engine="processes")
     pid = victims.start(scene.order)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not (tmp_path / "acks").read_text() and time.monotonic() < deadline:
         time.sleep(0.02)
     workers = _children(pid)

@@ -5,7 +5,7 @@
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ class KeptRecords:
     def __init__(self) -> None:
         self.records: list[RequestRecord] = []
         self.counts = StoreCounts()
+        self.is_full = False
 
     async def add(self, record: RequestRecord) -> None:
         await asyncio.sleep(0)
@@ -84,7 +85,7 @@ def make_settings(folder: Path, text: str = "", **options: Any) -> GatewaySettin
 
 
 @asynccontextmanager
-async def serve_gateway(settings: GatewaySettings, **options: Any) -> AsyncIterator[Served]:
+async def serve_gateway(settings: GatewaySettings, **options: Any) -> AsyncGenerator[Served]:
     """Serve a gateway with these settings; `store` keeps its records, by default a list."""
     store: Any = options.pop("store", None) or KeptRecords()
     gateway = Gateway(settings, store=store, **options)
@@ -108,7 +109,7 @@ async def serve_gateway(settings: GatewaySettings, **options: Any) -> AsyncItera
 @asynccontextmanager
 async def serve_faults(
     folder: Path, text: str = "", *, protocol: str = "", **options: Any
-) -> AsyncIterator[tuple[Served, FaultyProvider]]:
+) -> AsyncGenerator[tuple[Served, FaultyProvider]]:
     """Serve a gateway in front of a faulty provider that speaks a format."""
     provider = FaultyProvider()
     async with FaultServer(provider) as upstream:
@@ -168,7 +169,7 @@ async def ask(
     lines = [f"{method} {path} HTTP/1.1", *(f"{k}: {v}" for k, v in own.items() if v), "", ""]
     writer.write("\r\n".join(lines).encode("latin-1") + data)
     try:
-        return Plain(await asyncio.wait_for(reader.read(), 10))
+        return Plain(await asyncio.wait_for(reader.read(), 60))
     finally:
         writer.close()
 
@@ -196,16 +197,13 @@ class Stub:
     def __init__(self) -> None:
         self.heads: list[str] = []
         self.bodies: list[bytes] = []
-        self.left: list[float] = []
-        """When each connection ended before its answer did."""
         self.asked = asyncio.Event()
         self.gone = asyncio.Event()
         self.answers: list[Any] = []
         """Bytes to send, seconds or something to wait for, or None to close; the last one stays."""
         self.url = ""
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        loop = asyncio.get_running_loop()
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
@@ -228,13 +226,12 @@ class Stub:
                         writer.write(step)
                         await writer.drain()
                         continue
-                    if callable(step):
+                    if not isinstance(step, int | float):
                         await step()
                         continue
                     waiting = asyncio.ensure_future(reader.read(1))
                     done, _ = await asyncio.wait({waiting}, timeout=step)
                     if done:
-                        self.left.append(loop.time())
                         self.gone.set()
                         return
                     waiting.cancel()
@@ -246,11 +243,11 @@ class Stub:
 
 
 @asynccontextmanager
-async def serve_stub(*answers: Any) -> AsyncIterator[Stub]:
+async def serve_stub(*answers: Any) -> AsyncGenerator[Stub]:
     """Serve a stub with these answers, one list of steps for each request."""
     stub = Stub()
     stub.answers = list(answers)
-    server = await asyncio.start_server(stub._serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(stub.serve, "127.0.0.1", 0)
     stub.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
     try:
         yield stub
@@ -303,7 +300,7 @@ STREAM_END = chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"
 @asynccontextmanager
 async def serve_stubbed(
     folder: Path, *answers: Any, text: str = "", **options: Any
-) -> AsyncIterator[tuple[Served, Stub]]:
+) -> AsyncGenerator[tuple[Served, Stub]]:
     """Serve a gateway in front of a stub; `text` comes behind the table of the upstream."""
     async with serve_stub(*answers) as stub:
         head = f'[upstreams.stub]\nurl = "{stub.url}"\nprobe = "off"\n'

@@ -173,7 +173,7 @@ def test_a_signal_reaches_the_program_and_the_gateway_ends_with_it(tmp_path: Pat
     with run_command(*words, cwd=tmp_path) as (process, line):
         assert line == "up"
         process.terminate()
-        assert process.wait(timeout=20) == 9
+        assert process.wait(timeout=100) == 9
 
 
 @pytest.mark.parametrize(

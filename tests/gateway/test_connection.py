@@ -23,7 +23,7 @@ def write(served: Served, *, path: str = CHAT, size: int = 0, **headers: str) ->
 
 async def read_status(reader: asyncio.StreamReader) -> int:
     """Read one answer, and return its status."""
-    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
     lines = head.decode().lower().split("\r\n")
     size = next(int(line.split(":")[1]) for line in lines if line.startswith("content-length"))
     await reader.readexactly(size)
@@ -102,6 +102,6 @@ async def test_a_connection_without_requests_is_closed(tmp_path: Path) -> None:
             writer.write(write(served))
             assert await read_status(reader) == 200
             await asyncio.sleep(0.7)
-        assert await asyncio.wait_for(reader.read(), 10) == b""
+        assert await asyncio.wait_for(reader.read(), 60) == b""
         writer.close()
         assert len(stub.bodies) == 2

@@ -117,6 +117,6 @@ def test_the_command_logs_requests(tmp_path: Path) -> None:
         with run_command(*words, cwd=tmp_path, env=os.environ) as (process, url):
             ask_command(url)
             process.send_signal(signal.SIGTERM)
-            _, err = process.communicate(timeout=10)
+            _, err = process.communicate(timeout=100)
     (line,) = [json.loads(line) for line in err.splitlines() if '"event":"request"' in line]
     assert (line["outcome"], line["calls"], line["status"]) == ("repaired", 1, 200)

@@ -9,9 +9,8 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -28,7 +27,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it needs signal
 @contextmanager
 def run_command(
     *words: str, cwd: Path, env: Mapping[str, str] = os.environ
-) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+) -> Generator[tuple["subprocess.Popen[str]", str]]:
     """Run a command that serves, and return it with the address it prints."""
     process = subprocess.Popen(
         [sys.executable, "-m", "surecall", *words],
@@ -46,7 +45,7 @@ def run_command(
     finally:
         if process.poll() is None:
             process.kill()
-        process.communicate(timeout=10)
+        process.communicate(timeout=100)
 
 
 def ask(url: str, model: str = "faults:arguments_single_quotes") -> Any:
@@ -62,13 +61,13 @@ def ask(url: str, model: str = "faults:arguments_single_quotes") -> Any:
         data=json.dumps(body).encode(),
         headers={"content-type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=100) as answer:
         return json.load(answer)
 
 
 def read_metrics(url: str) -> str:
     """Return the metrics, as whichever worker gives them."""
-    with urllib.request.urlopen(f"{url}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"{url}/metrics", timeout=100) as answer:
         return answer.read().decode()
 
 
@@ -94,7 +93,7 @@ def test_serve_from_start_to_end(tmp_path: Path) -> None:
             time.sleep(0.2)
             assert call_of(ask(url)) == {"city": "Rome"}
             process.send_signal(signal.SIGTERM)
-            _, err = process.communicate(timeout=10)
+            _, err = process.communicate(timeout=100)
             assert process.returncode == 0
             assert "the old ones stay" in err
     listed = subprocess.run(
@@ -133,7 +132,7 @@ def test_several_workers_share_one_address(tmp_path: Path) -> None:
         with run_command(*words, cwd=tmp_path) as (process, url):
             for _ in range(4):
                 assert call_of(ask(url)) == {"city": "Rome"}
-            end = time.monotonic() + 10
+            end = time.monotonic() + 60
             while 'outcome="repaired"} 4' not in read_metrics(url):  # of all workers together
                 assert time.monotonic() < end
                 time.sleep(0.05)
@@ -142,13 +141,13 @@ def test_several_workers_share_one_address(tmp_path: Path) -> None:
                 before = children.read_text().split()
                 assert len(before) == 2
                 os.kill(int(before[0]), signal.SIGKILL)
-                end = time.monotonic() + 10
+                end = time.monotonic() + 60
                 while set(children.read_text().split()) <= set(before):
                     assert time.monotonic() < end
                     time.sleep(0.02)
                 assert call_of(ask(url)) == {"city": "Rome"}
             process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=10)
+            process.communicate(timeout=100)
             assert process.returncode == 0
     assert (tmp_path / "r.db").exists()
 
@@ -206,7 +205,7 @@ def test_a_recipe_reaches_an_upstream_that_demands_a_key(tmp_path: Path, protoco
 
 
 @contextmanager
-def demand_key(key: str) -> Iterator[tuple[str, list[str]]]:
+def demand_key(key: str) -> Generator[tuple[str, list[str]]]:
     """Serve an upstream that refuses every other key, and note the keys that it sees."""
     seen: list[str] = []
 
@@ -221,7 +220,7 @@ def demand_key(key: str) -> Iterator[tuple[str, list[str]]]:
             self.end_headers()
             self.wfile.write(b"{}")
 
-        def log_message(self, *_: Any) -> None:
+        def log_message(self, *_: Any) -> None:  # pyright: ignore
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Demanding)

@@ -30,7 +30,7 @@ MARKS = (
     b'"functionCall"',
 )
 """How the events of an upstream are known that bring a piece of a call."""
-_SAVE = {"name": "save", "description": ""}
+_SAVE: dict[str, Any] = {"name": "save", "description": ""}
 
 
 def brings_call(event: bytes) -> bool:
@@ -118,13 +118,15 @@ async def read_gemini(url: str, got: Client) -> None:
         automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
     )
     try:
-        chat = client.aio.chats.create(model="m", config=config)
+        chat: Any = client.aio.chats.create(model="m", config=config)
         async for event in await chat.send_message_stream("Go"):
             await got.take(event)
-        kept = chat.get_history(curated=True)[1:]
+        kept: Any = chat.get_history(curated=True)[1:]
     finally:
         await client.aio.aclose()
-    parts = [part for content in kept for part in content.parts or []]
+    parts: list[Any] = []
+    for content in kept:
+        parts += content.parts or []
     got.text = "".join(part.text or "" for part in parts)
     called = [part.function_call for part in parts if part.function_call]
     got.calls = [(str(call.name), call.args) for call in called]

@@ -50,7 +50,7 @@ def open_both(folder: Path, **settings: Any) -> tuple[Shaky, SpooledRecords]:
 
 async def until(is_so: Any) -> None:
     """Wait until something is so."""
-    for _ in range(300):
+    for _ in range(6000):
         if is_so():
             return
         await asyncio.sleep(0.01)

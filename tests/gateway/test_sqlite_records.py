@@ -323,7 +323,7 @@ async def test_a_file_that_is_removed_while_it_is_used(
     else:
         store.file.unlink()
     await asyncio.gather(*(store.add(make_record(number)) for number in range(1, 6)))
-    for _ in range(300):
+    for _ in range(6000):
         if store.counts.reopened:
             break
         await asyncio.sleep(0.01)

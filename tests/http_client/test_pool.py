@@ -25,7 +25,7 @@ async def ask(origin: Origin, path: str = "/v1/x", deadlines: Deadlines = SHORT)
 
 async def settle(done: Callable[[], bool]) -> None:
     """Let the loop turn until something holds."""
-    for _ in range(200):
+    for _ in range(10_000):
         if done():
             return
         await asyncio.sleep(0.005)

@@ -381,7 +381,7 @@ def tinyproxy(tmp_path: Path) -> Generator[int]:
 async def test_tinyproxy_opens_ways_and_forwards(tinyproxy: int, authority: Authority) -> None:
     """Both schemes work with the password, and without it the error says so."""
     async with serve(authority.issue("x")) as secure, serve() as plain:
-        for _ in range(100):
+        for _ in range(1200):
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", tinyproxy)
             except OSError:

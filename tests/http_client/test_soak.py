@@ -25,11 +25,11 @@ REQUESTS = int(os.environ.get("SURECALL_SOAK_REQUESTS", "300"))
 LIMITS = ClientLimits(
     max_connections=8,
     max_waiting=1000,
-    max_wait_s=5,
+    max_wait_s=60,
     max_body_bytes=100_000,
     max_stream_bytes=100_000,
 )
-DEADLINES = Deadlines(connect_s=5, first_byte_s=0.03, idle_s=0.03, total_s=5)
+DEADLINES = Deadlines(connect_s=60, first_byte_s=0.2, idle_s=0.2, total_s=60)
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
@@ -104,7 +104,7 @@ async def test_no_request_gets_the_answer_of_another() -> None:
             assert origin.open_count <= 8
             assert origin.waiting_count == 0
         await origin.close()
-        for _ in range(100):
+        for _ in range(10_000):
             await asyncio.sleep(0.005)
             if origin.open_count == 0 and len(asyncio.all_tasks()) <= before[1]:
                 break

@@ -190,7 +190,7 @@ async def test_leaving_the_loop_cancels_the_run_and_closes_the_stream() -> None:
     async for event in stream:
         if isinstance(event, TextDelta):
             break
-    await asyncio.wait_for(transport.closed.wait(), 5)
+    await asyncio.wait_for(transport.closed.wait(), 60)
     assert transport.is_open is False
     with pytest.raises(RuntimeError, match="has not ended"):
         _ = stream.result
@@ -241,7 +241,7 @@ async def test_cancelling_the_reader_cancels_the_run() -> None:
                 started.set()
 
     task = asyncio.create_task(read())
-    await asyncio.wait_for(started.wait(), 5)
+    await asyncio.wait_for(started.wait(), 60)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

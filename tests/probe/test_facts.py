@@ -322,6 +322,6 @@ def test_two_processes_may_write_at_once(
     tmp_path: Path, writers: list[subprocess.Popen[bytes]]
 ) -> None:
     """Nothing that one of them saved is lost, and neither fails."""
-    assert [process.wait(timeout=50) for process in writers] == [0, 0]
+    assert [process.wait(timeout=100) for process in writers] == [0, 0]
     models = {key.model for key, _ in FactStore(tmp_path / "facts.sqlite3").all()}
     assert models == {f"{who}-{number}" for who in "ab" for number in range(40)}

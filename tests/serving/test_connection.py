@@ -64,7 +64,7 @@ async def exchange(port: int, *pieces: bytes, pause_s: float = 0.01) -> bytes:
     for piece in pieces:
         writer.write(piece)
         await asyncio.sleep(pause_s)
-    said = await asyncio.wait_for(reader.read(), 5)
+    said = await asyncio.wait_for(reader.read(), 60)
     writer.close()
     return said
 
@@ -197,7 +197,7 @@ async def test_a_client_that_leaves_is_told_to_the_application() -> None:
         await asyncio.sleep(0.05)
         assert not left.is_set()
         writer.transport.abort()
-        await asyncio.wait_for(left.wait(), 2)
+        await asyncio.wait_for(left.wait(), 60)
 
 
 async def test_the_end_lets_answers_finish() -> None:

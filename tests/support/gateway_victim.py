@@ -215,7 +215,7 @@ class GatewayVictim:
     async def _read_metric(self, port: int, name: str) -> float:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /metrics HTTP/1.1\r\nhost: 127.0.0.1:%d\r\n\r\n" % port)
-        _, body = await asyncio.wait_for(_read_message(reader), 10)
+        _, body = await asyncio.wait_for(_read_message(reader), 60)
         writer.close()
         return float(body.decode().split(f"\n{name} ", 1)[1].split("\n", 1)[0])
 

@@ -68,7 +68,7 @@ class RecordScene:
         self.store = folder / "requests.db"
         self.acks = folder / "acks"
         self.acks.touch()
-        self._checked_bytes = 0
+        self.checked_bytes = 0
 
     def order(self, *, is_away: bool = False) -> dict[str, Any]:
         """Return what a victim is told."""
@@ -77,7 +77,7 @@ class RecordScene:
     def new_acks(self) -> set[str]:
         """Return what was acknowledged since the last time."""
         data = self.acks.read_bytes()
-        fresh, self._checked_bytes = data[self._checked_bytes :], len(data)
+        fresh, self.checked_bytes = data[self.checked_bytes :], len(data)
         return {line.decode() for line in fresh.splitlines()}
 
     def check(self, acknowledged: set[str]) -> int:

@@ -1,12 +1,12 @@
 """The likely level of JSON repair: the best reading of text that the certain level refuses."""
 
-import time
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.work import count_calls
 from surecall.reading.rules import RULES
 from surecall.text import MAX_ARGUMENT_STEPS, encode, repair_json
 
@@ -298,16 +298,10 @@ HOSTILE = {
 def test_the_work_grows_with_the_text_and_no_faster(piece: str) -> None:
     """Hostile text of any size ends in time."""
 
-    def measure(size: int, max_steps: int | None = None) -> float:
+    def measure(size: int, max_steps: int | None = None) -> int:
         text = "{a " + piece * (size // len(piece))
-        times: list[float] = []
-        for _ in range(3):
-            start = time.process_time()
-            repair_json(text, guess=True, cut="close", max_steps=max_steps)
-            times.append(time.process_time() - start)
-        return min(times)
+        return count_calls(lambda: repair_json(text, guess=True, cut="close", max_steps=max_steps))
 
     small, large = measure(50_000), measure(200_000)
-    assert large < 0.4
-    assert large < 10 * max(small, 0.005)
-    assert measure(200_000, MAX_ARGUMENT_STEPS) < 0.15
+    assert large < 6 * small
+    assert measure(200_000, MAX_ARGUMENT_STEPS) < 20 * MAX_ARGUMENT_STEPS

@@ -152,7 +152,7 @@ async def test_giving_up_ends_the_generation(transport: EmbeddedTransport, strea
             task.cancel()
         done = await asyncio.gather(*tasks, return_exceptions=True)
         assert [type(item) for item in done] == [asyncio.CancelledError] * 2
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         assert (await answer(transport, chat(max_tokens=1)))["usage"]["completion_tokens"] == 1
 
 

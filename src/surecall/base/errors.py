@@ -58,7 +58,12 @@ _MAX_REASON_CHARS = 300
 
 
 class Code(StrEnum):
-    """Every public code."""
+    """Every public code.
+
+    For example:
+
+        surecall.Code.TOOL_TIMEOUT == "TOOL_TIMEOUT"  # True
+    """
 
     # what a model may read in a tool result
     APPROVAL_DENIED = "APPROVAL_DENIED"
@@ -351,7 +356,16 @@ class SetupError(SurecallError):
 
 
 class ConfigError(SetupError):
-    """A setting, option, preset, transform or filter is not usable."""
+    """A setting, option, preset, transform or filter is not usable.
+
+    For example:
+
+        try:
+            surecall.run_sync("Hi", model="small", max_turns=0)
+        except surecall.ConfigError as error:
+            code = error.code
+        code  # 'INVALID_OPTION'
+    """
 
 
 class ToolDefinitionError(SetupError):
@@ -392,7 +406,17 @@ class JSONTextError(SurecallError):
 
 
 class ProviderError(SurecallError):
-    """The provider failed; says whether trying again can help."""
+    """The provider failed; says whether trying again can help.
+
+    For example:
+
+        busy = surecall.ProviderError("RATE_LIMITED", "Try later.", retryable=True)
+        try:
+            surecall.run_sync("Hi", model="small", transport=surecall.ScriptedTransport([busy]))
+        except surecall.ProviderError as error:
+            can_help = error.retryable
+        can_help  # True
+    """
 
     def __init__(
         self,
@@ -445,7 +469,17 @@ class ProviderReplyError(ProviderError):
 
 
 class RunError(SurecallError):
-    """A run ended without an answer; what happened until then is attached."""
+    """A run ended without an answer; what happened until then is attached.
+
+    For example:
+
+        transport = surecall.ScriptedTransport(lambda request: "I do not know.")
+        try:
+            surecall.run_sync("Hi", model="small", transport=transport, output=int)
+        except surecall.RunError as error:
+            asked = error.history[0].content
+        asked  # 'Hi'
+    """
 
     def __init__(
         self,
@@ -464,7 +498,22 @@ class RunError(SurecallError):
 
 
 class ToolUseError(RunError):
-    """The model did not use tools as the mode demands."""
+    """The model did not use tools as the mode demands.
+
+    For example:
+
+        def ping() -> str:
+            'Ask whether the service is there.'
+            return "pong"
+
+        options = {"transport": surecall.ScriptedTransport(lambda request: "No.")}
+        options |= {"tools": [ping], "tool_use_mode": "enforced"}
+        try:
+            surecall.run_sync("Is it there?", model="small", **options)
+        except surecall.ToolUseError as error:
+            code = error.code
+        code  # 'NO_TOOL_CALLS'
+    """
 
 
 class OutputError(RunError):

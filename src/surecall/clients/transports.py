@@ -33,6 +33,12 @@ def http_client(
 ) -> Any:
     """Return a blocking HTTP client through which the replies of models become reliable.
 
+        import httpx
+        import openai
+
+        http = surecall.http_client(library=httpx)
+        client = openai.OpenAI(http_client=http, api_key="none")
+
     Args:
         library: `httpx2` or `httpx`, whichever the framework takes clients of; may be left out
             where only one of them is installed.
@@ -59,7 +65,16 @@ def async_http_client(
     capabilities: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Any:
-    """Return an asynchronous HTTP client; see `http_client`."""
+    """Return an asynchronous HTTP client; see `http_client`.
+
+    For example:
+
+        import httpx
+        import openai
+
+        http = surecall.async_http_client(library=httpx)
+        client = openai.AsyncOpenAI(http_client=http, api_key="none")
+    """
     module = library or find_library()
     inner = module.AsyncClient(**_take_connection(settings))
     wrapped = Library(module, partial(inner.send, stream=True), blocks=False)

@@ -43,6 +43,10 @@ def wrap(
     told or raised as `CallsRefusedError`, as `refused_calls` of the policy says. `surecall` of the
     response object lists every change.
 
+        import openai
+
+        client = surecall.wrap(openai.OpenAI(base_url="http://localhost:8000/v1", api_key="none"))
+
     Args:
         client: `OpenAI`, `AsyncOpenAI`, `Anthropic`, `AsyncAnthropic` or one derived from these.
         policy: What may be done for one request, and at what cost.

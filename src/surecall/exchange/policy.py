@@ -32,7 +32,12 @@ be made right, refused with reasons, passed on without being read, or failed at 
 
 
 class Policy(Struct, frozen=True, kw_only=True):
-    """The steps that may make the calls of one reply usable, and their budget."""
+    """The steps that may make the calls of one reply usable, and their budget.
+
+    For example:
+
+        surecall.Policy(max_requests=1).allows("repair")  # True
+    """
 
     steps: tuple[StepName, ...] = STEPS
     """The steps that may be taken; none but these."""

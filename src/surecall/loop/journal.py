@@ -118,6 +118,10 @@ class FileJournal:
     """A journal in a file, one JSON record a line; only one process may have it open.
 
     Every line ends with a checksum over itself and all lines before it.
+
+        transport = surecall.ScriptedTransport(["Hello."])
+        journal = surecall.FileJournal("run.journal")
+        surecall.run_sync("Hi", model="small", transport=transport, journal=journal)
     """
 
     def __init__(self, path: str | Path) -> None:

@@ -282,6 +282,10 @@ async def approve(
 ) -> Approval:
     """Approve a call, as it is or with changed arguments.
 
+    In this example some names come from the example of `PausedResult`.
+
+        await surecall.approve(store, waiting.id, by="ann", arguments={"amount": 4})
+
     Args:
         store: Where the approval waits.
         approval_id: Its id.
@@ -303,7 +307,12 @@ async def approve(
 
 
 async def deny(store: ApprovalStore, approval_id: str, *, by: str, reason: str = "") -> Approval:
-    """Deny a call; the model reads the reason."""
+    """Deny a call; the model reads the reason.
+
+    In this example some names come from the example of `PausedResult`.
+
+        await surecall.deny(store, waiting.id, by="ann", reason="It is too much.")
+    """
     return await store.decide(approval_id, Decision(approved=False, by=by, reason=reason))
 
 

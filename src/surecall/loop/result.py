@@ -52,7 +52,14 @@ else:
 
 
 class RunResult(Struct, frozen=True, kw_only=True):
-    """The answer of a run, and everything that led to it."""
+    """The answer of a run, and everything that led to it.
+
+    For example:
+
+        transport = surecall.ScriptedTransport(["Hello."])
+        result = surecall.run_sync("Hi", model="small", transport=transport)
+        isinstance(result, surecall.RunResult), result.text  # (True, 'Hello.')
+    """
 
     text: str
     history: tuple[Message, ...]
@@ -165,6 +172,19 @@ class PausedResult(RunResult, frozen=True, kw_only=True):
     """The result of a run that waits for approvals: `pending` lists them.
 
     It has no answer and no value yet; `surecall.resume` continues it.
+
+        @surecall.tool(approval="required")
+        def pay(amount: int) -> str:
+            'Pay an amount.'
+            return "paid"
+
+        asked = surecall.assistant(None, surecall.tool_call("pay", {"amount": 5}))
+        store = surecall.SqliteStore("approvals.db")
+        transport = surecall.ScriptedTransport([asked, "Done."])
+        wiring = {"tools": [pay], "approvals": store, "transport": transport}
+        paused = await surecall.run("Pay 5.", model="small", **wiring)
+        [waiting] = paused.pending
+        isinstance(paused, surecall.PausedResult), waiting.name  # (True, 'pay')
     """
 
     if not TYPE_CHECKING:  # for a type checker there is no value to ask for
@@ -185,12 +205,12 @@ class OutputResult(RunResult, Generic[T], frozen=True, kw_only=True):
     """The result of a run that ends with a value.
 
     A run that was given a store for approvals may return a `PausedResult` instead, and a type
-    checker demands that you look.
+    checker demands that you look which it is, with `isinstance`.
 
-        if isinstance(result, PausedResult):
-            ...  # decide, then surecall.resume(result.run_id, output=..., approvals=...)
-        else:
-            print(result.output)
+        schema = {"type": "array", "items": {"type": "integer"}}
+        transport = surecall.ScriptedTransport(["[1, 2]"])
+        result = surecall.run_sync("Count", output=schema, model="small", transport=transport)
+        isinstance(result, surecall.OutputResult), result.output  # (True, [1, 2])
     """
 
     output: T

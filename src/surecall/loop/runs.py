@@ -91,7 +91,12 @@ async def resume(
     """Continue a run that waits for approvals; takes every argument of `Session`.
 
     Give it the store and the tools of the run, and its `output` if it had one. Model, messages,
-    system text and options are those that the run was started with, unless others are given.
+    system text and options are those that the run was started with, unless others are given. In
+    this example some names come from the example of `PausedResult`.
+
+        await surecall.approve(store, waiting.id, by="ann")
+        result = await surecall.resume(paused.run_id, **wiring)
+        result.text  # 'Done.'
     """
     given = cast("dict[str, Any]", arguments)
     stored = await load_waiting(need_store(given.get("approvals")), run_id)
@@ -151,7 +156,15 @@ def stream(
 
 
 def stream(prompt: Prompt, *, output: Any = None, **arguments: Unpack[Arguments]) -> RunStream:
-    """Run the prompt and hand out its events as they happen; takes what `run` takes."""
+    """Run the prompt and hand out its events as they happen; takes what `run` takes.
+
+    For example:
+
+        transport = surecall.ScriptedTransport(["Hello."])
+        events = surecall.stream("Hi", model="small", transport=transport)
+        names = [type(event).__name__ async for event in events]
+        names[0], names[-1]  # ('RunStarted', 'RunEnded')
+    """
     return stream_run(run, prompt, output, arguments)
 
 
@@ -171,6 +184,12 @@ async def extract(
     source: Prompt, *, output: Any, **arguments: Unpack[Arguments]
 ) -> OutputResult[Any] | PausedResult:
     """Read a value out of a text or messages; nothing that is not in them is made up.
+
+        schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+        transport = surecall.ScriptedTransport(['{"city": "Rome"}'])
+        text = "We met in Rome."
+        result = await surecall.extract(text, output=schema, model="small", transport=transport)
+        result.output  # {'city': 'Rome'}
 
     Args:
         source: The text, or messages that hold it.

@@ -104,6 +104,12 @@ class ResumeArguments(CallerArguments, total=False):
 class Session(Closing, Generic[Pause_co]):
     """Runs that share history, tools and connection; use it as `async with Session(...)`.
 
+        transport = surecall.ScriptedTransport(["Hello.", "Bye."])
+        async with surecall.Session(model="small", transport=transport) as session:
+            await session.run("Hi")
+            result = await session.run("Bye")
+        len(result.history)  # 4
+
     Args:
         model: The model to ask, as the provider names it.
         tools: Functions, tools, servers of tools, or a registry.

@@ -314,6 +314,8 @@ class DatabaseStore:
 class SqliteStore(DatabaseStore):
     """Workspaces, approvals and paused runs in one file, readable by its owner alone.
 
+        await surecall.SqliteStore("approvals.db").list()  # []
+
     Args:
         path: The file; it is made, with its folder, when it is not there.
     """

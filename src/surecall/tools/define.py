@@ -197,7 +197,17 @@ _TEXTS: Final = frozenset({"title", "description", "default"})
 
 
 class ToolContext(Struct, frozen=True):
-    """Which call a tool is answering; given to any parameter annotated with this class."""
+    """Which call a tool is answering; given to any parameter annotated with this class.
+
+    For example:
+
+        @surecall.tool
+        def pay(amount: int, context: surecall.ToolContext) -> str:
+            'Pay an amount.'
+            return f"{amount} paid as {context.idempotency_key}"
+
+        list(pay.spec.parameters["properties"])  # ['amount']
+    """
 
     __surecall_injected__: ClassVar[bool] = True
 
@@ -255,7 +265,17 @@ class ToolFailed(Exception):  # noqa: N818 - reads as what happened: `raise Tool
 
 
 class Tool(Generic[P, R]):
-    """A tool: what a model sees of it, and how its calls are made; never changes."""
+    """A tool: what a model sees of it, and how its calls are made; never changes.
+
+    For example:
+
+        @surecall.tool
+        def add(a: int, b: int) -> int:
+            'Add two numbers.'
+            return a + b
+
+        isinstance(add, surecall.Tool), add.name  # (True, 'add')
+    """
 
     spec: ToolSpec
     function: Callable[P, R] | None

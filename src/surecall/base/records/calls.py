@@ -68,7 +68,14 @@ class RawCall(Struct, frozen=True):
 
 
 class ToolCall(Struct, frozen=True, kw_only=True):
-    """A call as it was read: ready to be checked and run, or refused with reasons."""
+    """A call as it was read: ready to be checked and run, or refused with reasons.
+
+    For example:
+
+        reply = '<tool_call>{"name": "ping", "arguments": {"host": "a"}}</tool_call>'
+        call = surecall.read_reply(reply).calls[0]
+        isinstance(call, surecall.ToolCall), call.arguments  # (True, {'host': 'a'})
+    """
 
     id: str
     name: str

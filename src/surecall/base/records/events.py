@@ -122,7 +122,17 @@ class ToolCallStarted(Event, frozen=True, tag="tool_call_start"):
 
 
 class ToolCallEnded(Event, frozen=True, tag="tool_call_end"):
-    """A call has its result."""
+    """A call has its result.
+
+    For example:
+
+        def show(event):
+            if isinstance(event, surecall.ToolCallEnded):
+                print(event.name, event.ok, event.elapsed_ms)
+
+        transport = surecall.ScriptedTransport(["Hello."])
+        surecall.run_sync("Hi", model="small", transport=transport, on_event=show)
+    """
 
     tool_call_id: str
     name: str

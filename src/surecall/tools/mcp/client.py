@@ -417,6 +417,8 @@ def mcp_tools(
     run begins and closed with the last session that uses it. `async with` it to keep it open for
     several runs.
 
+        files = surecall.mcp_tools(["npx", "-y", "@modelcontextprotocol/server-filesystem", "."])
+
     Args:
         target: A command that starts a server (stdio), or the URL of one (streamable HTTP).
         name: What comes before the name of each tool, as in `files__read`; by default the name
