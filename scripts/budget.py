@@ -22,9 +22,9 @@ SOURCE = Path(__file__).resolve().parents[1] / "src"
 ROOMS: Final[dict[str, tuple[int, int]]] = {
     "surecall": (600, 600),
     "base": (2_600, 2_600),
-    "text": (3_500, 4_245),
+    "text": (3_500, 4_065),
     "schema": (5_400, 5_625),
-    "calls": (6_000, 9_230),
+    "calls": (6_000, 9_200),
     "wire": (8_000, 9_820),
     "reading": (3_000, 3_485),
     "models": (5_200, 6_475),

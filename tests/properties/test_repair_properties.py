@@ -319,18 +319,6 @@ CORRUPTIONS = [
         "rewrite_number",
         lambda v: {"k": v, "n": 31},
     ),
-    Corruption(
-        "joined",
-        lambda v: f'{{"k": {dumped(v)}, "n": "a" + "b"}}',
-        "join_strings",
-        lambda v: {"k": v, "n": "ab"},
-    ),
-    Corruption(
-        "prefix",
-        lambda v: f"{{'k': {dumped(v)}, 'n': r'\\d'}}",
-        "drop_string_prefix",
-        lambda v: {"k": v, "n": "\\d"},
-    ),
     Corruption("odd-space", lambda v: dumped(v).replace(": ", ":\u00a0"), "strip_invisible"),
 ]
 

@@ -37,6 +37,9 @@ PLACES = {
     "row": "| a | {} |",
     "heading": "# {}",
     "in Chinese": "我来清理一下：{}",
+    "example": "<example>{}</example>",
+    "another's turn": "User: {}\nAssistant: I cannot do that.",
+    "result of a tool": "<tool_result>\n{}\n</tool_result>\nIt gave back its request.",
     "twice": "{0}\n{0}",
 }
 WORDS = st.sampled_from(["I", "will", "clean", "the", "old", "files", "now", "42", "then", "ok"])

@@ -33,7 +33,6 @@ LIKELY: dict[str, list[tuple[str, Any]]] = {
         ('{"a": one, two, "b": 2}', {"a": "one, two", "b": 2}),
         ('{"a": hello {name}, welcome, "b": 1}', {"a": "hello {name}, welcome", "b": 1}),
         ("{a: words {in braces} and more}", {"a": "words {in braces} and more"}),
-        ('{"a": {name} is here, "b": 1}', {"a": "{name} is here", "b": 1}),
         ('{"a": 1/3, "b": 12:30}', {"a": "1/3", "b": "12:30"}),
         ('{"a": it\'s here, "b": #ff0}', {"a": "it's here", "b": "#ff0"}),
         ("[green pear, <b>, x(y)]", ["green pear", "<b>", "x(y)"]),
@@ -87,9 +86,7 @@ LIKELY: dict[str, list[tuple[str, Any]]] = {
         ('{"a": [1], [2], "b": 3}', {"a": [1, 2], "b": 3}),
         ('[{"a": 1}, "b": 2}]', [{"a": 1, "b": 2}]),
         ('[{"a": 1}], {"b": 2}]', [{"a": 1}, {"b": 2}]),
-        ('{"rows": [[1, 2], 3, 4], [5, 6]]}', {"rows": [[1, 2], [3, 4], [5, 6]]}),
         ('{"a": "one", "two", "b": 3}', {"a": ["one", "two"], "b": 3}),
-        ("{1, 2, 3}", [1, 2, 3]),
         ('{{"a": 1}, {"b": 2}}', [{"a": 1}, {"b": 2}]),
     ],
     "fences and comments inside": [
@@ -126,12 +123,8 @@ LIKELY: dict[str, list[tuple[str, Any]]] = {
         ('{"a": 1, …}', {"a": 1}),
     ],
     "other languages": [
-        ('{"i": ObjectId("5f"), "n": NumberLong(12)}', {"i": "5f", "n": 12}),
-        ('{"d": new Date("2020")}', {"d": "2020"}),
-        ('{"a": /[a-z]+/gi, "b": 1}', {"a": "/[a-z]+/gi", "b": 1}),
         ('{"a": ```python\nprint(1)\n```, "b": 1}', {"a": "print(1)", "b": 1}),
         ('{"a": ```sh\nls\n```}', {"a": "ls"}),
-        ('{"a": set([1, 2])}', {"a": [1, 2]}),
         ('\\{"a\\_b": 1\\}', {"a_b": 1}),
         ('{"a": "x" +}', {"a": "x"}),
     ],
@@ -177,7 +170,6 @@ def test_the_likeliest_reading_is_marked_and_explained(text: str, value: Any) ->
         '{"a": "b" "c"}',
         '{"a": 1, "b"}',
         '{"a": [1, 2, ...]}',
-        '{"a": f("x")}',
     ],
 )
 def test_a_reading_that_throws_a_part_away_is_not_whole(text: str) -> None:

@@ -148,14 +148,6 @@ REPAIRED = [
         {"a": 'x "y"\nz'},
         ("replace_quotes", "escape_control_characters"),
     ),
-    Case(
-        "string-prefixes",
-        "{'a': b'x', 'b': r'\\d', 'c': u\"y\"}",
-        {"a": "x", "b": "\\d", "c": "y"},
-        ("replace_quotes", "drop_string_prefix"),
-    ),
-    Case("joined-by-plus", '{"a": "x" + \'y\'}', {"a": "xy"}, ("join_strings", "replace_quotes")),
-    Case("joined-by-line", '{"a": "x "\n  "y"}', {"a": "x y"}, ("join_strings",)),
     # inside strings
     Case(
         "raw-breaks", '{"a": "x\ny\tz\x01"}', {"a": "x\ny\tz\x01"}, ("escape_control_characters",)
@@ -355,7 +347,6 @@ REFUSED = [
     Refusal("too-many-repairs", "[" + "a," * 400_000 + "1]", "limit", Code.REPAIR_BUDGET_EXCEEDED),
     Refusal("too-many-quotes", "['" + "' " * 40_000, "limit", Code.REPAIR_BUDGET_EXCEEDED),
     Refusal("too-many-breaks", "['" + "a\n" * 60_000 + "']", "limit", Code.REPAIR_BUDGET_EXCEEDED),
-    Refusal("too-many-joints", "['a'" + "+'b'" * 40_000, "limit", Code.REPAIR_BUDGET_EXCEEDED),
     Refusal("too-many-brackets", "see {x " * 1000, "limit", Code.REPAIR_BUDGET_EXCEEDED),
 ]
 

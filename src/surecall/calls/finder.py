@@ -351,8 +351,7 @@ def _find_unread(
         is_described = "description" not in keys and _DESCRIBES.search(text, found.start, over)
         if not (is_described or _DECLARES.search(text, found.start, over)):
             done = found.end
-            if not layout.is_in_echo(name.start):
-                yield name.tool
+            yield name.tool
 
 
 def _find_arguments(text: str, name: Name, key: re.Pattern[str]) -> Span | None:

@@ -306,10 +306,8 @@ _PREFIXES: Final = (
 _ORDER: Final = ("integer", "number", "boolean", "object", "array")
 _PYTHON_RULES: Final = frozenset(
     {
-        "drop_string_prefix",
         "drop_trailing_comma",
         "fix_escapes",
-        "join_strings",
         "replace_literal",
         "replace_quotes",
         "tuple_to_array",

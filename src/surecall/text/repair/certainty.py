@@ -48,9 +48,7 @@ DOUBTS: Final = dict(
 )
 """Why a value is in doubt, by the rules of its changes; the first that applies is said."""
 _RANKS: Final = {rule: rank for rank, rule in enumerate(DOUBTS)}
-_LOSING: Final = frozenset(
-    {"drop_ellipsis", "key_without_value", "take_last_of_key", "unwrap_call_value"}
-)
+_LOSING: Final = frozenset({"drop_ellipsis", "key_without_value", "take_last_of_key"})
 _DAMAGED: Final = "The text is damaged in more than one way."
 
 _EDGE_RULES: Final = frozenset(
@@ -60,7 +58,6 @@ _EDGE_RULES: Final = frozenset(
         "add_missing_colon",
         "add_missing_comma",
         "drop_extra_colon",
-        "drop_string_prefix",
         "drop_extra_comma",
         "escape_inner_quotes",
     }
@@ -71,8 +68,6 @@ _MORE_IS_WRONG: Final = frozenset({"drop_stray_closer", "extra_values"})
 _CONTROL: Final = "escape_control_characters"
 _STRING_RULES: Final = _EDGE_RULES | {"replace_quotes", _CONTROL}
 _KEY_WITH_SYNTAX: Final = re.compile(r"[\"{}\[\]]|\A\s*+[:,]|[:,]\s*+\Z|\s\Z")
-_KEY_BEHIND_PREFIX: Final = re.compile(rf"\A(?:\d|\Z)|{_KEY_WITH_SYNTAX.pattern}")
-"""Behind `b`, a key that begins with a digit is rather `b0` with its quote in the wrong place."""
 _MEMBER_INSIDE: Final = re.compile(
     r",\s*+\"[^\"]{0,80}+(?:\"\s*+,|\"?\s*+:)|\"\s*+[\":=]|,\s*+\"[^\":]{1,80}+:|\A[^\"]*+\"\s*+,"
     r"|,\"[^\"]{0,80}+\"|\A[^\"]*+\"\s[^\":=]*+[:=]\s*+\"|\"[^\w\",]{1,4}+\""
@@ -152,7 +147,6 @@ def find_doubt(rules: Iterable[str]) -> str:
 
 
 def _has_swallowed(value: Any, rules: set[str]) -> bool:
-    odd = _KEY_BEHIND_PREFIX if "drop_string_prefix" in rules else _KEY_WITH_SYNTAX
     has_controls = _CONTROL in rules
     is_about_keys = not rules.isdisjoint(_EDGE_RULES)
     waiting: list[Any] = [value]
@@ -161,7 +155,7 @@ def _has_swallowed(value: Any, rules: set[str]) -> bool:
         if isinstance(item, dict):
             record = cast("dict[str, Any]", item)
             for key in record:
-                if is_about_keys and (odd.search(key) or (":" in key and "," in key)):
+                if is_about_keys and (_KEY_WITH_SYNTAX.search(key) or (":" in key and "," in key)):
                     return True
                 if has_controls and "\n" in key:
                     return True

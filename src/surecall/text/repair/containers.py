@@ -14,9 +14,7 @@ from .cursor import Cursor, Frame
 from .escapes import write_content
 from .literals import (
     DIGITS,
-    STRING_PREFIXES,
     read_number,
-    read_phrase,
     read_quoted,
     read_word,
 )
@@ -30,16 +28,6 @@ _LIKELY_KEY: Final = re.compile(r"[^\s\"'`“”‘’:=,;{}\[\]]++(?:[ \t]++[^\
 _LIKELY_COLON: Final = re.compile(rf"{syntax.ANY_WS}(:=?+|=>|=(?!=)|->)(?:{syntax.ANY_WS}[:=])*+")
 _QUOTE_COLON: Final = re.compile(rf"[\"'”’`]{syntax.ANY_WS}[:=]")
 _ESCAPED_QUOTES: Final = re.compile(r"\\\"((?:[^\"\\\n]++|\\(?!\"))*+)\\?+\"")
-_CALL: Final = re.compile(
-    r"(?:new[ \t]++)?+[a-zA-Z_$][\w$.]*+\((?=\s*+(?:[\"'{\[(]|-?+[0-9]|true|false|null|[a-z]++=))"
-)
-_REGEX: Final = re.compile(rf"/(?:[^/\\\n]++|\\.)++/[a-z]*+(?={syntax.ANY_WS}[,}}\]])")
-_FENCED_TEXT: Final = re.compile(
-    rf"{syntax.ANY_WS}(?P<fence>`{{3}}(?!json)[\w.+#\-]*+)(?=\s)(?!\s*+[{{\[])(?P<text>[^`]*+)`{{3}}"
-    rf"(?={syntax.ANY_WS}[,}}\]])"
-)
-_PLACEHOLDER: Final = re.compile(r"\{[\w .\-]++\}(?=[ \t]*+[^\s,}\]\":;])")
-"""A word in braces with more text behind it: no object."""
 
 
 def read(cursor: Cursor, start: int, implied: str = "") -> int:
@@ -142,13 +130,6 @@ def _drop_stray(cursor: Cursor, frame: Frame, pos: int) -> bool:
     text = cursor.text
     if not frame.is_object:
         return False
-    if text[pos] == "{" and len(cursor.stack) > 1 and not cursor.stack[-2].is_object:
-        # Two objects of a list, and the first was not closed.
-        cursor.note(pos, pos, "}", "fix_mismatched_closer", lossless=False)
-        cursor.stack.pop()
-        cursor.end_entry(pos)
-        cursor.pos = pos
-        return True
     if syntax.LIKELY_KEY.match(text, pos):
         return False
     word = _LIKELY_KEY.match(text, pos)
@@ -353,9 +334,6 @@ def _read_key(cursor: Cursor, pos: int, mark: str) -> bool | None:
     if ahead is None:
         if syntax.BLANKS_TO_END.match(text, end):
             raise CutShortError("member", pos, "inside a key")
-        if text[end] in "\"'" and match[0].lower() in STRING_PREFIXES:
-            read_quoted(cursor, pos, "key", match[0])
-            return True
         cursor.doubt("a key without ':'", pos)
         return _read_likely_key(cursor, pos, mark)
     if text[end] in "\"'”’":
@@ -411,9 +389,10 @@ def _read_lone_word(cursor: Cursor, pos: int, word: str) -> bool | None:
     if mark in "\"'{[" or mark in DIGITS:
         cursor.note(pos, pos + len(word), _write(cursor, word), "quote_key")
         return True
-    cursor.pos = pos
-    read_phrase(cursor, pos, pos + len(word))
-    cursor.stack[-1].add_loose(pos, cursor.pos)
+    cursor.note(
+        pos, pos + len(word), f"{_write(cursor, word)}: null", "key_without_value", lossless=False
+    )
+    cursor.end_entry(pos + len(word))
     return None
 
 
@@ -475,8 +454,7 @@ def _read_lone_string(cursor: Cursor, key_end: int, pos: int) -> bool:
         cursor.note(pos, pos, ":", "add_missing_colon")
         cursor.pos = pos
         return True
-    start, comma = cursor.entry, cursor.comma
-    if comma >= 0 and text[cursor.done_at - 1] == "]" and text[pos] in ",]":
+    if cursor.comma >= 0 and text[cursor.done_at - 1] == "]" and text[pos] in ",]":
         frame.size -= 1
         cursor.reopen()
     elif (
@@ -494,7 +472,7 @@ def _read_lone_string(cursor: Cursor, key_end: int, pos: int) -> bool:
         cursor.note(key_end, key_end, "]", "fix_mismatched_closer", lossless=False)
         cursor.value_at = 0
     else:
-        frame.add_loose(start, key_end)
+        cursor.note(key_end, key_end, ": null", "key_without_value", lossless=False)
     cursor.end_entry(key_end)
     return False
 
@@ -519,17 +497,9 @@ def _read_value(cursor: Cursor) -> None:
     text = cursor.text
     pos = cursor.pos
     if text[pos : pos + 1] not in _PLAIN_STARTS:
-        if cursor.guesses and (match := _FENCED_TEXT.match(text, pos)):
-            written = _write(cursor, match["text"].strip())
-            cursor.note(match.start("fence"), match.end(), written, "replace_quotes")
-            cursor.end_entry(match.end())
-            return
         pos = _gap_before_value(cursor)
     mark = text[pos]
     if mark in "{[(":
-        if cursor.guesses and mark == "{" and cursor.stack and _PLACEHOLDER.match(text, pos):
-            read_phrase(cursor, pos)
-            return
         if cursor.stack and not cursor.stack[-1].is_object:
             cursor.has_evidence = True
         cursor.open(mark, pos)
@@ -554,11 +524,6 @@ def _read_likely_value(cursor: Cursor, pos: int, mark: str) -> bool:
     elif mark == "\\" and (match := _ESCAPED_QUOTES.match(text, pos)):
         cursor.note(*match.span(), _write(cursor, match[1]), "replace_quotes")
         cursor.end_entry(match.end())
-    elif match := _CALL.match(text, pos):
-        cursor.note(pos, match.end() - 1, "", "unwrap_call_value", lossless=False)
-        cursor.open("(", match.end() - 1)
-    elif mark == "/" and (match := _REGEX.match(text, pos)):
-        read_phrase(cursor, pos, match.end())
     else:
         return False
     return True

@@ -1,19 +1,15 @@
 """The place in a text under repair: what was read, which brackets are open, what must change."""
 
 import re
-from bisect import bisect_right
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
-from surecall.base.errors import Code, JSONTextError
+from surecall.base.errors import Code
 from surecall.base.limits import MAX_JSON_DEPTH
-from surecall.text.codec import decode
 
 from .repaired import Certainty, CutShortError, Edit, NonFinitePolicy, RefusedError, Steps
 from .syntax import BLANKS, GAP, LIKELY_KEY, LINE_COMMENT, QUOTED_ITEM, VALUE_AHEAD
 
 _EMPTY_STRINGS: Final = ('""', "''")
-_LOOK_BACK: Final = 64
 _AHEAD: Final = 4096
 """How far brackets are counted to see which one is missing."""
 _CHARACTERS_PER_STEP: Final = 256
@@ -24,7 +20,6 @@ _FENCE_TAG: Final = re.compile(
 )
 _ODD: Final = "/#`~"
 _COMMA: Final = re.compile(r"\s*+,\s*+")
-_MAX_ROW: Final = 2048
 
 
 class Frame:
@@ -40,20 +35,11 @@ class Frame:
     """Which edit wrote its bracket."""
     is_implied = False
     """No bracket of it is in the text."""
-    loose: Sequence[tuple[int, int]] = ()
-    """What is in the place of a key and has no value."""
 
     def __init__(self, closer: str, start: int) -> None:
         self.closer = closer
         self.start = start
         self.is_object = closer == "}"
-
-    def add_loose(self, start: int, end: int) -> None:
-        """Note what is in the place of a key and has no value."""
-        if isinstance(self.loose, list):
-            self.loose.append((start, end))
-        else:
-            self.loose = [(start, end)]
 
     @property
     def written(self) -> str:
@@ -127,9 +113,6 @@ class Cursor:
 
     def close_all(self, end: int, rule: str) -> None:
         """Note that all brackets that are open are closed at a place, with what that may lose."""
-        for frame in reversed(self.stack):
-            if frame.loose:
-                self._settle_loose(frame)
         closers = "".join([frame.written for frame in reversed(self.stack)])
         self.note(end, end, closers, rule, lossless=False)
 
@@ -294,14 +277,8 @@ class Cursor:
         end = pos + 1
         if top.extra:
             end = self._close_doubled(top, end)
-            if end < 0:
-                return
         elif mark == ")":
             self._close_group(top, pos)
-        elif top.loose:
-            self._settle_loose(top)
-            if not top.is_object:
-                self.note(pos, end, "]", "set_to_array")
         self.stack.pop()
         self.end_entry(end)
 
@@ -314,9 +291,6 @@ class Cursor:
                 end = second + 1
             elif second < len(text):
                 self.doubt("'{{' is not closed by '}}'", end)
-                if _COMMA.match(text, end) and text.startswith("{", _skip_comma(text, end)):
-                    self._make_list(frame, end)
-                    return -1
                 break
         return end
 
@@ -325,16 +299,6 @@ class Cursor:
         second = match.end() if match else end
         is_fence = self.guesses and self.text[second : second + 1] in ("`", "~")
         return self.skip_gap(second) if is_fence else second
-
-    def _make_list(self, frame: Frame, end: int) -> None:
-        """Read `{{"a": 1}, {"b": 2}}` as a list."""
-        collapsed = self.edits[frame.edit]
-        self.edits[frame.edit] = (frame.start, frame.start + 1, "[", "set_to_array", True)
-        frame.start = collapsed[0]
-        frame.extra = 0
-        frame.closer = "]"
-        frame.is_object = False
-        self.end_entry(end)
 
     def _close_group(self, frame: Frame, pos: int) -> None:
         """Close a round bracket: around one item without a comma it means nothing."""
@@ -347,26 +311,6 @@ class Cursor:
                 self.doubt("round brackets around words: do they belong to the text?", pos)
             self.edits[frame.edit] = (opened[0], opened[1], "", "drop_parentheses", True)
             self.note(pos, pos + 1, "", "drop_parentheses")
-
-    def _settle_loose(self, frame: Frame) -> None:
-        """Make a list of an object of nothing but values; leave out keys without a value."""
-        if frame.size == len(frame.loose):
-            self.note(frame.start, frame.start + 1, "[", "set_to_array")
-            frame.is_object = False
-            return
-        starts = [start for start, _ in frame.loose]
-        kept: list[Edit] = []
-        for edit in self.edits:
-            index = bisect_right(starts, edit[0]) - 1
-            if index < 0 or edit[0] >= frame.loose[index][1]:
-                kept.append(edit)
-        self.edits = kept
-        for start, end in frame.loose:
-            comma = self.text.rfind(",", max(frame.start, start - _LOOK_BACK), start)
-            if comma < 0 or self.text[comma + 1 : start].strip():
-                after = _COMMA.match(self.text, end)
-                comma, end = start, after.end() if after else end
-            self.note(comma, end, "", "key_without_value", lossless=False)
 
     def _keep_open(self, frame: Frame, pos: int) -> bool:
         """Leave out a closing bracket if what follows belongs to what it closes."""
@@ -388,8 +332,6 @@ class Cursor:
             is_early = parent.is_object if parent else self.count_ahead(pos + 1) > 0
         if not is_early:
             return False
-        if not frame.is_object and self._open_row(frame, pos):
-            return True
         end = pos + 1
         if not frame.is_object and text[comma.end()] == "[" and self._is_balanced(pos):
             # `"a": [1], [2]`: the list was closed and opened again.
@@ -421,24 +363,6 @@ class Cursor:
         self.stack[-1].size = 1
         self.comma = comma
 
-    def _open_row(self, frame: Frame, pos: int) -> bool:
-        """Add the bracket that is missing before the last items of a list, if it holds lists."""
-        text = self.text[frame.start : pos + 1]
-        self.steps.take(len(text) // _CHARACTERS_PER_STEP + 1, pos)
-        if len(text) > _MAX_ROW or "]," not in text or self._is_balanced(pos):
-            return False
-        try:
-            items: Any = decode(text)
-        except JSONTextError:
-            return False
-        rows = sum(isinstance(item, list) for item in items)
-        if rows == len(items) or not all(isinstance(item, list) for item in items[:rows]):
-            return False
-        start = frame.start + text.rindex("],") + 2
-        self.note(start, start, "[", "fix_mismatched_closer", lossless=False)
-        self.end_entry(pos + 1)
-        return True
-
     def _close_mismatched(self, mark: str) -> None:
         """Drop the closer, take it for another, or add one before it.
 
@@ -460,8 +384,6 @@ class Cursor:
             self.pos = pos + 1
             return
         self.drop_comma()
-        if frame.loose:
-            self._settle_loose(frame)
         stack.pop()
         end = pos + 1 if way == "replace" else pos
         self.note(pos, end, frame.written, "fix_mismatched_closer", lossless=False)
@@ -483,8 +405,3 @@ class Cursor:
             if depth < 0:
                 return match[0]
         return ""
-
-
-def _skip_comma(text: str, pos: int) -> int:
-    match = _COMMA.match(text, pos)
-    return match.end() if match else pos

@@ -7,15 +7,14 @@ from typing import Final
 from .repaired import RefusedError, Steps
 
 
-def close_string(text: str, start: int, steps: Steps, *, is_raw: bool = False) -> str:
+def close_string(text: str, start: int, steps: Steps) -> str:
     """Return the JSON of a string that the end of the text cut; half an escape is left out."""
     content = text[start + 1 :]
-    if not is_raw:
-        # The last few characters hold half an escape, or the first half of a surrogate pair.
-        start = max(0, len(content) - _ESCAPE_CHARACTERS)
-        cut = _HALF_ESCAPE.search(content, start) if "\\" in content[start:] else None
-        content = content[: cut.start(1)] if cut else content
-    return write_content(content, steps, is_raw=is_raw, is_cut=True)[0]
+    # The last few characters hold half an escape, or the first half of a surrogate pair.
+    start = max(0, len(content) - _ESCAPE_CHARACTERS)
+    cut = _HALF_ESCAPE.search(content, start) if "\\" in content[start:] else None
+    content = content[: cut.start(1)] if cut else content
+    return write_content(content, steps, is_raw=False, is_cut=True)[0]
 
 
 _ESCAPE_CHARACTERS: Final = 64

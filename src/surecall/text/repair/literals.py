@@ -52,7 +52,6 @@ _OTHER_NUMBER: Final = re.compile(r"0[xXoObB].*+|[0-9_.]++(?:[eE][+-]?+[0-9]*+|[
 
 DIGITS: Final = frozenset("0123456789")
 _ELLIPSES: Final = ("...", "…")
-STRING_PREFIXES: Final = frozenset(("b", "r", "u", "br", "rb"))
 _LITERAL_CHARACTERS: Final = 16
 _MAX_BRACES: Final = 200
 """How much may be between braces in text without quotes."""
@@ -78,9 +77,9 @@ def _find_role(cursor: Cursor) -> Role:
     return "object" if cursor.stack[-1].is_object else "array"
 
 
-def read_quoted(cursor: Cursor, start: int, role: Role | None = None, prefix: str = "") -> None:
-    """Read the string that begins at `start`, with its prefix if it has one."""
-    read = read_string(cursor, start + len(prefix), role or _find_role(cursor), prefix)
+def read_quoted(cursor: Cursor, start: int, role: Role | None = None) -> None:
+    """Read the string that begins at `start`."""
+    read = read_string(cursor, start, role or _find_role(cursor))
     cursor.pos = read.end
     if read.written is None:
         return
@@ -173,7 +172,7 @@ def _take_non_finite(cursor: Cursor, pos: int, end: int, name: str) -> None:
 
 
 def read_word(cursor: Cursor, pos: int) -> None:
-    """Read a literal, a string with a prefix, or text without quotes."""
+    """Read a literal, or text without quotes."""
     text = cursor.text
     match = syntax.WORD.match(text, pos)
     if match is None:
@@ -183,11 +182,6 @@ def read_word(cursor: Cursor, pos: int) -> None:
     word = match[0]
     end = match.end()
     lowered = word.lower()
-    if lowered in STRING_PREFIXES and _is_string_prefix(cursor, end):
-        cursor.has_evidence = True
-        read_quoted(cursor, pos, None, word)
-        cursor.end_entry(cursor.pos)
-        return
     literal = LITERALS.get(lowered)
     name = None if literal else NON_FINITE_WORDS.get(lowered)
     if (literal or name) and _has_end(cursor, end):
@@ -203,12 +197,6 @@ def read_word(cursor: Cursor, pos: int) -> None:
         raise CutShortError("word", pos, "inside a word")
     else:
         _read_bare_text(cursor, pos)
-
-
-def _is_string_prefix(cursor: Cursor, end: int) -> bool:
-    if cursor.text[end : end + 1] not in {'"', "'"}:
-        return False
-    return not syntax.BARE_TEXT_END[cursor.is_in_object()].match(cursor.text, end)
 
 
 def _read_bare_text(cursor: Cursor, pos: int) -> None:
@@ -310,9 +298,6 @@ def _find_phrase_end(cursor: Cursor, start: int) -> tuple[int, bool]:
         elif mark == "" or mark in "}]\n\r" or _ends_phrase(cursor, start, at):
             break
         at += 1
-    if cursor.stack and cursor.stack[-1].closer == ")":
-        found = text.find(")", start, at)
-        at = at if found < 0 else found
     return at, False
 
 

@@ -140,15 +140,12 @@ def explain_repeated_key(pointer: str) -> ErrorDetail:
 class CutShortError(Exception):
     """The text ended inside a value."""
 
-    def __init__(self, kind: CutKind, start: int, what: str, *, prefix: str = "") -> None:
+    def __init__(self, kind: CutKind, start: int, what: str) -> None:
         super().__init__(what)
         self.kind: CutKind = kind
         self.start = start
         """Where the piece begins that has no end."""
         self.what = what
-        self.prefix_characters = len(prefix)
-        """How much is before the quote of a string, as in `r"\\d"`."""
-        self.is_raw = prefix != "" and "r" in prefix.lower()
 
 
 class RefusedError(Exception):

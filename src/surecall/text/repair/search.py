@@ -337,9 +337,8 @@ class Search(Struct):
         text = self.text
         end = len(text)
         if cut.kind == "string":
-            closed = close_string(text, cut.start, self.steps, is_raw=cut.is_raw)
-            start = cut.start - cut.prefix_characters
-            cursor.note(start, end, closed, "close_cut_string", lossless=False)
+            closed = close_string(text, cut.start, self.steps)
+            cursor.note(cut.start, end, closed, "close_cut_string", lossless=False)
         elif cut.kind == "comment":
             cursor.note(cut.start, end, "", "drop_cut_comment", lossless=False)
             cursor.drop_comma()

@@ -58,13 +58,12 @@ _TO_QUOTE: Final = {
         "»": "«»",
     }.items()
 }
-_TO_RAW_QUOTE: Final = {quote: re.compile(f"[^{quote}]*+{quote}") for quote in "\"'"}
 _SIMPLE: Final = {
     "'": re.compile(r"'[ !#-&(-\[\]-\U0010ffff]*+'"),
     "“": re.compile(r'“[^“”"\\\x00-\x1f]*+”'),
 }
 _NEIGHBOUR: Final = {
-    "object": re.compile(r"[ \t]*+(?:\"[^\"\\\n]*+\"|'[^'\\\n]*+')\s*+[,}\]]"),
+    "object": re.compile(r"\s*+(?:\+\s*+)?+(?:\"[^\"\\\n]*+\"|'[^'\\\n]*+')\s*+[,}\]]"),
     "array": re.compile(r"\s*+'[^'\\\n]*+'\s*+[,\]]"),
 }
 # A quote that is not escaped, next to a colon or a bracket.
@@ -88,82 +87,37 @@ _VALUE_AFTER_KEY: Final = re.compile(
 )
 _COMMA_AND_LINE: Final = re.compile(r",[ \t]*+[\n\r]")
 _DOUBLED: Final = re.compile(r"\"[^\"\\]*+\"?+|[^\"\\]*+\"")
-_JOINT: Final = re.compile(r"\s*+\+\s*+(?=[\"'`])")
-_JOINT_TO_NOTHING: Final = re.compile(r"\s*+\+\s*+(?=[},\]]|\Z)")
-_JOINT_BY_LINE: Final = re.compile(
-    r"[ \t]*+[\n\r]\s*+(?=(?:\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+')"
-    r"\s*+(?:[,}\])]|[\"'+]))"
-)
-_PREFIX: Final = re.compile(r"[bBrRuU]{0,2}+")
 _LOOK_BACK: Final = 64
 _NO_CLEAR_END: Final = "it is not clear where this string ends"
 _COUNTED_PER_STEP: Final = 8
 _IS_CLOSED: Final = re.compile(r"[}\])](?=\s*+\Z)")
 
 
-def read_string(cursor: Cursor, start: int, role: Role, prefix: str = "") -> StringRead:
-    """Read the string whose quote is at `start`; strings joined to it are read with it."""
-    text = cursor.text
-    first = _read_one(cursor, start, role, prefix)
-    joint = _find_joint(text, first.end, text[start], role)
-    if joint is None:
-        return first
-    contents = [_read_content(text, start, first)]
-    rules = [*first.rules, "join_strings"]
-    end = first.end
-    while joint is not None:
-        match = _PREFIX.match(text, joint)
-        start = match.end() if match else joint
-        cursor.steps.take(2, start)
-        if text[start : start + 1] not in syntax.QUOTES or start >= len(text):
-            end = joint  # nothing is joined
-            break
-        part = _read_one(cursor, start, role, text[joint:start])
-        contents.append(_read_content(text, start, part))
-        rules.extend(part.rules)
-        end = part.end
-        joint = _find_joint(text, end, text[start], role)
-    return StringRead(end, f'"{"".join(contents)}"', tuple(dict.fromkeys(rules)))
-
-
-def _read_content(text: str, start: int, read: StringRead) -> str:
-    return text[start + 1 : read.end - 1] if read.written is None else read.written[1:-1]
-
-
-def _find_joint(text: str, end: int, quote: str, role: Role) -> int | None:
-    if role == "key":
-        return None
-    match = _JOINT.match(text, end) or _JOINT_TO_NOTHING.match(text, end)
-    if match is None and role == "object" and quote in "\"'":
-        match = _JOINT_BY_LINE.match(text, end)
-    return match.end() if match else None
-
-
-def _read_one(cursor: Cursor, start: int, role: Role, prefix: str) -> StringRead:
+def read_string(cursor: Cursor, start: int, role: Role) -> StringRead:
+    """Read the string whose quote is at `start`."""
     text = cursor.text
     quote = text[start]
-    if not prefix and (plain := _read_plain(cursor, start, role)) is not None:
+    if (plain := _read_plain(cursor, start, role)) is not None:
         return plain
-    rules = ["drop_string_prefix"] if prefix else []
-    end = _find_end(cursor, start, role, prefix)
+    rules: list[str] = []
+    end = _find_end(cursor, start, role)
     if end.rule == "close_cut_string":
         kind = "member" if role == "key" else "string"
-        raise CutShortError(kind, start, "inside a string", prefix=prefix)
+        raise CutShortError(kind, start, "inside a string")
     if end.rule:
         rules.append(end.rule)
     if quote != '"':
         rules.append("replace_quotes")
-    is_raw = end.is_raw or "r" in prefix.lower()
     content = text[end.start or start + 1 : end.content]
     if not cursor.guesses:
         _refuse_doubtful(cursor, content, start, role, is_open=end.after == end.content)
     has_inner = quote == '"' and not end.start and '"' in content
-    if has_inner and (is_raw or _count_inner(content, '"')):
+    if has_inner and (end.is_raw or _count_inner(content, '"')):
         rules.append("escape_inner_quotes")
     written, found = write_content(
         content,
         cursor.steps,
-        is_raw=is_raw,
+        is_raw=end.is_raw,
         is_cut=cursor.guesses,
         is_other="replace_quotes" in rules,
     )
@@ -195,8 +149,6 @@ def _read_plain(cursor: Cursor, start: int, role: Role) -> StringRead | None:
 def _is_end(text: str, end: int, role: Role) -> bool:
     if syntax.AFTER_FIRST_QUOTE[role].match(text, end):
         return not (role == "array" and _NEIGHBOUR["array"].match(text, end))
-    if role == "object":
-        return _JOINT_BY_LINE.match(text, end) is not None
     return role == "key" and _VALUE_AFTER_KEY.match(text, end) is not None
 
 
@@ -231,9 +183,6 @@ def _count_inner(content: str, quote: str) -> int:
 
 _COLON_NEXT: Final = re.compile(rf"{syntax.ANY_WS}:")
 _KEY_WITHOUT_END: Final = re.compile(r"[\"'“]([^\s\"'“”:,{}\[\]()`;=!?]++)([()`;=!?]?)(?=\s*+:)")
-_KEY_WITH_OTHER_QUOTE: Final = re.compile(
-    r"\"[\w$ .\-]*+(?=(?:['“”]|\\\")\s*+:)|'[\w$ .\-]*+(?=[\"’]\s*+:)"
-)
 _OTHER_END: Final = {'"': "”“'", "'": '"’', "“": '"'}
 _DOUBLED_QUOTE: Final = {
     quote: re.compile(rf"{quote}{quote}(?=[^\s{quote},:}}\]+])") for quote in "\"'"
@@ -256,13 +205,13 @@ _CHARACTERS_PER_STEP: Final = 256
 _ENDS_LIKE_MEMBER: Final = frozenset(",{\n[")
 
 
-def _find_end(cursor: Cursor, start: int, role: Role, prefix: str) -> End:
+def _find_end(cursor: Cursor, start: int, role: Role) -> End:
     """Find the likeliest end of the string whose quote is at `start`."""
     text = cursor.text
     mark = text[start]
     if wrapped := _find_wrapped_end(cursor, start, role):
         return wrapped
-    to_quote = _TO_RAW_QUOTE[mark] if "r" in prefix.lower() else _TO_QUOTE[mark]
+    to_quote = _TO_QUOTE[mark]
     quotes: list[int] = []
     at = start + 1
     while match := to_quote.match(text, at):
@@ -286,7 +235,7 @@ def _find_end(cursor: Cursor, start: int, role: Role, prefix: str) -> End:
 
 
 def _find_wrapped_end(cursor: Cursor, start: int, role: Role) -> End | None:
-    """Find the end of a string in several quotes, or of a key with another quote at its end."""
+    """Find the end of a string in several quotes."""
     text = cursor.text
     mark = text[start]
     if mark in "\"'`" and text.startswith(mark * 3, start):
@@ -295,10 +244,6 @@ def _find_wrapped_end(cursor: Cursor, start: int, role: Role) -> End | None:
         end = text.find(mark * 3, start + 3)
         if end >= 0 and mark != "`" and (cursor.guesses or _is_end(text, end + 3, role)):
             return End(end, end + 3, "replace_quotes", start + 3)
-    if role == "key" and (other := _KEY_WITH_OTHER_QUOTE.match(text, start)):
-        cursor.doubt("a key that begins and ends with different quotes", start)
-        width = 2 if text[other.end()] == "\\" else 1
-        return End(other.end(), other.end() + width, "replace_quotes")
     if mark in _DOUBLED_QUOTE and _DOUBLED_QUOTE[mark].match(text, start):
         match = _DOUBLED_END[mark].match(text, start + 2)
         if match:
