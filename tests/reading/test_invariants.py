@@ -145,6 +145,16 @@ def test_one_call_is_returned_once() -> None:
                 assert [call for call in likely if call.arguments == ARGUMENTS] == [], text
 
 
+@pytest.mark.parametrize("family", sorted(CALLS.keys() - {"react_lines"}))
+def test_a_call_that_is_said_again_is_returned_once(family: str) -> None:
+    """In a block of code each, with words between them, it is one call."""
+    text = f"I clean up:\n\n```\n{CALLS[family]}\n```\n\nOnce more:\n\n```\n{CALLS[family]}\n```"
+    reading = read_reply(text, tools=NAMES, accept="likely")
+    calls = [call for call in (*reading.calls, *reading.seen) if call.certainty == "likely"]
+    assert len([call for call in calls if call.arguments == ARGUMENTS]) <= 1
+    assert reading.calls
+
+
 @pytest.mark.parametrize("accept", ["certain", "likely"])
 def test_a_call_in_its_field_is_not_read_from_the_text_again(accept: Any) -> None:
     """Models say what they call and call it; only another call is listed."""
