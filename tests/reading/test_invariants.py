@@ -3,7 +3,7 @@
 import random
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -88,10 +88,10 @@ def texts_in(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
-        for item in value.values():
+        for item in cast("dict[str, Any]", value).values():
             yield from texts_in(item)
     elif isinstance(value, list):
-        for item in value:
+        for item in cast("list[Any]", value):
             yield from texts_in(item)
 
 
