@@ -4,16 +4,23 @@
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from surecall.base.errors import ProviderError
 from surecall.exchange.request import ClientRequest
 from surecall.faults import FAULTS, FaultServer, FaultyProvider
-from surecall.gateway.prompts import name_prompt
+from surecall.gateway.prompts import Prefixes, Prompt, read_prompt
 from surecall.gateway.report import describe, summarize
+from surecall.gateway.telemetry import RequestSpans
 from surecall.models.client import ClientLimits, Origin
 from surecall.models.transport import Deadlines
 from surecall.store.records.sqlite import SqliteRecords
@@ -26,6 +33,7 @@ from .harness import (
     SAY,
     ask,
     chat,
+    completion,
     make_settings,
     reply,
     serve_faults,
@@ -159,10 +167,11 @@ def test_a_prompt_is_known_by_its_system_text_and_tools() -> None:
     plain = chat(messages=[{"role": "system", "content": "Be brief."}, {"role": "user"}])
     other = {**plain, "messages": [{"role": "system", "content": "Be long."}]}
     longer = {**plain, "messages": [*plain["messages"], {"role": "user", "content": "More."}]}
-    names = [name_prompt(json.dumps(body).encode()) for body in (plain, longer, other)]
+    names = [read_prompt(json.dumps(body).encode()).name for body in (plain, longer, other)]
     assert names[0] == names[1] != names[2]
     assert len(names[0]) == 8
-    assert name_prompt(b"[]") == name_prompt(b"{") == name_prompt(b'{"messages": [1]}') == ""
+    for broken in (b"[]", b"{", b'{"messages": [1]}'):
+        assert read_prompt(broken) == Prompt()
 
 
 async def test_a_client_may_name_its_prompt(tmp_path: Path) -> None:
@@ -173,7 +182,79 @@ async def test_a_client_may_name_its_prompt(tmp_path: Path) -> None:
         named = served.last.prompt
         await ask(served, "POST", path, chat())
     assert named == "support/v_2"
-    assert served.last.prompt == name_prompt(json.dumps(chat()).encode())
+    assert served.last.prompt == read_prompt(json.dumps(chat()).encode()).name
+
+
+def note_all(*bodies: Any) -> list[float | None]:
+    """Return what is noted of these requests of one client."""
+    prefixes = Prefixes()
+    return [prefixes.note("a", read_prompt(json.dumps(body).encode())) for body in bodies]
+
+
+TURNS = [
+    {"role": "user" if at % 2 == 0 else "assistant", "content": str(at) * 50} for at in range(9)
+]
+
+
+@given(st.data())
+@pytest.mark.parametrize("name", ["messages", "input", "contents"])
+def test_the_share_ends_where_a_conversation_was_changed(name: str, data: st.DataObject) -> None:
+    """All of the last request if only new turns come; what lies before a changed turn otherwise."""
+    size = data.draw(st.integers(2, 8))
+    changed = data.draw(st.integers(1, size - 1))
+    stable, edited = TURNS[: size + 1], [*TURNS[: size + 1]]
+    edited[changed] = {"role": "user", "content": "other"}
+    tools = {"tools": [{"name": "a"}]}
+    assert note_all({name: TURNS[:size], **tools}, {name: stable, **tools}) == [None, 1.0]
+    first, share = note_all({name: TURNS[:size], **tools}, {name: edited, **tools})
+    assert first is None
+    assert share is not None
+    assert abs(share - changed / size) < 0.25
+    assert note_all({name: TURNS[:size], **tools}, {name: stable, "tools": []}) == [None, 0.0]
+
+
+def test_another_conversation_is_no_change() -> None:
+    """Neither one with another beginning, nor one that begins again."""
+    other = [{"role": "user", "content": "other"}, *TURNS[1:4]]
+    bodies = [{"messages": turns} for turns in (TURNS[:3], other, TURNS[:1], TURNS[:1])]
+    assert note_all(*bodies) == [None] * 4
+
+
+async def test_prefixes_are_a_metric(tmp_path: Path) -> None:
+    """By upstream and model; the requests are those of one client."""
+    async with serve_faults(tmp_path) as (served, _):
+        for size in (1, 3):
+            body = {"model": "faults:clean", "messages": TURNS[:size]}
+            assert (await ask(served, "POST", "/v1/chat/completions", body)).status == 200
+        text = served.gateway.render_metrics(()).decode()
+        assert 'surecall_prefix_share_sum{upstream="faults",model="faults:clean"} 1' in text
+
+
+PARENTS = [f"00-{digit * 32}-{digit * 16}-01" for digit in "ab"]
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "embeddings"])
+async def test_spans_join_client_and_upstream(path: str, tmp_path: Path) -> None:
+    """A span is the child of its client's and the parent of the upstream's, request by request."""
+    kept = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(kept))
+    answers = [[reply(completion())]] * 3
+    async with serve_stubbed(tmp_path, *answers) as (served, stub):
+        served.gateway._spans = RequestSpans(provider)
+        for parent in (*PARENTS, ""):
+            headers = {"traceparent": parent, "tracestate": "x=1"} if parent else {}
+            answer = await ask(served, "POST", f"/v1/{path}", chat(), headers)
+            assert answer.status == 200
+    sent = [re.search(r"traceparent: 00-(\w+)-(\w+)-0[13]", head) for head in stub.heads]
+    for span, found in zip(kept.get_finished_spans(), sent, strict=True):
+        assert found is not None
+        assert found[1] == f"{span.context.trace_id:032x}"
+        assert found[2] == f"{span.context.span_id:016x}"
+    parents = [span.parent for span in kept.get_finished_spans()]
+    ids = ["-".join((f"{one.trace_id:032x}", f"{one.span_id:016x}")) for one in parents if one]
+    assert ids == [parent[3:-3] for parent in PARENTS]
+    assert ["tracestate: x=1" in head for head in stub.heads] == [True, True, False]
 
 
 # The report

@@ -143,8 +143,9 @@ def test_a_request_of_a_gateway_is_a_span(traced: Traced) -> None:
         request_body=b'{"model": "m", "messages": [{"role": "user", "content": "what was asked"}]}',
     )
     parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    RequestSpans(traced.provider).observe(record, traceparent=parent)
-    RequestSpans(traced.provider).observe(make_record(model_asked="plain"), traceparent="garbage")
+    spans = RequestSpans(traced.provider)
+    spans.observe(record, spans.begin(record.time, parent))
+    spans.observe(make_record(model_asked="plain"), spans.begin(record.time, "garbage"))
     found = [span for name, span in traced.spans().items() if name != "chat plain"]
     (span,) = found
     assert span.parent is not None

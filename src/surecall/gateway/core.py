@@ -22,9 +22,10 @@ from surecall.store.records.sqlite import SqliteRecords
 from surecall.store.records.store import Retention, StoreCounts
 
 from .budgets import Budgets, Gate, RetryBudget, overloaded
-from .headers import ATTEMPTS, OUTCOME, RECEIPTS, REQUEST_ID, UPSTREAM, Head, Hosts
+from .headers import ATTEMPTS, OUTCOME, RECEIPTS, REQUEST_ID, TRACEPARENT, UPSTREAM, Head, Hosts
 from .keys import Keyring
 from .log import log_request
+from .prompts import Prefixes
 from .settings.load import GatewaySettings
 from .settings.tables import PolicySettings, TelemetrySettings
 from .strategy import Strategies
@@ -176,6 +177,7 @@ class Core:
         self.pulse_s = PULSE_S
         """How often clients are looked after whose streams are silent."""
         self.echoes = EchoCache()
+        self.prefixes = Prefixes()
         limits = settings.limits
         self.gate = Gate(limits.max_in_flight, limits.max_waiting, limits.max_wait_s, "The gateway")
         if isinstance(store, SpooledRecords) and isinstance(store.store, SqliteRecords):
@@ -206,7 +208,15 @@ class Core:
         self.refuses_when_full = settings.store.when_full == "refuse"
         self._declare(settings.upstreams, list_models_of(settings))
 
-    def observe(self, record: RequestRecord) -> None:
+    def begin_span(self, time: float, head: Head) -> Any:
+        """Begin the span of a request, if spans are made; the upstream's become its children."""
+        if self._spans is None:
+            return None
+        passed = dict(head.passed)
+        span = self._spans.begin(time, passed.get(TRACEPARENT))
+        return span, [*(passed | self._spans.headers_of(span)).items()]
+
+    def observe(self, record: RequestRecord, span: Any = None) -> None:
         """Count a request that is over."""
         if record.status == 200 and record.model_asked not in self._named:
             self._declare_model(record.model_asked)
@@ -214,7 +224,7 @@ class Core:
         if self.logs_requests:
             log_request(record)
         if self._spans is not None:
-            self._spans.observe(record)
+            self._spans.observe(record, span)
 
     def count_shed(self, reason: str) -> None:
         """Count a request that was refused at the entrance."""

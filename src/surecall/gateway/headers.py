@@ -37,6 +37,7 @@ UPSTREAM: Final = b"x-surecall-upstream"
 ATTEMPTS: Final = b"x-surecall-attempts"
 DEFECTS: Final = b"x-surecall-defects"
 
+TRACEPARENT: Final = "traceparent"
 _SHOULD_RETRY: Final = SHOULD_RETRY_HEADER.encode()
 _JSON: Final = b"application/json"
 _AUTH: Final = frozenset({b"authorization", b"x-api-key", b"x-goog-api-key", b"api-key"})
@@ -51,7 +52,7 @@ _SUSPECT: Final = frozenset(
 """Headers that programs do not send: then everything is looked at closely."""
 _PASSED: Final = frozenset(
     {
-        *(b"accept", b"idempotency-key", b"traceparent", b"tracestate", b"user-agent"),
+        *(b"accept", b"idempotency-key", TRACEPARENT.encode(), b"tracestate", b"user-agent"),
         b"x-client-request-id",
     }
 )

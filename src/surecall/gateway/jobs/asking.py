@@ -121,14 +121,14 @@ class AskingJob(ClientJob):
         found = written.get(place)
         if found is None:
             found = upstream.prepare("POST", path, self._headers_for(upstream, first.upstream))
-            if len(written) < _MAX_WRITTEN:
+            if len(written) < _MAX_WRITTEN and self._span is None:
                 written[place] = found
         return found
 
     def _headers_for(self, upstream: Upstream, first: Upstream) -> list[tuple[str, str]]:
         head = self._head
         is_same = upstream.protocol.name == self._protocol.name
-        headers = [("content-type", "application/json"), *head.passed]
+        headers = [("content-type", "application/json"), *self._passed]
         if is_same:
             headers += head.formal
         own = upstream.own_auth

@@ -79,6 +79,10 @@ class ClientJob(ABC):
         self.id = new_request_id()
         self.time = time.time()
         self._began_s = time.perf_counter()
+        self._span: Any = None
+        """The span that has begun, where spans are made."""
+        self._passed = head.passed
+        """The headers that go to any upstream."""
         self._copy = StreamCopy() if state.settings.store.keep_bodies else None
 
     @abstractmethod
@@ -105,6 +109,8 @@ class ClientJob(ABC):
             elif len(body) > limit:
                 raise too_large(limit)
             self._body = body
+            if begun := core.begin_span(self.time, self._head):
+                self._span, self._passed = begun
         except ClientLeft:
             return
         except SurecallError as error:
@@ -164,7 +170,7 @@ class ClientJob(ABC):
         if self._is_recorded:  # the client left while its record was written
             return
         record = self._describe_left()
-        self._core.observe(record)
+        self._core.observe(record, self._span)
         try:
             self._core.store.add_soon(record)
         except Exception as error:
@@ -265,7 +271,7 @@ class ClientJob(ABC):
         if self._is_recorded:  # one request leaves one record
             return
         self._is_recorded = True
-        self._core.observe(record)
+        self._core.observe(record, self._span)
         store = self._core.store
         try:
             if record.error_code == Code.OVERLOADED and not record.upstream_requests:

@@ -18,7 +18,7 @@ from surecall.exchange.policy import Delivered, Policy, Report, Route, Sent
 from surecall.exchange.request import ClientRequest
 from surecall.exchange.streams import StreamRelay
 from surecall.gateway.headers import Wishes, returned_headers
-from surecall.gateway.prompts import name_prompt
+from surecall.gateway.prompts import read_prompt
 from surecall.gateway.upstreams import Target, may_fall_back
 from surecall.text import encode
 
@@ -58,9 +58,8 @@ class Job(StreamingJob):
             )
         wishes = head.wishes()
         request = self._request = await self._parse()
-        self._prompt = head.prompt or await read_in_thread(
-            partial(name_prompt, self._body), is_long=request.is_long
-        )
+        prompt = await read_in_thread(partial(read_prompt, self._body), is_long=request.is_long)
+        self._prompt = head.prompt or prompt.name
         if self._caller is not None:
             if self._caller.settings.models:
                 check = partial(self._caller.check_models, (request.model,), request.body)
@@ -68,6 +67,10 @@ class Job(StreamingJob):
             await self._begin_counting()
         targets = state.router.find(request.model)
         self._check_prices(targets)
+        share = self._core.prefixes.note(self._scope, prompt)
+        if share is not None:
+            where = (targets[0].upstream.name, request.model)
+            self._core.request_metrics.prefix_share.observe(share, *where)
         gate = self._core.gate
         if not gate.try_enter():
             await self._core.wait_at(gate)

@@ -50,11 +50,15 @@ def family_of(protocol: str) -> str:
 
 
 def _client_headers(
-    upstream: Upstream, protocol: WireProtocol, head: Head, caller: Caller | None
+    upstream: Upstream,
+    protocol: WireProtocol,
+    head: Head,
+    caller: Caller | None,
+    passed: list[tuple[str, str]] | None = None,
 ) -> tuple[list[tuple[str, str]], bool]:
     """Return the headers for an upstream, and whether they have a key of the gateway."""
     is_same = family_of(upstream.entry.protocol) == family_of(protocol.name)
-    headers = [*head.passed, *(head.formal if is_same else ())]
+    headers = [*(passed or head.passed), *(head.formal if is_same else ())]
     own = upstream.own_auth
     if caller is not None or upstream.entry.embedded or (own is not None and not head.key):
         return headers + list(own or ()), own is not None
@@ -92,7 +96,9 @@ class RelayJob(ClientJob):
                 hint="Only the endpoints for messages are translated.",
                 status=404,
             )
-        headers, is_ours = _client_headers(upstream, self._protocol, self._head, self._caller)
+        headers, is_ours = _client_headers(
+            upstream, self._protocol, self._head, self._caller, self._passed
+        )
         self._mask = StreamMask() if is_ours else None
         method = self._asgi_scope["method"]
         is_limited = is_ours or self._caller is not None

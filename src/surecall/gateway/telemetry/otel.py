@@ -147,23 +147,31 @@ class RequestSpans:
         propagation = import_module("opentelemetry.trace.propagation.tracecontext")
         self._propagator: Any = propagation.TraceContextTextMapPropagator()
 
-    def observe(self, record: RequestRecord, *, traceparent: str | None = None) -> None:
-        """Make the span of a request that is over; `traceparent` is the header of its client."""
+    def begin(self, time: float, traceparent: str | None = None) -> Any:
+        """Begin the span of a request; `traceparent` is the header of its client."""
         parent = None
         if traceparent:
             parent = self._propagator.extract({"traceparent": traceparent})
+        return self._tracer.start_span(
+            "chat", context=parent, kind=self._trace.SpanKind.CLIENT, start_time=int(time * 1e9)
+        )
+
+    def headers_of(self, span: Any) -> dict[str, str]:
+        """Return the headers by which spans of an upstream become children of a span."""
+        found: dict[str, str] = {}
+        self._propagator.inject(found, context=self._trace.set_span_in_context(span))
+        return found
+
+    def observe(self, record: RequestRecord, span: Any = None) -> None:
+        """End the span of a request, or make the whole of it."""
+        span = span or self.begin(record.time)
         start = int(record.time * 1e9)
         seconds = (record.upstream_ms + record.added_ms) / 1000
         end = start + max(int(seconds * 1e9), 0)
         attributes = self._attributes(record)
         self._metrics.observe(attributes, seconds)
-        span = self._tracer.start_span(
-            f"chat {redact(record.model_asked)}".rstrip(),
-            context=parent,
-            kind=self._trace.SpanKind.CLIENT,
-            start_time=start,
-            attributes=attributes,
-        )
+        span.update_name(f"chat {redact(record.model_asked)}".rstrip())
+        span.set_attributes(attributes)
         if record.error_code:
             span.set_status(self._trace.Status(self._trace.StatusCode.ERROR, record.error_code))
         span.end(end)

@@ -117,6 +117,7 @@ class RequestMetrics(Findings):
     """
 
     requests: Counter
+    prefix_share: Histogram
     retries: Counter
     upstream_failures: Counter
     upstream_down: Levels
