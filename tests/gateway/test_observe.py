@@ -249,6 +249,7 @@ async def test_spans_join_client_and_upstream(path: str, tmp_path: Path) -> None
     sent = [re.search(r"traceparent: 00-(\w+)-(\w+)-0[13]", head) for head in stub.heads]
     for span, found in zip(kept.get_finished_spans(), sent, strict=True):
         assert found is not None
+        assert span.context is not None
         assert found[1] == f"{span.context.trace_id:032x}"
         assert found[2] == f"{span.context.span_id:016x}"
     parents = [span.parent for span in kept.get_finished_spans()]
