@@ -1,12 +1,14 @@
 """Run agent programs on a small task under faults, alone and through surecall.
 
 python scripts/agent_programs.py [--install] [--only PROGRAM ...] [--fault FAULT ...] [--write]
+python scripts/agent_programs.py --only codex claude --fault clean --slow 330 [--speaks messages]
 
 A scripted model on loopback reads a file, edits it, runs it and answers; it makes one mistake of a
 kind in every reply, or in every second one where the mistake cannot be repaired. A task is finished
 when the file is changed and the program ends with the model's answer. Programs are installed from
 npm and PyPI into a cache folder; nothing else is fetched. `--write` puts the table into the
-documentation.
+documentation; `--requests` keeps what the gateway asks for chat templates to render, one body a
+line. With `--slow` the edit writes the file as a whole, in pieces half a second apart.
 """
 
 # pyright: basic
@@ -27,10 +29,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from surecall.base.json_values import as_fields
 from surecall.base.records import ModelRequest, ToolSpec, WireRequest
 from surecall.exchange.request import ClientRequest
 from surecall.faults import Answer, FaultServer, FaultyProvider
+from surecall.faults.answers import Pause
 from surecall.faults.conversation import Action, CallTools, PlannedCall, Say
 from surecall.faults.plan import FaultPlan, PlanStep
 from surecall.gateway import Gateway
@@ -49,6 +54,7 @@ TASK: Final = (
     "prints."
 )
 ANSWER: Final = "It prints: Goodbye, world. That is TASK-DONE."
+FILLER: Final = "a line of 24 characters"
 SECONDS: Final = 60.0
 MAX_REQUESTS: Final = 30
 
@@ -122,8 +128,9 @@ _SUBMIT: Final = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 class WeakModel:
     """Knows what comes next in the task, from the conversation and the folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, slow_s: float = 0.0) -> None:
         self._file = folder / "app.py"
+        self._filler = f"# {FILLER}\n" * round(slow_s)
         self.requests = 0
 
     @property
@@ -163,6 +170,11 @@ class WeakModel:
         return _run(shell, f"cat {self._file}")
 
     def _edit(self, tools: dict[str, ToolSpec], shell: ToolSpec) -> PlannedCall:
+        if self._filler:
+            text = f'print("Goodbye, world")\n{self._filler}'
+            if "Write" in tools:
+                return PlannedCall("Write", {"file_path": str(self._file), "content": text})
+            return _run(shell, f"cat > {self._file} <<'END'\n{text}END")
         for name in ("Edit", "edit", "replace"):
             if name in tools:
                 spec = tools[name]
@@ -206,14 +218,27 @@ def _run(shell: ToolSpec, line: str) -> PlannedCall:
 class WeakProvider(FaultyProvider):
     """A provider whose model follows the task; tools that are no functions are left out."""
 
+    slow_s = 0.0
+    """How long a call takes that writes a whole file."""
+    seen: Path | None = None
+    """Where to write down what is asked."""
+
     def answer(self, protocol: WireProtocol, wire: WireRequest) -> Answer:
         """Return the answer to a request of a wire format."""
         body = json.dumps(wire.body).encode()
+        if self.seen is not None:
+            with self.seen.open("ab") as file:
+                file.write(body + b"\n")
         model = as_fields(wire.body).get("model") or "weak"
         request = ClientRequest.parse(protocol, body, model=str(model), stream=wire.stream)
         plain = request.as_functions()
         own = WireRequest(path=wire.path, body=plain.document, stream=wire.stream)
-        return super().answer(protocol, own)
+        answer = super().answer(protocol, own)
+        if not (wire.stream and self.slow_s and len(answer.pieces) > self.slow_s):
+            return answer
+        wait = Pause(self.slow_s / len(answer.pieces))
+        pieces = tuple(piece for event in answer.pieces for piece in (wait, event))
+        return replace(answer, pieces=pieces, framing="chunked")
 
 
 def plan_for(fault: str) -> FaultPlan:
@@ -237,10 +262,11 @@ class Run(NamedTuple):
 
 
 @asynccontextmanager
-async def serve_gateway(upstream: str, folder: Path) -> AsyncIterator[str]:
-    """Serve a gateway in front of the model, which speaks chat completions."""
+async def serve_gateway(upstream: str, speaks: str, folder: Path) -> AsyncIterator[str]:
+    """Serve a gateway in front of the model, which speaks one wire format."""
     settings = folder / "gateway.toml"
-    settings.write_text(f'[upstreams.weak]\nurl = "{upstream}"\nkey = "none"\nprobe = "off"\n')
+    entry = f'url = "{upstream}"\nkey = "none"\nprobe = "off"\nprotocol = "{speaks}"\n'
+    settings.write_text(f"[upstreams.weak]\n{entry}")
     loaded = load_settings(settings, server={"port": 0}, store="off")
     gateway = Gateway(loaded, facts=folder / "facts.sqlite3")
     await gateway.open()
@@ -257,29 +283,33 @@ async def serve_gateway(upstream: str, folder: Path) -> AsyncIterator[str]:
         await gateway.close()
 
 
-async def run_task(cache: Path, name: str, fault: str, *, is_direct: bool) -> Run:
+async def run_task(args: argparse.Namespace, name: str, fault: str, *, is_direct: bool) -> Run:
     """Let a program do the task once."""
     with tempfile.TemporaryDirectory(prefix="surecall-agent-") as place:
         home, folder = Path(place) / "home", Path(place) / "work"
         home.mkdir()
         folder.mkdir()
         (folder / "app.py").write_text('print("Hello, world")\n')
-        model = WeakModel(folder)
+        cache, slow_s = args.cache, args.slow
+        model = WeakModel(folder, slow_s)
         provider = WeakProvider(plan=plan_for(fault), oracles=(model,))
+        provider.slow_s = slow_s
+        provider.seen = None if is_direct else args.requests
+        seconds = SECONDS + 1.3 * slow_s  # pauses are never shorter than they should be
         async with FaultServer(provider) as server:
             base = server.url.removesuffix("/v1")
             began_s = time.monotonic()
             if is_direct:
-                output = await start(cache, name, base, home, folder)
+                output = await start(cache, name, base, home, folder, seconds)
             else:
-                async with serve_gateway(server.url, Path(place)) as url:
-                    output = await start(cache, name, url, home, folder)
+                async with serve_gateway(server.url, args.speaks, Path(place)) as url:
+                    output = await start(cache, name, url, home, folder, seconds)
         took_s = time.monotonic() - began_s
         finished = model.is_edited and "TASK-DONE" in output
         return Run(name, fault, is_direct, finished, provider.requests, took_s, output[-400:])
 
 
-async def start(cache: Path, name: str, url: str, home: Path, folder: Path) -> str:
+async def start(cache: Path, name: str, url: str, home: Path, folder: Path, seconds: float) -> str:
     """Start a program with everything set for an address; return what it wrote."""
     command, row = PROGRAMS[name], find_program("shell" if name == "mini" else name)
     at = GatewayAddress(url, command.model, PLACEHOLDER_KEY)
@@ -309,7 +339,7 @@ async def start(cache: Path, name: str, url: str, home: Path, folder: Path) -> s
     assert process.stdout is not None
     reading = asyncio.create_task(process.stdout.read())
     try:
-        await asyncio.wait_for(asyncio.shield(reading), SECONDS)
+        await asyncio.wait_for(asyncio.shield(reading), seconds)
     except TimeoutError:
         pass
     finally:
@@ -374,13 +404,13 @@ def render(cache: Path, runs: list[Run]) -> Iterator[str]:
             yield f"| {' | '.join(cells)} |"
 
 
-async def run_all(cache: Path, names: list[str], faults: list[str], at_once: int) -> list[Run]:
+async def run_all(args: argparse.Namespace, names: list[str]) -> list[Run]:
     """Run every task; each program under one fault after the other."""
-    places = asyncio.Semaphore(at_once)
+    places, faults = asyncio.Semaphore(args.at_once), args.fault
 
     async def run_one(name: str, fault: str, is_direct: bool) -> Run:
         async with places:
-            run = await run_task(cache, name, fault, is_direct=is_direct)
+            run = await run_task(args, name, fault, is_direct=is_direct)
         way = "direct" if is_direct else "surecall"
         mark = "finished" if run.finished else "NOT finished"
         print(
@@ -403,6 +433,9 @@ def main() -> int:
     parser.add_argument("--cache", type=Path, default=CACHE)
     parser.add_argument("--install", action="store_true")
     parser.add_argument("--at-once", type=int, default=2)
+    parser.add_argument("--slow", type=float, default=0.0, metavar="SECONDS")
+    parser.add_argument("--speaks", default="chat_completions", metavar="FORMAT")
+    parser.add_argument("--requests", type=Path, metavar="FILE")
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
     if args.install:
@@ -410,7 +443,7 @@ def main() -> int:
     there = [name for name in args.only if find_binary(args.cache, name).exists()]
     if shutil.which("node") is None:
         there = [name for name in there if PROGRAMS[name].is_python]
-    runs = asyncio.run(run_all(args.cache, there, args.fault, args.at_once))
+    runs = asyncio.run(run_all(args, there))
     lines = list(render(args.cache, runs))
     print("\n".join(lines))
     if args.write:

@@ -1,16 +1,30 @@
 """The clients that `clients_with_and_without.py` asks with, each in one shape.
 
-Each is imported when it is asked, because they do not all fit into one environment.
+Each is imported when it is asked, because they do not all fit into one environment; clients for
+Node are in `clients_in_node.mjs`, and come through a gateway.
 """
+# pyright: basic, reportMissingImports=false, reportOptionalMemberAccess=false
 
+import asyncio
 import json
+import subprocess
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, NamedTuple
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as find_version
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 import httpx2
+from agent_programs import CACHE, serve_gateway
 
 import surecall
+
+NODE: Final = CACHE.with_name("node-clients")
+"""Where packages from npm are installed."""
+_MAX_LINE: Final = 1 << 20
 
 ARGUMENTS: dict[str, Any] = {
     "title": "Trip\nto Oslo",
@@ -51,6 +65,67 @@ class ClientUnderTest(NamedTuple):
     way_in: str
     """What is written to make it reliable."""
     open: Callable[[str, bool], AbstractAsyncContextManager[Ask]]
+    needs: tuple[str, ...] = ()
+    """Packages from npm, for a client that runs in Node."""
+
+    @property
+    def version(self) -> str | None:
+        """The version in this environment, if there is one."""
+        try:
+            if not self.needs:
+                return find_version(self.package)
+            file = NODE / "node_modules" / self.package / "package.json"
+            return str(json.loads(file.read_text("utf-8"))["version"])
+        except (PackageNotFoundError, FileNotFoundError):
+            return None
+
+
+def install_for_node() -> None:
+    """Install what the clients in Node need."""
+    NODE.mkdir(parents=True, exist_ok=True)
+    (NODE / "package.json").write_text('{"private": true}')
+    packages = sorted({package for entry in CLIENTS.values() for package in entry.needs})
+    command = ["npm", "install", "--legacy-peer-deps", "--no-audit", "--no-fund", *packages]
+    subprocess.run(command, cwd=NODE, check=True)
+
+
+@asynccontextmanager
+async def open_node(name: str, url: str, reliable: bool) -> AsyncIterator[Ask]:
+    """Ask with a client in a process of Node, which takes one line for every request."""
+    async with AsyncExitStack() as stack:
+        if reliable:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            speaks = CLIENTS[name].protocol
+            base = url.removesuffix("/v1") if speaks == "gemini" else url
+            url = f"{await stack.enter_async_context(serve_gateway(base, speaks, folder))}/v1"
+        script = Path(__file__).with_name("clients_in_node.mjs")
+        process = await asyncio.create_subprocess_exec(
+            *("node", str(script), name, url, str(NODE)),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            limit=_MAX_LINE,
+        )
+        stack.push_async_callback(process.wait)
+        stack.callback(process.kill)
+        await process.stdout.readline()
+        number = 0
+
+        async def ask(fault: str, stream: bool) -> Calls:
+            nonlocal number
+            number += 1
+            request = {"number": number, "fault": fault, "stream": stream}
+            process.stdin.write(json.dumps(request).encode() + b"\n")
+            while line := await process.stdout.readline():
+                answer = json.loads(line)
+                if answer["number"] != number:  # of a request that took too long
+                    continue
+                if "error" in answer:
+                    raise UnreadableError(answer["error"])
+                return [(called, given) for called, given in answer["calls"]]
+            raise UnreadableError("Node has ended.")
+
+        yield ask
 
 
 def decode_arguments(text: Any) -> Any:
@@ -200,13 +275,14 @@ async def open_genai(url: str, reliable: bool) -> AsyncIterator[Ask]:
 async def open_langchain(url: str, reliable: bool) -> AsyncIterator[Ask]:
     """Ask with LangChain's chat model."""
     from langchain_openai import ChatOpenAI
+    from pydantic import SecretStr
 
     http = surecall.async_http_client(library=httpx2) if reliable else None
     function = {"name": NAME, "description": ABOUT, "parameters": SCHEMA}
 
     async def ask(fault: str, stream: bool) -> Calls:
         llm: Any = ChatOpenAI(
-            base_url=url, api_key="k", model=f"faults:{fault}", http_async_client=http
+            base_url=url, api_key=SecretStr("k"), model=f"faults:{fault}", http_async_client=http
         ).bind_tools([{"type": "function", "function": function}])
         if stream:
             whole: Any = None
@@ -395,5 +471,26 @@ CLIENTS: dict[str, ClientUnderTest] = {
         "http_client",
         open_llama_index,
     ),
+    **{
+        name: ClientUnderTest(
+            title, package, protocol, "serve", partial(open_node, name), (package, *more)
+        )
+        for name, title, package, protocol, *more in (
+            ("node-openai-chat", "openai for Node, Chat Completions", "openai", "chat_completions"),
+            ("node-openai-responses", "openai for Node, Responses", "openai", "responses"),
+            ("node-anthropic", "anthropic for Node", "@anthropic-ai/sdk", "messages"),
+            ("node-genai", "@google/genai", "@google/genai", "gemini"),
+            ("node-ai", "AI SDK", "ai", "chat_completions", "@ai-sdk/openai-compatible"),
+            (
+                *("node-langchain", "LangChain JS", "@langchain/openai", "chat_completions"),
+                "@langchain/core",
+            ),
+            ("node-agents", "OpenAI Agents SDK for Node", "@openai/agents", "responses", "openai"),
+            (
+                *("node-mastra", "Mastra", "@mastra/core", "chat_completions", "zod"),
+                "ai-5-compatible@npm:@ai-sdk/openai-compatible@^1",
+            ),
+        )
+    },
 }
 """Every client, in the order of the table."""

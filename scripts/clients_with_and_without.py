@@ -1,6 +1,7 @@
 """Count the calls that clients deliver from a faulty provider, without surecall and with it.
 
-python scripts/clients_with_and_without.py [--only CLIENT ...] [--details] [--write]
+python scripts/clients_with_and_without.py [--install] [--only CLIENT ...] [--fault FAULT ...]
+                                           [--details] [--write]
 
 Every client asks for one and the same call. Faults that can be repaired must end in the right
 call; all others must end without one. `--write` puts the tables into the documentation; rows of
@@ -14,7 +15,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -66,7 +66,18 @@ _CUT = frozenset(
 """Faults after which a part of the reply may be missing."""
 
 Outcome = Literal["right", "wrong", "cut", "none"]
-Done = dict["Cell", tuple[Outcome, str]]
+
+
+class Answered(NamedTuple):
+    """What came of one request of a client."""
+
+    outcome: Outcome
+    why: str
+    requests: int
+    """How many requests the provider had for it."""
+
+
+Done = dict["Cell", Answered]
 
 
 class Cell(NamedTuple):
@@ -108,21 +119,25 @@ async def measure(ask: Ask, fault: Fault, *, stream: bool) -> tuple[Outcome, str
     return judge(fault, calls), str(calls)
 
 
-async def measure_all(chosen: list[str]) -> Done:
+async def measure_all(chosen: list[str], faults: list[str]) -> Done:
     """Ask everything: one request after the other, but several clients at a time."""
     done: Done = {}
     places = asyncio.Semaphore(AT_A_TIME)
 
     async def ask_all(name: str, reliable: bool, stream: bool) -> None:
         entry = clients.CLIENTS[name]
+        provider = FaultyProvider()
         async with (
             places,
-            FaultServer(FaultyProvider()) as server,
+            FaultServer(provider) as server,
             entry.open(server.url, reliable) as ask,
         ):
             for fault in choose_faults(entry.protocol, stream=stream):
-                cell = Cell(name, reliable, stream, fault.name)
-                done[cell] = await measure(ask, fault, stream=stream)
+                if faults and fault.name not in faults:
+                    continue
+                cell, before = Cell(name, reliable, stream, fault.name), provider.requests
+                outcome, why = await measure(ask, fault, stream=stream)
+                done[cell] = Answered(outcome, why, provider.requests - before)
 
     await asyncio.gather(
         *(
@@ -133,14 +148,6 @@ async def measure_all(chosen: list[str]) -> Done:
         )
     )
     return done
-
-
-def is_installed(name: str) -> bool:
-    """Tell whether a client is in this environment."""
-    try:
-        return bool(version(clients.CLIENTS[name].package))
-    except PackageNotFoundError:
-        return False
 
 
 # ---------------------------------------------------------------- tables
@@ -158,23 +165,25 @@ class Row(NamedTuple):
     wrong: int
     cut: int
     asked: int
+    requests: int
 
 
 def count(done: Done, name: str, *, reliable: bool, stream: bool | None = None) -> Row:
     """Add up what a client delivered."""
     chosen = [
-        (BY_NAME[cell.fault], outcome)
-        for cell, (outcome, _) in done.items()
+        (BY_NAME[cell.fault], answered)
+        for cell, answered in done.items()
         if (cell.client, cell.reliable) == (name, reliable) and stream in (None, cell.stream)
     ]
-    outcomes = Counter(outcome for _, outcome in chosen)
-    repairable = [outcome for fault, outcome in chosen if fault.repairable]
+    outcomes = Counter(answered.outcome for _, answered in chosen)
+    repairable = [answered.outcome for fault, answered in chosen if fault.repairable]
     return Row(
         repairable.count("right"),
         len(repairable),
         outcomes["wrong"],
         outcomes["cut"],
         len(chosen),
+        sum(answered.requests for _, answered in chosen),
     )
 
 
@@ -188,6 +197,8 @@ def short_table(done: Done) -> Table:
     """Return the table of the README."""
     lines: list[str] = []
     for name, entry in asked_clients(done).items():
+        if entry.needs:
+            continue
         alone, helped = (count(done, name, reliable=reliable) for reliable in (False, True))
         lines.append(
             f"| {entry.title} | {alone.right} of {alone.repairable} "
@@ -204,24 +215,26 @@ def full_table(done: Done) -> Table:
         for stream in (False, True):
             for reliable in (False, True):
                 row = count(done, name, reliable=reliable, stream=stream)
+                way_in = "`surecall serve`" if entry.needs else f"`surecall.{entry.way_in}`"
                 cells = (
                     entry.title,
-                    version(entry.package),
+                    entry.version or "",
                     "streamed" if stream else "whole",
-                    f"`surecall.{entry.way_in}`" if reliable else "–",
+                    way_in if reliable else "–",
                     f"{row.right} of {row.repairable}",
                     str(row.wrong),
                     str(row.cut),
                     str(row.asked),
+                    str(row.requests),
                 )
                 lines.append(f"| {' | '.join(cells)} |")
-    return "| client | version | reply | with | right | wrong | cut | of |", lines
+    return "| client | version | reply | with | right | wrong | cut | of | requests |", lines
 
 
 def list_misses(done: Done) -> Table:
     """List every fault that did not end as it must with surecall."""
     lines: list[str] = []
-    for cell, (outcome, _) in sorted(done.items()):
+    for cell, (outcome, _, _) in sorted(done.items()):
         if is_miss(cell, outcome):
             how = "streamed" if cell.stream else "whole"
             title = clients.CLIENTS[cell.client].title
@@ -261,17 +274,22 @@ def main() -> int:
     """Measure, and print or write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=clients.CLIENTS, nargs="+", help="ask with these clients")
+    parser.add_argument("--fault", nargs="+", default=[], help="meet only these faults")
+    parser.add_argument("--install", action="store_true", help="bring the clients for Node")
     parser.add_argument("--details", action="store_true", help="print what was not as it must be")
     parser.add_argument("--write", action="store_true", help="put the tables into the pages")
     chosen = parser.parse_args()
     logging.disable(logging.CRITICAL)
     began = time.monotonic()
-    names = chosen.only or [name for name in clients.CLIENTS if is_installed(name)]
-    done = asyncio.run(measure_all(names))
+    if chosen.install:
+        clients.install_for_node()
+    names = chosen.only or [name for name, entry in clients.CLIENTS.items() if entry.version]
+    done = asyncio.run(measure_all(names, chosen.fault))
     if chosen.details:
-        for cell, (outcome, why) in sorted(done.items()):
-            if is_miss(cell, outcome):
-                print(*cell, outcome, why[:200])
+        for cell, (outcome, why, requests) in sorted(done.items()):
+            alone = done[cell._replace(reliable=False)]
+            if is_miss(cell, outcome) or (cell.reliable and requests > max(alone.requests, 4)):
+                print(*cell, outcome, f"{requests} requests, alone {alone.requests};", why[:200])
     if chosen.write:
         page = ROOT / "docs" / "explanation" / "clients-with-and-without.md"
         write(ROOT / "README.md", "clients", short_table(done), done)

@@ -17,8 +17,10 @@ from surecall.text import SSEReader
 
 from .streaming import (
     ARGUMENTS,
+    PROMPT,
     calls_in,
     fold,
+    relay_fault,
     request_for,
     route_to,
     slow_stream,
@@ -259,3 +261,13 @@ def test_gemini_has_its_calls_in_one_piece() -> None:
     client, ending = played("gemini", stream_of("gemini", RawCall("c1", "save", ARGUMENTS)))
     assert (ending.outcome, ending.calls) == ("clean", 1)
     assert calls_in(fold("gemini", client.data)) == RIGHT
+
+
+@pytest.mark.parametrize("name", ["chat_completions", "messages", "gemini"])
+def test_an_end_that_no_client_knows_is_named_for_the_calls_before_it(name: str) -> None:
+    """Some clients run a call only if the reply ends with the word for calls."""
+    got = relay_fault("finish_unknown", name, name, PROMPT)
+    assert got.ending.outcome == "repaired"
+    assert [receipt.rule for receipt in got.ending.receipts] == ["set_finish_reason"]
+    assert fold(name, got.sent).finish_reason == "tool_calls"
+    assert b"COMPLETE" not in got.sent

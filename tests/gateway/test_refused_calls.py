@@ -74,6 +74,17 @@ refused_calls = "tell"
         assert outcome(await ask(served, "POST", "/v1/chat/completions", WRONG, headers)) == "422"
 
 
+@pytest.mark.parametrize("sdk", ["OpenAI/JS 6.49.0", "Anthropic/JS 1.10.0"])
+async def test_an_error_is_a_400_for_sdks_in_javascript(sdk: str, tmp_path: Path) -> None:
+    """LangChain JS, which sends their headers, repeats any 422 six times, whatever it says."""
+    async with serve_faults(tmp_path) as (served, _):
+        given = {"user-agent": sdk, NAMED: "error"}
+        answered = await ask(served, "POST", "/v1/chat/completions", WRONG, given)
+        assert answered.headers["x-should-retry"] == "false"
+        assert answered.status == served.last.status == 400
+        assert answered.json["error"]["code"] == "CALLS_REFUSED"
+
+
 @pytest.mark.parametrize(
     ("header", "value", "found"),
     [

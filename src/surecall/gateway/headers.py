@@ -196,6 +196,11 @@ class Head:
             self.token = value.strip().decode("latin-1")
 
     @property
+    def is_javascript(self) -> bool:
+        """Whether an official SDK in JavaScript asks, also for a library that does not say so."""
+        return any(name == "user-agent" and "/JS " in value for name, value in self.passed)
+
+    @property
     def key(self) -> str:
         """The key of the client, empty when it has none or only a stand-in for one."""
         return "" if self.token.lower() in PLACEHOLDERS else self.token

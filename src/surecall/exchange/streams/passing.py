@@ -18,7 +18,7 @@ from surecall.exchange.request import ClientRequest
 from surecall.reading.taught import with_receipts
 from surecall.reading.truncation import came_to_its_end
 from surecall.wire import Stated
-from surecall.wire.bodies import note_type
+from surecall.wire.bodies import note_finish, note_type
 from surecall.wire.events import CALL, END, FRAME, PASS, PING, TEXT, Event, Run, cut_events
 
 from .begun import BegunCall
@@ -29,6 +29,8 @@ from .watch import TextWatch
 _MAX_HELD_BYTES: Final = 16 * MIB
 _MAX_EARLY_BYTES: Final = 256 * 1024
 _CALL_ENDS: Final = frozenset({"tool_calls", "function_call", "malformed_function_call"})
+_USUAL_ENDS: Final = frozenset({"stop", "tool_calls", "function_call"})
+"""What clients know a reply to end with that has calls."""
 _HARMLESS: Final = frozenset(
     {
         Code.CHOICES_IGNORED,
@@ -483,14 +485,17 @@ class Passing(ClientStream):
         reply = self._fold()
         if not reply.calls and self._request.choice.wanted != "call":
             return Found(data=data)
-        is_usual = not self._reader.is_odd and came_to_its_end(reply.finish_reason)
+        finish = reply.finish_reason
+        is_usual = not self._reader.is_odd and finish in _USUAL_ENDS
         if is_usual and takes_calls(
             self._request, reply, self._policy.limits, one_call=self._checker.one_call
         ):
             return Found(data=data, calls=len(reply.calls))
         reading = self._checker.read(reply, _OWN)
-        if self._reader.untyped:
-            receipts = tuple(map(note_type, self._reader.untyped))
+        receipts = tuple(map(note_type, self._reader.untyped))
+        if finish not in _USUAL_ENDS and came_to_its_end(finish):
+            receipts += note_finish(finish, "tool_calls", "/finish_reason", has_calls=True)
+        if receipts:
             reading = with_receipts(reading, receipts)
         is_usual = is_usual and all(defect.code in _HARMLESS for defect in reply.defects)
         is_usual = is_usual and all(map(_is_whole, reply.calls))

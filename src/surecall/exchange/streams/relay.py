@@ -12,13 +12,7 @@ from surecall.base.records import Defect, Reading, Receipt, Reply, Usage
 from surecall.exchange.documents import note_outcome, note_stop, says_calls
 from surecall.exchange.echoes import EchoCache
 from surecall.exchange.mediation import mediate
-from surecall.exchange.policy import (
-    Ending,
-    Outcome,
-    Policy,
-    Route,
-    Sent,
-)
+from surecall.exchange.policy import Ending, Outcome, Policy, Route, Sent
 from surecall.exchange.prepare import Asked
 from surecall.exchange.refusals import as_made, choose_bad
 from surecall.exchange.reply_checker import ReplyChecker
@@ -34,7 +28,7 @@ from .client_stream import ClientStream, Found
 from .passing import Passing
 from .translating import Translating
 
-PULSE_S: Final = 2.0
+PULSE_S: Final = 1.5
 """How long to wait between two looks at a stream; its client hears nothing for twice as long."""
 _CUT: Final = "The reply ended in the middle of a call."
 _BODY_STARTS: Final = b'{["<'

@@ -178,14 +178,8 @@ class Job(StreamingJob):
     async def _whole(
         self, request: ClientRequest, route: Route, policy: Policy, asking: Asking
     ) -> bool:
-        delivered = await mediate(
-            request,
-            route,
-            policy,
-            asking.send,
-            echoes=self._core.echoes,
-            scope=self._scope,
-        )
+        echoes, scope = self._core.echoes, self._scope
+        delivered = await mediate(request, route, policy, asking.send, echoes=echoes, scope=scope)
         error = delivered.error
         self._upstream_s += delivered.upstream_s
         if delivered.outcome == "failed":

@@ -19,10 +19,7 @@ from surecall.exchange.documents import note_outcome, own_error
 from surecall.exchange.mediation import mediate
 from surecall.exchange.policy import Delivered, Ending, Policy, Route, Sent
 from surecall.exchange.request import ClientRequest
-from surecall.exchange.streams import (
-    StreamRelay,
-    rescue_call,
-)
+from surecall.exchange.streams import StreamRelay, rescue_call
 from surecall.gateway.headers import (
     OUTCOME,
     RECEIPTS,
@@ -114,14 +111,8 @@ class StreamingJob(AnsweringJob):
     ) -> bool:
         """Answer with a stream of several replies, once all of them are there."""
         whole = replace(policy, show_receipts=False)
-        delivered = await mediate(
-            request.as_whole(),
-            route,
-            whole,
-            asking.send,
-            echoes=self._core.echoes,
-            scope=self._scope,
-        )
+        echoes, scope, asked = self._core.echoes, self._scope, request.as_whole()
+        delivered = await mediate(asked, route, whole, asking.send, echoes=echoes, scope=scope)
         self._upstream_s += delivered.upstream_s
         error = delivered.error
         if error is not None:
