@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from surecall.base.errors import Code, RequestError
 from surecall.base.records import Message, Receipt, ToolCall
 from surecall.exchange.demands import HistoryRules, fit_history
-from surecall.loop.history import complete_history, parse_history
+from surecall.loop.plan import complete_history, parse_history
 from surecall.text import decode
 
 
@@ -101,7 +101,7 @@ def system(text: str) -> Message:
 
 ONE_EACH = HistoryRules(one_call_each=True)
 SYSTEM_FIRST = HistoryRules(system_first=True)
-SIGNED = {"thinking_blocks": []}
+SIGNED: dict[str, list[Any]] = {"thinking_blocks": []}
 NOTE = "[System message:]\nNote."
 
 

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from .prompt_runner import PromptRunner
     from .replay import Replay, replay_trace, resend_turn
     from .result import OutputResult, PausedResult, RunResult, RunStream
-    from .runs import Arguments, extract, resume, run, run_sync, stream
-    from .session import Session
+    from .session import Arguments, Session, extract, resume, run, run_sync, stream
     from .tool_loop import pause_deadline
     from .trace import Trace, TurnTrace, load_trace, save_trace
 
@@ -62,8 +61,7 @@ _HOMES = {
     "prompt_runner": "PromptRunner",
     "replay": "Replay replay_trace resend_turn",
     "result": "OutputResult PausedResult RunResult RunStream",
-    "runs": "Arguments extract resume run run_sync stream",
-    "session": "Session",
+    "session": "Arguments Session extract resume run run_sync stream",
     "tool_loop": "pause_deadline",
     "trace": "Trace TurnTrace load_trace save_trace",
 }

@@ -1,6 +1,6 @@
 """Everything that is settled before the first request, with one fingerprint over all of it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -11,6 +11,7 @@ from surecall.base.errors import Code, ConfigError, RequestError, did_you_mean
 from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec
 from surecall.exchange.demands import HistoryRules
 from surecall.exchange.prompting import PromptMode, choose_mode, name_choice, taught_way
+from surecall.exchange.wording import NO_RESULT
 from surecall.models.profiles import (
     RESERVED_REQUEST_KEYS,
     Capabilities,
@@ -19,12 +20,13 @@ from surecall.models.profiles import (
     join_capabilities,
 )
 from surecall.reading import ReadingLimits, was_judged
-from surecall.text import canonical_bytes, canonical_hash
+from surecall.text import canonical_bytes, canonical_hash, encode_text
 from surecall.tools import check_required
+from surecall.tools.feedback import CHECK_STATE
 from surecall.wire import DEFAULT_PROTOCOL
 from surecall.wire.call_ids import find_id_shape
+from surecall.wire.chat_completions import parse_history_message
 
-from .history import complete_history
 from .options import Options
 from .output import OutputMode, OutputSpec, choose_modes
 
@@ -493,3 +495,45 @@ def _wire_tool_choice(
             hint=did_you_mean(choice, [*names, *_TOOL_CHOICES]),
         )
     return name_choice(choice)
+
+
+def parse_history(items: Iterable[Any]) -> tuple[Message, ...]:
+    """Turn whatever an application keeps as history into messages."""
+    return tuple(parse_history_message(item) for item in items)
+
+
+def complete_history(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Give every call that has no result one that says so; refuse results without a call."""
+    if not any(message.tool_calls or message.role == "tool" for message in messages):
+        return tuple(messages)
+    complete: list[Message] = []
+    waiting: dict[str, str] = {}
+    for index, message in enumerate(messages):
+        if message.role == "tool":
+            if waiting.pop(message.tool_call_id or "", None) is None:
+                raise RequestError(
+                    Code.INVALID_MESSAGE,
+                    f"Message {index} answers the call {message.tool_call_id!r}, "
+                    "which was not made just before it or is answered already.",
+                    hint="Put each tool message directly after the assistant message "
+                    "whose call it answers.",
+                )
+        else:
+            complete.extend(_missing_results(waiting))
+            waiting = {call.id: call.name for call in message.tool_calls}
+            if len(waiting) < len(message.tool_calls):
+                raise RequestError(
+                    Code.INVALID_MESSAGE,
+                    f"two calls of message {index} have the same id.",
+                    hint="Give every call its own id.",
+                )
+        complete.append(message)
+    complete.extend(_missing_results(waiting))
+    return tuple(complete)
+
+
+def _missing_results(waiting: dict[str, str]) -> Iterator[Message]:
+    error = {"code": str(Code.OUTCOME_UNKNOWN), "message": NO_RESULT, "hint": CHECK_STATE}
+    for call_id, name in waiting.items():
+        envelope = {"ok": False, "tool_name": name, "errors": [error]}
+        yield Message("tool", encode_text(envelope), tool_call_id=call_id)

@@ -24,10 +24,9 @@ from surecall.models.transport.retry import find_refused_field
 from surecall.reading import rescue_receipts
 from surecall.reading.transforms import TransformChain
 from surecall.wire import ChatCompletions, RawReply, StreamDelta, WireProtocol
+from surecall.wire.chat_completions import parse_history_message
 from surecall.wire.replies import mask_reply
 from surecall.wire.substitutes import name_limit
-
-from .history import parse_history
 
 _log = open_log("surecall.loop")
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
@@ -326,7 +325,8 @@ class PromptRunner:
     def _as_sent(self, request: ModelRequest, wire: WireRequest) -> ModelRequest:
         """Return the request with what transforms made of it; tools they changed are left out."""
         if self.transforms.messages:
-            request = replace(request, messages=parse_history(wire.body["messages"]))
+            messages = tuple(map(parse_history_message, wire.body["messages"]))
+            request = replace(request, messages=messages)
         return replace(request, tools=()) if self.transforms.tools else request
 
     def _transformed(self, wire: WireRequest) -> WireRequest:

@@ -47,12 +47,11 @@ from surecall.wire import StreamDelta
 from .asking import build_request, read_answer
 from .call_runner import CallRunner, FitGate, Recorder
 from .events import EventEmitter, Listener, StreamedText
-from .history import answer_calls, complete_history
 from .journal import RecordedFailure
 from .output import AnyForm, ReadOutput, read_output
 from .output_steps import current_mode
 from .paused import PausedState, StoreJournal, keep_results, pack_run
-from .plan import Plan
+from .plan import Plan, complete_history
 from .prompt_runner import PromptResult, PromptRunner
 from .result import OutputResult, PausedResult, RunResult
 from .steps import (
@@ -73,7 +72,7 @@ from .steps import (
     Step,
 )
 from .trace import FailedRequest, Trace, TraceBuilder
-from .turn import begin, next_step
+from .turn import answer_calls, begin, next_step
 from .wording import RESUME_LATER
 
 _log = open_log("surecall.loop")

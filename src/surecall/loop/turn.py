@@ -4,7 +4,7 @@
 to perform. The driver in `tool_loop.py` performs them; replaying a run is calling this again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,6 +24,7 @@ from surecall.base.records import (
     ToolCall,
     ToolNotExecuted,
     ToolResult,
+    as_run,
     clip,
 )
 from surecall.calls.teach import tell_not_executed
@@ -43,7 +44,6 @@ from .guidance import (
     note_results,
     refuse_not_ready,
 )
-from .history import answer_calls, show_edits
 from .options import Options
 from .output_steps import after_output_failure, after_output_reply, ask_for_output, begin_output
 from .plan import Plan
@@ -515,6 +515,27 @@ def _after_calls(state: RunState, results: tuple[ToolResult, ...], plan: Plan) -
         return Step(state, (effect,))
     state, escalated = _escalate(state, step_up, stuck)
     return Step(state, (escalated, effect))
+
+
+def answer_calls(results: Iterable[ToolResult]) -> tuple[Message, ...]:
+    """Return the messages in which a model reads the results of its calls."""
+    return tuple(
+        Message(
+            "tool",
+            result.text,
+            tool_call_id=result.call_id,
+            extra={} if result.ok else {"is_error": True},
+        )
+        for result in results
+    )
+
+
+def show_edits(history: tuple[Message, ...], results: Sequence[ToolResult]) -> tuple[Message, ...]:
+    """Return a history whose last calls have the arguments that they ran with."""
+    if all(result.arguments is None for result in results):
+        return history
+    *before, message = history
+    return (*before, replace(message, tool_calls=as_run(message.tool_calls, results)))
 
 
 def begin_turn(state: RunState, plan: Plan, *, tools_enabled: bool) -> tuple[RunState, Effect]:

@@ -40,16 +40,12 @@ Wish = Literal["calls", "a_call", "no_call"]
 
 _DROPPED: Final = str.maketrans({**dict.fromkeys(" ,./-_*^"), "'": '"'})
 _PYTHON_TYPES: Final[dict[str, type]] = {
-    "array": list,
+    **dict.fromkeys(("array", "list", "tuple"), list),
+    **dict.fromkeys(("dict", "object"), dict),
+    **dict.fromkeys(("float", "number"), float),
     "boolean": bool,
-    "dict": dict,
-    "float": float,
     "integer": int,
-    "list": list,
-    "number": float,
-    "object": dict,
     "string": str,
-    "tuple": list,
 }
 
 
