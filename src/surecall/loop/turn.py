@@ -64,7 +64,7 @@ from .steps import (
 )
 from .wording import (
     ECHO_TEXT,
-    find_echo,
+    NOTICES,
     note_not_executed,
     tell_not_called,
     tell_not_finished,
@@ -236,8 +236,8 @@ def _report_call(call: ToolCall, *, retrying: bool) -> Emit:
 def _without_calls(state: RunState, reading: Reading, plan: Plan, accepted: Accepted) -> Step:
     """Take the text of a reply that makes no calls for what it is."""
     content, ignored = reading.content, accepted.ignored
-    broken = _broken_attempt(reading)
-    if broken is not None or find_echo(content, state.history) is not None:
+    broken, is_echo = _broken_attempt(reading), _is_echo(content, state.history)
+    if broken is not None or is_echo:
         nudged = _nudge_early(state, content, plan, accepted, broken)
         if nudged is not None:
             return nudged
@@ -245,7 +245,7 @@ def _without_calls(state: RunState, reading: Reading, plan: Plan, accepted: Acce
         if says_malformed(reading.finish_reason) and not _may_ask_again(state, plan):
             content = ""  # it is the call that the provider could not read, and not an answer
         return _after_broken_attempt(state, content, broken, plan)
-    if find_echo(content, state.history) is not None:
+    if is_echo:
         return _after_echo(state, content, plan, accepted)
     if not content.strip() and any(was_text(call) and call.errors for call in ignored):
         content = note_not_executed("", ignored[0].errors[0].message if ignored[0].errors else "")
@@ -314,6 +314,14 @@ def _end_stuck(state: RunState, call: ToolCall, result: ToolResult, plan: Plan) 
     reported = Emit(ToolNotExecuted(reason=reason, snippet=snippet, retrying=False))
     step = _after_text(state, note_not_executed("", reason), plan, Accepted((), ()))
     return step._replace(effects=(reported, *step.effects), accepted=None)
+
+
+def _is_echo(text: str, history: Iterable[Message]) -> bool:
+    """Tell whether a text repeats a notice that the model was sent."""
+    said = next((words for words in NOTICES if words in text), None)
+    if said is None:
+        return False
+    return any(said in message.text for message in history if message.role in ("user", "tool"))
 
 
 def _after_echo(state: RunState, content: str, plan: Plan, accepted: Accepted) -> Step:

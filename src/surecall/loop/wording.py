@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from surecall.base.errors import Code
-from surecall.base.records import ErrorDetail, Message, ToolCall, clip
+from surecall.base.records import ErrorDetail, ToolCall, clip
 from surecall.exchange.wording import EMPTY_ANSWER
 from surecall.text import encode_text
 
@@ -47,7 +47,7 @@ OUTPUT_CUT: Final = ErrorDetail(
 _SAME_CALL: Final = "This is the same call with the same arguments for the "
 _IS_ABOVE: Final = "its result is above."
 _FAILED_AGAIN: Final = "has failed again in the same way."
-_OWN_WORDS: Final = (
+NOTICES: Final = (
     NOT_EXECUTED,
     NOT_FINISHED,
     EMPTY_ANSWER,
@@ -151,15 +151,6 @@ def _join(names: Sequence[str], word: str) -> str:
     if len(names) < 2:
         return "".join(names) or "a tool"
     return f"{', '.join(names[:-1])} {word} {names[-1]}"
-
-
-def find_echo(text: str, history: Iterable[Message]) -> str | None:
-    """Return the words of ours that a text repeats, if the model was sent them."""
-    said = next((words for words in _OWN_WORDS if words in text), None)
-    if said is None:
-        return None
-    sent = (message.text for message in history if message.role in ("user", "tool"))
-    return said if any(said in words for words in sent) else None
 
 
 def note_not_executed(content: str, reason: str) -> str:

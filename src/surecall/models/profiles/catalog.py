@@ -50,10 +50,15 @@ class Catalog(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     sampling: tuple[SamplingProfile, ...] = ()
     presets: tuple[Preset, ...] = ()
 
-    @classmethod
-    def builtin(cls) -> "Catalog":
+    @staticmethod
+    @cache
+    def builtin() -> "Catalog":
         """Return the catalog that comes with the package; read once, then kept."""
-        return _builtin()
+        folder = resources.files(__package__ or "surecall.models.profiles").joinpath("catalog")
+        tables: dict[str, Any] = {}
+        for name in _BUILTIN_FILES:
+            tables |= tomllib.loads(folder.joinpath(name).read_text("utf-8"))
+        return Catalog().extended(tables, "the built-in catalog")
 
     @classmethod
     def load(cls, paths: Iterable[str | Path]) -> "Catalog":
@@ -170,15 +175,6 @@ class Catalog(Struct, frozen=True, kw_only=True, dict=True, eq=False):
         for provider in self.providers:
             if provider.preset is not None:
                 self.preset(provider.preset)
-
-
-@cache
-def _builtin() -> Catalog:
-    folder = resources.files(__package__ or "surecall.models.profiles").joinpath("catalog")
-    tables: dict[str, Any] = {}
-    for name in _BUILTIN_FILES:
-        tables |= tomllib.loads(folder.joinpath(name).read_text("utf-8"))
-    return Catalog().extended(tables, "the built-in catalog")
 
 
 def _read_file(path: Path) -> dict[str, Any]:
