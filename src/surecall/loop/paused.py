@@ -12,7 +12,6 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -32,7 +31,7 @@ from surecall.schema import SchemaChecker
 from surecall.text import canonical_hash, decode_own
 from surecall.tools.approvals import Approval, ApprovalStore, Decision, PausedRun
 
-from .journal import JournalRecord, RecordedResult
+from .journal import JournalRecord
 from .steps import RunCalls, RunState, Step
 from .stored import encode_stored
 from .trace import Trace
@@ -89,15 +88,6 @@ class PausedState(Struct, frozen=True, kw_only=True):
     def find_tool(self, name: str) -> ToolSpec | None:
         """Return a tool as it was when the run paused."""
         return next((tool for tool in self.trace.tools if tool.name == name), None)
-
-
-def keep_results(
-    turn: int, results: tuple[ToolResult, ...], waiting: Mapping[str, Approval]
-) -> tuple[JournalRecord, ...]:
-    """Return the records of the calls that do not wait."""
-    return tuple(
-        RecordedResult(turn, result) for result in results if result.call_id not in waiting
-    )
 
 
 def pack_run(run_id: str, state: PausedState, approval_ids: tuple[str, ...]) -> PausedRun:
@@ -185,7 +175,7 @@ class StoreJournal:
         """Raise `JOURNAL_IN_USE` when another process has resumed the run since."""
         async with self._turn:
             if await self._store.load_run(self._stored.run_id) != self._stored:
-                raise self._taken()
+                raise taken(self._stored.run_id)
 
     async def stop(self) -> None:
         """Renew the lease no more."""
@@ -223,11 +213,8 @@ class StoreJournal:
             self._stored, state=encode_stored(replace(state, records=tuple(self.records)))
         )
         if not await self._store.replace_run(self._stored, after):
-            raise self._taken()
+            raise taken(self._stored.run_id)
         self._stored = after
-
-    def _taken(self) -> JournalError:
-        return taken(self._stored.run_id)
 
 
 def taken(run_id: str) -> JournalError:

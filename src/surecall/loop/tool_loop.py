@@ -47,10 +47,10 @@ from surecall.wire import StreamDelta
 from .asking import build_request, read_answer
 from .call_runner import CallRunner, FitGate, Recorder
 from .events import EventEmitter, Listener, StreamedText
-from .journal import RecordedFailure
+from .journal import RecordedFailure, RecordedResult
 from .output import AnyForm, ReadOutput, read_output
 from .output_steps import current_mode
-from .paused import PausedState, StoreJournal, keep_results, pack_run
+from .paused import PausedState, StoreJournal, pack_run
 from .plan import Plan, complete_history
 from .prompt_runner import PromptResult, PromptRunner
 from .result import OutputResult, PausedResult, RunResult
@@ -403,7 +403,11 @@ class ToolLoop:
             run=self._state,
             warnings=wanted.warnings,
             once=self._calls.once.results,
-            records=keep_results(self._state.turn, results, permission.waiting),
+            records=tuple(
+                RecordedResult(self._state.turn, result)
+                for result in results
+                if result.call_id not in permission.waiting
+            ),
         )
         if self._paused is not None:
             await self._paused.stop()

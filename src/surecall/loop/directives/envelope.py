@@ -112,7 +112,8 @@ def parse_envelope(
     if not source.strip():
         return EnvelopeReading(errors=(_EMPTY,))
     if len(source) > max_bytes:
-        return EnvelopeReading(errors=(_refuse_size(len(source), max_bytes),))
+        message = f"The answer has {len(source)} characters; {max_bytes} are allowed."
+        return EnvelopeReading(errors=(ErrorDetail(Code.TOO_LARGE, message, "Answer shorter."),))
     found = read_value(
         source,
         _ANY_ENVELOPE.schema,
@@ -142,10 +143,17 @@ def _explain(text: str, found: ValueReading, *, is_cut: bool) -> tuple[ErrorDeta
         )
     value: Any = found.value
     if isinstance(value, list | int | float | bool):
-        return (_refuse_kind("a list" if isinstance(value, list) else "a single value"),)
+        kind = "a list" if isinstance(value, list) else "a single value"
+        message = f"The answer is {kind}, not an object."
+        return (ErrorDetail(Code.NOT_OBJECT, message, "Answer with the JSON object."),)
     if first is not None and first.code in (Code.VALUE_AMBIGUOUS, Code.VALUE_NOT_CERTAIN):
         return found.errors
-    return (_refuse_json(text, first.message if first else ""),)
+    message = (
+        f"The answer cannot be read as one JSON object: {first.message if first else ''} "
+        f"It begins: {clip(text.strip(), _SAMPLE_CHARS)}"
+    )
+    hint = "Answer with the JSON object and nothing around it."
+    return (ErrorDetail(Code.INVALID_JSON, message, hint),)
 
 
 class _Validator:
@@ -287,39 +295,7 @@ class _Validator:
             self._receipts.append(replace(item, place=f"{place}{item.place}"))
 
     def _drop(self, code: str, place: str, message: str, hint: str | None = None) -> None:
-        self._warnings.append(_drop_directive(code, place, message, hint))
+        self._warnings.append(ErrorDetail(code, message, hint, place))
 
     def _drop_all(self, errors: Iterable[ErrorDetail]) -> None:
         self._warnings.extend(errors)
-
-
-# What is wrong with an envelope
-
-
-def _refuse_size(size: int, limit: int) -> ErrorDetail:
-    """Refuse an envelope that is too long."""
-    return ErrorDetail(
-        Code.TOO_LARGE, f"The answer has {size} characters; {limit} are allowed.", "Answer shorter."
-    )
-
-
-def _refuse_kind(kind: str) -> ErrorDetail:
-    """Refuse JSON that is not an object."""
-    return ErrorDetail(
-        Code.NOT_OBJECT, f"The answer is {kind}, not an object.", "Answer with the JSON object."
-    )
-
-
-def _refuse_json(text: str, reason: str) -> ErrorDetail:
-    """Refuse a text in which no envelope can be found."""
-    sample = clip(text.strip(), _SAMPLE_CHARS)
-    return ErrorDetail(
-        Code.INVALID_JSON,
-        f"The answer cannot be read as one JSON object: {reason} It begins: {sample}",
-        "Answer with the JSON object and nothing around it.",
-    )
-
-
-def _drop_directive(code: str, place: str, message: str, hint: str | None = None) -> ErrorDetail:
-    """Say why a directive is left out."""
-    return ErrorDetail(code, message, hint, place)
