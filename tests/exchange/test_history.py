@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from surecall.base.records import Message, ModelRequest, ToolCall, WireRequest
 from surecall.exchange.echoes import EchoCache
 from surecall.exchange.history import repair_body, repair_history
-from surecall.loop.history import complete_history
+from surecall.loop.plan import complete_history
 from surecall.models.profiles import Capabilities
 from surecall.wire import find_protocol
 
@@ -119,11 +119,15 @@ def test_arguments_become_the_text_of_an_object(given_arguments: Any, wanted: An
     assert json.loads(mended[0]["tool_calls"][0]["function"]["arguments"]) == wanted
 
 
+def _make_calls(ids: list[str], text: str | None) -> dict[str, Any]:
+    return calls(*(call(each, text) for each in ids))
+
+
 TURNS = st.lists(
     st.one_of(
         st.just(USER),
         st.builds(
-            lambda ids, text: calls(*(call(i, text) for i in ids)),
+            _make_calls,
             st.lists(st.sampled_from(["a", "b", "", "c"]), min_size=1, max_size=2),
             st.sampled_from(["{}", "", '{"a": 1', "{'a': 1}", None, '{"a": 2}']),
         ),
@@ -282,7 +286,8 @@ def test_what_is_kept_is_bounded() -> None:
 
 async def test_calls_are_serialised_where_several_are_not_supported() -> None:
     """Each call goes back in a message of its own, and the field is not sent."""
-    document = {**json.loads(write_request("chat_completions", "m")), "parallel_tool_calls": True}
+    document: dict[str, Any] = json.loads(write_request("chat_completions", "m"))
+    document["parallel_tool_calls"] = True
     document["messages"] += [calls(call("a"), call("b")), result("a"), result("b")]
     script = Script(GOOD)
     known = frozenset({"supports_parallel_tools"})

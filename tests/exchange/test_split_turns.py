@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from surecall.base.records import Message, WireRequest
 from surecall.exchange.history import repair_body, repair_history
-from surecall.loop.history import complete_history
+from surecall.loop.plan import complete_history
 from surecall.models.profiles import Capabilities
 from surecall.wire import find_protocol
 
