@@ -120,22 +120,21 @@ def pin_tools(output: Output, target: str, name: str | None, pins: Path) -> None
     show_default=True,
     help="Most text and data that one result may have.",
 )
+@click.option("--store", metavar="FILE|URL", help="Record calls for `surecall requests` there.")
 @pass_output
-def guard_server(
-    output: Output, words: tuple[str, ...], name: str | None, pins: Path | None, max_bytes: int
-) -> None:
+def guard_server(output: Output, words: tuple[str, ...], store: str | None, **options: Any) -> None:
     """Offer the tools of another server over standard input and output, and check every call.
 
     For clients that are configured with a command, such as Claude Desktop, Cursor and VS Code.
     """
-    from surecall.tools.mcp.guard import serve_guard
+    from surecall.gateway.guarded import serve_recorded
 
     _quiet(output)
     log = logging.getLogger("surecall.mcp")
     log.setLevel(logging.INFO)
     log.addHandler(logging.StreamHandler())
     target = words[0] if len(words) == 1 else words
-    asyncio.run(serve_guard(target, pins=pins, name=name, max_bytes=max_bytes))
+    asyncio.run(serve_recorded(target, place=store, **options))
 
 
 def _quiet(output: Output) -> None:

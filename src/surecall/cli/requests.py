@@ -382,12 +382,9 @@ def _facts(record: RequestRecord) -> list[tuple[str, str]]:
         ("time", f"{_time_text(record.time)} UTC"),
         ("key", record.key_id or "-"),
         ("upstream", f"{record.upstream} ({way})"),
-        (
-            "model",
-            asked if asked == answered or not answered else f"{asked}, answered by {answered}",
-        ),
+        ("model", asked if answered in ("", asked) else f"{asked}, answered by {answered}"),
         ("strategy", record.strategy + (", streamed" if record.stream else "")),
-        ("status", f"{record.status}{', the client left' if record.client_closed else ''}"),
+        ("status", f"{record.status or '-'}{', the client left' if record.client_closed else ''}"),
         ("outcome", f"{record.outcome} {record.error_code}".rstrip()),
         ("calls", str(record.calls)),
         (

@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from surecall.base.errors import SurecallError
 from surecall.base.limits import MAX_ARGUMENTS_BYTES, MAX_OUTPUT_BYTES
-from surecall.base.records import Envelope, ToolCall, ToolSpec
+from surecall.base.records import Envelope, ErrorDetail, Receipt, ToolCall, ToolSpec
 from surecall.base.redaction import excerpt, open_log
 from surecall.base.version import VERSION
 from surecall.models.config import all_variables
@@ -33,12 +34,27 @@ _CONNECT_S: Final = 300.0
 _INTERNAL_ERROR: Final = -32603
 
 
+class GuardedCall(NamedTuple):
+    """What became of a call."""
+
+    server: str
+    tool: str
+    receipts: tuple[Receipt, ...]
+    errors: tuple[ErrorDetail, ...]
+    """Why it was refused, or why its answer did not arrive; none for errors of the tool itself."""
+    was_asked: bool
+    """Whether it went to the server."""
+    server_s: float
+    total_s: float
+
+
 async def serve_guard(
     target: str | Sequence[str],
     *,
     pins: str | Path | None = None,
     name: str | None = None,
     max_bytes: int = MAX_OUTPUT_BYTES,
+    on_call: Callable[[GuardedCall], object] | None = None,
 ) -> None:
     """Serve the tools of another server over standard input and output, until the input ends.
 
@@ -47,6 +63,7 @@ async def serve_guard(
         pins: A file of approved digests; without one, those of the first connection count.
         name: What the server is called in messages and in the file of pins.
         max_bytes: A result with more text and data than this is replaced by a refusal.
+        on_call: Is called with every call once its answer is there.
 
     Raises:
         ToolServerError: `TOOL_SERVER_UNREACHABLE`.
@@ -55,7 +72,7 @@ async def serve_guard(
     load_sdk()
     from mcp.server.stdio import stdio_server
 
-    guard = _Guard(target, pins, name, max_bytes)
+    guard = _Guard(target, pins, name, max_bytes, on_call)
     try:
         server = guard.make_server(await guard.connect())
         async with stdio_server() as (incoming, outgoing):
@@ -81,7 +98,9 @@ class _Guard:
         pins: str | Path | None,
         name: str | None,
         max_bytes: int,
+        on_call: Callable[[GuardedCall], object] | None,
     ) -> None:
+        self._on_call = on_call
         self._target = target
         self._pins: str | Path | Mapping[str, str] | None = pins
         self._name = name
@@ -167,15 +186,20 @@ class _Guard:
     async def _answer(self, context: Any, params: Any) -> Any:
         from mcp_types import CallToolResult
 
+        began_s, asked_s, server_s = perf_counter(), 0.0, 0.0
+        name, receipts = self._name or "", ()
         try:
             server = await self.connect()
+            name = server.name
             found = self._read_call(params.name, params.arguments)
             if isinstance(found, ToolCall):
+                receipts, asked_s = found.receipts, perf_counter()
                 wants_progress = "progress_token" in (context.meta or ())
                 relay = context.session.report_progress if wants_progress else None
                 spec, _, definition = self._tools[found.name]
                 given = found.arguments or {}
                 answer = await server.ask(spec, definition, given, progress_callback=relay)
+                server_s = perf_counter() - asked_s
                 found = self._check_answer(spec, answer)
         except ToolFailed as error:
             found = Envelope.failure(
@@ -183,6 +207,11 @@ class _Guard:
             )
         except SurecallError as error:
             found = Envelope.failure(params.name, error.code, error.message, hint=error.hint)
+        if self._on_call is not None:
+            errors = found.errors if isinstance(found, Envelope) else ()
+            total_s, tool = perf_counter() - began_s, excerpt(params.name, 200)
+            outcome = (receipts, errors, bool(asked_s), server_s, total_s)
+            self._on_call(GuardedCall(name, tool, *outcome))
         if isinstance(found, Envelope):
             _log.warning("%s: refused: %s", excerpt(params.name, 80), ", ".join(found.error_codes))
             found = {"content": [{"type": "text", "text": _word(found)}], "isError": True}
