@@ -25,7 +25,9 @@ from .shapes import (
 )
 from .written_python import bind_arguments, read_loose_call
 
-_CALL_KEYS: Final = frozenset({*NAME_KEYS, *ARGUMENT_KEYS, *ID_KEYS, "type", "index"})
+_NAME_KEYS: Final = (*NAME_KEYS, "call", "command", "method", "operation")
+"""Keys under which a name is a tool's, if arguments that fit it are beside it."""
+_CALL_KEYS: Final = frozenset({*_NAME_KEYS, *ARGUMENT_KEYS, *ID_KEYS, "type", "index"})
 _BESIDE_CALLS: Final = frozenset({
     *ID_KEYS, "type", "index", "thought", "thoughts", "reasoning", "explanation", "content",
     "role",
@@ -38,6 +40,8 @@ _SCANS_PER_CHARACTER: Final = 8
 _SCANS_OF_READING: Final = 3
 """Reading a value costs as much as looking so often for its end."""
 _START, _END = attrgetter("start"), attrgetter("end")
+_MAX_ARGUMENTS_BEHIND: Final = 8_192
+_DOUBLED: Final = "{{"
 _BEFORE_NAME: Final = re.compile(
     r"(?:[\[({\s]*+\{\s*+[\"']?+(?:name|tool|tool_name|function|action)[\"']?+\s*+[:=]\s*+[\"']?+"
     r"|[\[(]\s*+[\"']?+|(?:assistant\s++)?+to=|<?+(?:function|tool|invoke)[=(]"
@@ -62,6 +66,7 @@ _MIN_PART: Final = 4
 _CLOSING_TAGS: Final = re.compile(r"(?:\s*+(?:<[/|][\w|:-]{1,40}+>|```))++\s*+\Z")
 _CUT_STRING: Final = "close_cut_string"
 _BETWEEN_CALLS: Final = re.compile(r"[\s,;]*+")
+_NEXT_OBJECT: Final = re.compile(r"[\s,;]*+(?=\{)")
 
 
 def find_json_calls(text: str, tools: ToolNames, names: list[Name]) -> Iterator[Candidate]:
@@ -121,11 +126,16 @@ def _read_json(
     text: str, start: int, end: int, tools: ToolNames, before: Name | None
 ) -> Candidate | None:
     written = text[start:end]
+    if written.startswith(_DOUBLED):
+        written = written.replace("{{", "{").replace("}}", "}")
     repaired = repair_json(written, ended=True, nested="keep")
     if repaired.state != "whole":
         call = mend_call(written, tools) if _RECORD.match(written) else None
         return call and Candidate(start=start, end=end, calls=(call,), format="bare_json")
     calls = tuple(islice(_calls_of(repaired.value, tools, repaired.receipts), MAX_CANDIDATES))
+    if _is_name_alone(calls) and (following := _read_arguments_behind(text, end, calls[0], tools)):
+        arguments, end = following
+        calls = (replace(calls[0], arguments=arguments),)
     if not calls and before and _leads_to_arguments(text[before.end : start]):
         begun, _, name = before
         value = _as_arguments(repaired.value)
@@ -182,6 +192,26 @@ def _is_record(written: str) -> bool:
     return len(record.keys() - _BESIDE_CALLS) > 1
 
 
+def _is_name_alone(calls: tuple[TextCall, ...]) -> bool:
+    return len(calls) == 1 and not calls[0].arguments
+
+
+def _read_arguments_behind(
+    text: str, at: int, call: TextCall, tools: ToolNames
+) -> tuple[dict[str, Any], int] | None:
+    """Return the arguments of a call whose name is in an object of its own, and their end."""
+    opened = _NEXT_OBJECT.match(text, at)
+    if opened is None:
+        return None
+    written = text[opened.end() : opened.end() + _MAX_ARGUMENTS_BEHIND]
+    length = scan_value_end(written, 0)
+    if length is None:
+        return None
+    value = _as_arguments(repair_json(written[:length], ended=True, nested="keep").value)
+    end = opened.end() + length
+    return (value, end) if value and fits_exactly(value, tools.parameters(call.name)) else None
+
+
 def _as_arguments(value: Any) -> dict[str, Any]:
     """Return an object, or the one in it when all it has is its arguments."""
     record = _as_object(value) or {}
@@ -229,9 +259,15 @@ def _loose_record(
     record: dict[str, Any], tools: ToolNames, receipts: tuple[Receipt, ...]
 ) -> Iterator[TextCall]:
     """Yield calls of shapes that only the tools tell from other records."""
-    name_key = next((key for key in NAME_KEYS if is_tool(record.get(key), tools)), None)
+    name_key = next((key for key in _NAME_KEYS if is_tool(record.get(key), tools)), None)
     if name_key is not None:
         name = cast("str", record[name_key])
+        given = next((record[key] for key in ARGUMENT_KEYS if key in record), None)
+        if name_key not in NAME_KEYS:
+            arguments = _as_object(given) if record.keys() <= _CALL_KEYS else None
+            if arguments is not None and fits_exactly(arguments, tools.parameters(name)):
+                yield TextCall(name=name, arguments=arguments, receipts=receipts)
+            return
         flat = {key: value for key, value in record.items() if key not in _CALL_KEYS}
         declared = set(parameter_names(tools.parameters(name)))
         if flat.keys() & declared and not any(key in record for key in ARGUMENT_KEYS):
