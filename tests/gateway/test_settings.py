@@ -104,6 +104,28 @@ WRONG = {
     ),
     "store that is not set": Wrong('[store]\nurl_env = "NOT_SET"\n', 2, "store.url_env", "NOT_SET"),
     "open to all": Wrong('[server]\nhost = "0.0.0.0"\n', 2, "server.host", "[[keys]]"),
+    "half a price": Wrong(
+        "[models.m.prices]\ninput = 2.5\n", 1, "models.m.prices", "Add output = 1"
+    ),
+    "misspelt price": Wrong(
+        "[models.m.prices]\ninput = 1\noutput = 2\ncached = 1\n", 4, "cached", "'cached_input'"
+    ),
+    "money without prices": Wrong(
+        '[[keys]]\nid = "a"\nkey_sha256 = "' + 64 * "a" + '"\ncost_per_month = 5\n',
+        4,
+        "keys[0].cost_per_month",
+        ".prices]",
+    ),
+    "budget of another gateway": Wrong(
+        '[[keys]]\nid = "a"\nmax_budget = 5\n', 3, "keys[0].max_budget", "'cost_per_month'"
+    ),
+    "list for named tables": Wrong(
+        '[[upstreams]]\nurl = "http://x"\n', 1, "upstreams", "[upstreams.NAME]"
+    ),
+    "word for a truth": Wrong('[telemetry]\notel = "on"\n', 2, "telemetry.otel", "otel = true"),
+    "key of the whole file": Wrong(
+        A + 'relay_paths = ["files"]\n', 3, "upstreams.a.relay_paths", "above all tables"
+    ),
     "not quoted": Wrong("[upstreams.a]\nurl = http://x\n", 2, "url", 'url = "http://x"'),
     "capital truth": Wrong(A + "[store]\nkeep_bodies = True\n", 4, "keep_bodies", "= true"),
     "key twice": Wrong(A + 'url = "http://y"\n', 3, "url", "Leave one out"),

@@ -24,6 +24,9 @@ _SYNONYMS: Final[Mapping[str, str]] = {
     "fallback": "fallbacks",
     "format": "protocol",
     "key_hash": "key_sha256",
+    "max_budget": "cost_per_month",
+    "monthly_budget": "cost_per_month",
+    "spend_limit": "cost_per_month",
     "max_body_bytes": "max_request_bytes",
     "name": "id",
     "prefix": "api_prefix",
@@ -175,11 +178,12 @@ def _check(value: Any, kind: Any, key: Key) -> Iterator[SettingError]:
     if isinstance(kind, inspect.StructType):
         yield from _check_table(value, kind, key)
     elif isinstance(kind, inspect.DictType):
+        inner = kind.value_type
         if not isinstance(value, dict):
-            yield SettingError(key, "must be a table.", f"Write [{show_key(key)}] above its keys.")
+            place = f"{show_key(key)}.NAME" if isinstance(inner, inspect.StructType) else key[-1]
+            yield SettingError(key, "must be a table.", f"Write [{place}] above its keys.")
             return
         for name, item in cast("dict[str, Any]", value).items():
-            inner = kind.value_type
             if isinstance(inner, inspect.StructType) and not isinstance(item, dict):
                 yield _nameless(inner, (*key, name))
             else:
@@ -278,16 +282,17 @@ def _suggest_name(name: str, fields: Mapping[str, Any]) -> str:
         return did_you_mean(plain, fields)
     for table, keys in _tables():
         if plain in keys:
-            return f"{plain!r} belongs under {table}."
+            return f"{plain!r} belongs {table}."
     return did_you_mean(plain, fields)
 
 
 def _tables() -> Iterator[tuple[str, set[str]]]:
-    """Yield every table of the file with its keys."""
+    """Yield every place of the file with its keys."""
     from .tables import SettingsFile
 
     whole = inspect.type_info(SettingsFile)
     assert isinstance(whole, inspect.StructType)
+    yield "above all tables", {field.name for field in whole.fields} & {"relay_paths"}
     for field in whole.fields:
         kind, shown = field.type, f"[{field.name}]"
         if isinstance(kind, inspect.DictType):
@@ -295,7 +300,7 @@ def _tables() -> Iterator[tuple[str, set[str]]]:
         elif isinstance(kind, inspect.VarTupleType):
             kind, shown = kind.item_type, f"[[{field.name}]]"
         if isinstance(kind, inspect.StructType):
-            yield shown, {item.encode_name for item in kind.fields}
+            yield f"under {shown}", {item.encode_name for item in kind.fields}
 
 
 def _nameless(kind: inspect.StructType, key: Key) -> SettingError:
@@ -317,6 +322,8 @@ def _suggest(value: str, words: Sequence[str]) -> str:
 def _suggest_value(value: Any, types: tuple[type, ...], key: Key) -> str | None:
     if isinstance(value, str) and str not in types:
         text = value.strip().lower()
+        if bool in types:
+            text = {"on": "true", "yes": "true", "off": "false", "no": "false"}.get(text, text)
         is_right = text in {"true", "false"} if bool in types else _is_number(text)
         return f"Write {key[-1]} = {text}, without quotes." if is_right else None
     if isinstance(value, list) and len(cast("list[Any]", value)) == 1:
@@ -335,6 +342,8 @@ def _is_number(text: str) -> bool:
 
 
 def _example(kind: Any) -> str:
+    if isinstance(kind, inspect.IntType | inspect.FloatType):
+        return "1"
     return '"…"' if isinstance(kind, inspect.StrType) else "[…]"
 
 
