@@ -37,7 +37,7 @@ ROOMS: Final[dict[str, tuple[int, int]]] = {
     "clients": (700, 700),
     "gateway": (6_000, 7_400),
     "faults": (2_800, 3_142),
-    "evals": (18_000, 16_350),
+    "evals": (18_000, 16_340),
     "cli": (7_000, 7_460),
 }
 """The rooms with their budgets in code lines, and what they may not pass until they meet them."""

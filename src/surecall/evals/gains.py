@@ -1,6 +1,7 @@
 """What a strategy adds over one that helps less, where it is worse, and what it costs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from operator import attrgetter
 from typing import Final
 
 from msgspec import Struct
@@ -8,7 +9,7 @@ from msgspec.structs import replace
 
 from .clusters import Difference
 from .diff import Judged
-from .metrics.tally import CaseTrials, Tallies, Tally, merge_tallies, pair_trials
+from .metrics.tally import CaseTrials, Tallies, Tally, group_tallies, pair_trials
 from .recommendation import duration, percent
 from .records import Cell
 from .scenarios import REASON_MEANINGS
@@ -130,8 +131,8 @@ def find_gain(tallies: Tallies, base: str, strategy: str, judged: Judged = "stri
         base=base,
         strategy=strategy,
         contest=contest,
-        spending=average_spending(merge_tallies(select_tools(tallies, strategy))),
-        base_spending=average_spending(merge_tallies(select_tools(tallies, base))),
+        spending=average_spending(select_tools(tallies, strategy)),
+        base_spending=average_spending(select_tools(tallies, base)),
         shifts=tuple(_find_shifts(tallies, base, strategy, judged)),
     )
 
@@ -164,21 +165,19 @@ def choose_base(strategies: Iterable[str]) -> str:
     return next((name for name in ("naive", "raw") if name in names), names[0] if names else "")
 
 
-def select_tools(tallies: Tallies, strategy: str) -> list[Tally]:
+def select_tools(tallies: Tallies, strategy: str) -> Tally:
     """Return the counts of a strategy, without controls."""
-    return [
-        tally
-        for (cell, control), tally in tallies.items()
-        if cell.strategy == strategy and not control
-    ]
+    return group_tallies(tallies, _all, strategy=strategy).get(None, Tally())
 
 
-def strip_strategy(tallies: Iterable[Tally]) -> dict[tuple[Cell, str], CaseTrials]:
+def _all(_cell: Cell) -> None:
+    """Put all cells into one group."""
+
+
+def strip_strategy(tally: Tally) -> dict[tuple[Cell, str], CaseTrials]:
     """Return the trials by case and by everything of their cell but the strategy."""
     return {
-        (replace(cell, strategy=""), case): trials
-        for tally in tallies
-        for (cell, case), trials in tally.cases.items()
+        (replace(cell, strategy=""), case): trials for (cell, case), trials in tally.cases.items()
     }
 
 
@@ -217,23 +216,18 @@ def average_spending(whole: Tally) -> Spending:
 
 
 def _find_shifts(tallies: Tallies, base: str, strategy: str, judged: Judged) -> list[Shift]:
-    before, after = _by_scenario(tallies, base), _by_scenario(tallies, strategy)
+    before, after = (
+        group_tallies(tallies, attrgetter("suite", "scenario"), strategy=name)
+        for name in (base, strategy)
+    )
     found: list[Shift] = []
     for key, mine in after.items():
-        sides = (strip_strategy(before.get(key, ())), strip_strategy(mine))
+        sides = (strip_strategy(before.get(key, Tally())), strip_strategy(mine))
         pairs = pair_trials(*sides, original=judged == "original")
         counts = sum((case.counts for case in pairs), PairCounts())
         if counts.only_a == counts.only_b:
             continue
-        failures = merge_tallies(mine).failures.items()
+        failures = mine.failures.items()
         worst = max(failures, key=lambda item: (item[1], item[0]), default=None)
         found.append(Shift(key[1], counts, "" if worst is None else worst[0].code))
     return sorted(found, key=lambda shift: shift.difference)
-
-
-def _by_scenario(tallies: Tallies, strategy: str) -> Mapping[tuple[str, str], list[Tally]]:
-    found: dict[tuple[str, str], list[Tally]] = {}
-    for (cell, control), tally in tallies.items():
-        if cell.strategy == strategy and not control:
-            found.setdefault((cell.suite, cell.scenario), []).append(tally)
-    return found

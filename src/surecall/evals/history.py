@@ -49,7 +49,7 @@ def find_trend(reference: str = LATEST, *, store: str | Path | None = None) -> l
                 created_at=info.created_at,
                 package=info.manifest.package,
                 regraded_from=info.manifest.regraded_from,
-                task=Task.of(cell),
+                task=task,
                 simulated=group.simulated,
                 strict=group.strict_of_all,
                 p95_ms=group.latency.p95_ms,
@@ -58,7 +58,7 @@ def find_trend(reference: str = LATEST, *, store: str | Path | None = None) -> l
             for info in reversed(opened.runs())
             if info.manifest.units_hash == wanted.units_hash
             and info.manifest.options == wanted.options
-            for cell, group in group_tasks(tally_rows(opened.rows(info.id)))
+            for task, group in group_tasks(tally_rows(opened.rows(info.id)))
         ]
 
 

@@ -18,7 +18,7 @@ from surecall.evals.metrics.records import Group, Summary
 from surecall.evals.metrics.tally import Tallies
 from surecall.evals.original.names import RULE, list_tables
 from surecall.evals.planning import Experiment
-from surecall.evals.records import Cell
+from surecall.evals.records import Task
 from surecall.evals.store import RunInfo
 from surecall.evals.wording import (
     describe_cost,
@@ -135,8 +135,8 @@ def summary_data(info: RunInfo, tallies: Tallies, resume: str) -> dict[str, Any]
         "overall": _group_data(summary.overall),
         "controls": None if summary.controls is None else _group_data(summary.controls),
         "rows": [
-            select_fields(cell, "model", *_ROW_AXES) | _group_data(group)
-            for cell, group in group_tasks(tallies)
+            select_fields(task, "model", *_ROW_AXES) | _group_data(group)
+            for task, group in group_tasks(tallies)
         ],
         "gains": gain_data(list_helped_gains(tallies)),
         "resume": None if info.is_complete else resume,
@@ -220,8 +220,8 @@ def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
     )
 
 
-def _rates(rows: Sequence[tuple[Cell, Group]]) -> "Table":
-    axes = [axis for axis in _ROW_AXES if len({getattr(cell, axis) for cell, _ in rows}) > 1]
+def _rates(rows: Sequence[tuple[Task, Group]]) -> "Table":
+    axes = [axis for axis in _ROW_AXES if len({getattr(task, axis) for task, _ in rows}) > 1]
     columns = dict.fromkeys(("model", *axes), "")
     has_errors = any(group.errors for _, group in rows)
     errors = ("without errors", "errors") if has_errors else ()
@@ -232,10 +232,10 @@ def _rates(rows: Sequence[tuple[Cell, Group]]) -> "Table":
         columns | ({"cost": "right whole"} if is_priced else {}),
         optional=("p50", "cost", "p95", "answer", "original"),
     )
-    for cell, group in rows:
+    for task, group in rows:
         table.add_row(
-            line_of(cell.model) + label_simulated(group.simulated),
-            *(line_of(getattr(cell, axis)) for axis in axes),
+            line_of(task.model) + label_simulated(group.simulated),
+            *(line_of(getattr(task, axis)) for axis in axes),
             describe_rate(group.strict_of_all),
             *((describe_rate(group.strict), str(group.errors)) if has_errors else ()),
             f"{group.answer.k}/{group.answer.n}" if group.answer.n else "-",

@@ -74,7 +74,7 @@ def _plain_cell(text: str) -> str:
 def render_markdown(
     summary: Summary,
     info: RunInfo,
-    tasks: Sequence[tuple[Cell, Group]] = (),
+    tasks: Sequence[tuple[Task, Group]] = (),
     gates: Sequence[GateResult] = (),
 ) -> str:
     """Return the comment; names of models, tools and rules cannot become markup.
@@ -88,7 +88,7 @@ def render_markdown(
     lines = [
         *_head(summary, info),
         *_gates(gates),
-        *_rates(summary, {Task.of(cell): group for cell, group in tasks}),
+        *_rates(summary, dict(tasks)),
         *_comparisons(summary.strategies),
         *_fabrications(summary.overall),
         *_failures(summary.overall),

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import combinations
+from operator import attrgetter
 from typing import Any, Final, get_args
 
 from msgspec.structs import asdict, replace
@@ -40,6 +41,7 @@ from .tally import (
     CaseTrials,
     Tallies,
     Tally,
+    group_tallies,
     merge_tallies,
     pair_trials,
     rate_cases,
@@ -69,7 +71,13 @@ def summarize_tallies(tallies: Tallies) -> Summary:
             if controls
             else None
         ),
-        axes={axis: _groups_of(tools, axis) for axis in AXES},
+        axes={
+            axis: tuple(
+                render_group(tally, axis=axis, value=value)
+                for value, tally in group_tallies(tallies, attrgetter(axis)).items()
+            )
+            for axis in AXES
+        },
         cells=tuple(
             render_group(tally, axis="cell", value=cell.label, cell=cell, control=control)
             for (cell, control), tally in tallies.items()
@@ -79,28 +87,11 @@ def summarize_tallies(tallies: Tallies) -> Summary:
     )
 
 
-def _groups_of(tools: Mapping[Cell, Tally], axis: Any) -> tuple[Group, ...]:
-    members: dict[str, list[Tally]] = {}
-    for cell, tally in tools.items():
-        members.setdefault(getattr(cell, axis), []).append(tally)
-    return tuple(
-        render_group(merge_tallies(found), axis=axis, value=value)
-        for value, found in members.items()
-    )
-
-
-def group_tasks(tallies: Tallies) -> list[tuple[Cell, Group]]:
-    """Return the figures of each model, profile, strategy and fallback; controls left out.
-
-    Each comes with its first cell, which has all of these names.
-    """
-    found: dict[Task, tuple[Cell, list[Tally]]] = {}
-    for (cell, control), tally in tallies.items():
-        if not control:
-            found.setdefault(Task.of(cell), (cell, []))[1].append(tally)
+def group_tasks(tallies: Tallies) -> list[tuple[Task, Group]]:
+    """Return the figures of each model, profile, strategy and fallback; controls left out."""
+    found = group_tallies(tallies, Task.of)
     return [
-        (cell, render_group(merge_tallies(members), axis="overall", value="row"))
-        for cell, members in found.values()
+        (task, render_group(tally, axis="overall", value="row")) for task, tally in found.items()
     ]
 
 

@@ -2,8 +2,8 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Self
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Final, Self, TypeVar
 
 from surecall.base.records import Usage
 from surecall.evals.clusters import CasePairs, clustered_rate
@@ -12,6 +12,8 @@ from surecall.evals.stats import PairCounts, Rate
 from surecall.evals.taxonomy import Failure, classify
 
 from .records import AXES
+
+T = TypeVar("T", bound=Hashable)
 
 CALL_RATES: Final = ("structured", "valid_before", "valid_after", "changed", "executed")
 """What is counted of every call: fields of a call, and rates of its group."""
@@ -205,6 +207,28 @@ def merge_tallies(tallies: Iterable[Tally]) -> Tally:
     for tally in tallies:
         whole.include(tally)
     return whole
+
+
+def group_tallies(
+    tallies: Tallies,
+    key: Callable[[Cell], T],
+    *,
+    strategy: str | None = None,
+    control: bool = False,
+) -> dict[T, Tally]:
+    """Return the counts of all cells with one key together, in the order in which they came.
+
+    Args:
+        tallies: Counts by cell.
+        key: What is the same of the cells of a group, such as `Task.of`.
+        strategy: The only strategy that is looked at.
+        control: Whether the controls are looked at, in place of everything else.
+    """
+    found: dict[T, list[Tally]] = {}
+    for (cell, is_control), tally in tallies.items():
+        if is_control == control and strategy in (None, cell.strategy):
+            found.setdefault(key(cell), []).append(tally)
+    return {each: merge_tallies(members) for each, members in found.items()}
 
 
 def pair_trials(

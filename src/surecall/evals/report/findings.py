@@ -1,6 +1,6 @@
 """What else trials say: what a strategy adds, which rules were at work, and how it was measured."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from surecall.evals.clusters import METHOD, Difference
@@ -19,7 +19,7 @@ from surecall.evals.gains import (
 )
 from surecall.evals.metrics import render_group
 from surecall.evals.metrics.records import Group
-from surecall.evals.metrics.tally import Tallies, Tally, merge_tallies
+from surecall.evals.metrics.tally import Tallies, group_tallies
 from surecall.evals.recommendation import duration, percent
 from surecall.evals.standings import Standing, Standings, compare_cases, key_of, name_contenders
 from surecall.evals.stats import Rate
@@ -53,7 +53,7 @@ def gains_view(tallies: Tallies, base: str, standings: Standings) -> Html | None
     if base == strategy:
         return None
     names = name_contenders(cell for cell, _ in tallies)
-    before, after = _by_contender(tallies, base), _by_contender(tallies, strategy)
+    before, after = (group_tallies(tallies, key_of, strategy=one) for one in (base, strategy))
     found = [
         (names[key], compare_cases(strip_strategy(before[key]), strip_strategy(after[key]), judged))
         for key in after
@@ -116,7 +116,7 @@ def _dumbbell(who: str, contest: Difference) -> Html:
 def rules_view(tallies: Tallies, strategy: str) -> Html | None:
     """Return the rules that right trials used, most often first."""
     tools = select_tools(tallies, strategy)
-    group = render_group(merge_tallies(tools), axis="strategy", value=strategy)
+    group = render_group(tools, axis="strategy", value=strategy)
     used = [one for one in group.recoveries if one.saved.k][:_MAX_RULES]
     if not used:
         return None
@@ -184,7 +184,7 @@ def comparators_view(tallies: Tallies, strategies: Sequence[str], judged: Judged
 
 
 def _comparator(tallies: Tallies, base: str, strategy: str, judged: Judged) -> Html:
-    whole = merge_tallies(select_tools(tallies, strategy))
+    whole = select_tools(tallies, strategy)
     group = render_group(whole, axis="strategy", value=strategy)
     contest = contrast(tallies, base, strategy, judged)
     rate: Rate = group.strict_of_all if judged == "strict" else group.original_of_all
@@ -210,14 +210,6 @@ def _comparator(tallies: Tallies, base: str, strategy: str, judged: Judged) -> H
     )
 
 
-def _by_contender(tallies: Tallies, strategy: str) -> Mapping[tuple[str, str, str], list[Tally]]:
-    found: dict[tuple[str, str, str], list[Tally]] = {}
-    for (cell, control), tally in tallies.items():
-        if cell.strategy == strategy and not control:
-            found.setdefault(key_of(cell), []).append(tally)
-    return found
-
-
 _MAX_REASONS = 12
 _NAMED = 3
 _ABOUT_INTERVALS = (
@@ -233,13 +225,7 @@ _ABOUT_VERDICTS = (
 def findings_view(tallies: Tallies, standings: Standings) -> Html:
     """Return what else the trials of a strategy say."""
     whole = render_group(
-        merge_tallies(
-            tally
-            for (cell, control), tally in tallies.items()
-            if cell.strategy == standings.strategy and not control
-        ),
-        axis="strategy",
-        value=standings.strategy,
+        select_tools(tallies, standings.strategy), axis="strategy", value=standings.strategy
     )
     return tag(
         "section",
