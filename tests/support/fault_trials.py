@@ -6,7 +6,7 @@ A trial is a whole conversation of a plain agent: the order, the call, its resul
 import asyncio
 import json
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -161,7 +161,7 @@ async def _converse(agent: Agent, trial: Trial) -> Seen:
         turn = await agent.ask()
         if not turn.calls:
             return _judge_end(turn, made, expected)
-        wrong = _judge_calls(turn, trial.fault, expected)
+        wrong = _grade_calls(turn, trial.fault, expected)
         if wrong is not None:
             return wrong
         made += [(call.name, call.arguments) for call in turn.calls]
@@ -171,7 +171,7 @@ async def _converse(agent: Agent, trial: Trial) -> Seen:
     return Seen("called twice", "the conversation does not end")
 
 
-def _judge_calls(turn: Turn, fault: Fault, expected: list[tuple[str, Any]]) -> Seen | None:
+def _grade_calls(turn: Turn, fault: Fault, expected: list[tuple[str, Any]]) -> Seen | None:
     for call in turn.calls:
         found = (call.name, call.arguments)
         if found not in expected:
@@ -218,7 +218,7 @@ class Stand:
 
 
 @asynccontextmanager
-async def open_stand() -> AsyncIterator[Stand]:
+async def open_stand() -> AsyncGenerator[Stand]:
     """Open a faults server and its gateways on loopback."""
     provider = FaultyProvider()
     async with FaultServer(provider) as faults:

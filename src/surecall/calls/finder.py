@@ -22,7 +22,7 @@ from .families import FORMATS
 from .fitting import has_placeholder
 from .formats import MAX_CANDIDATES, Budget, Candidate, TextCall, text_receipt
 from .mentions import Fence, Layout, Place, Span
-from .named_bodies import find_bodies, mend_tags
+from .named_bodies import find_bodies, repair_tags
 from .names import MAX_NAMES, Name, ToolNames, find_names, names_a_tool, parameter_names
 from .openers import find_openers
 from .source import Source, TooMuchWork
@@ -194,7 +194,7 @@ def _find_marked(text: str, tools: ToolNames, budget: Budget) -> Iterator[Candid
                 continue
             calls = found.calls
             written = text[opener.start() : found.end]
-            if len(calls) == 1 and (mended := mend_tags(calls[0], written, tools)):
+            if len(calls) == 1 and (mended := repair_tags(calls[0], written, tools)):
                 calls = (mended,)
             if all(call.state == "whole" and tools.resolve(call.name) for call in calls):
                 done = found.end

@@ -124,7 +124,7 @@ def find_bodies(
         yield Candidate(start=start, end=done, calls=(call,), format="name_tag")
 
 
-def mend_tags(call: TextCall, written: str, tools: ToolNames) -> TextCall | None:
+def repair_tags(call: TextCall, written: str, tools: ToolNames) -> TextCall | None:
     """Return a call of damaged tags with the values that can be told from them, or None.
 
     Its tags must all be there, but for some that close: one that is cut is read by nobody.

@@ -10,7 +10,7 @@ from .fitting import has_placeholder
 from .formats import CallFormat, Found, Thinking
 from .leftovers import RESIDUE, find_leftover, take_leftover
 from .mentions import Surroundings, goes_on_behind
-from .named_bodies import mend_tags
+from .named_bodies import repair_tags
 from .names import PLACEHOLDERS, ToolNames
 from .openers import ANSWER_TAGS, FENCES, find_openers
 from .pieces import CallPiece, DroppedText, Piece, PieceWriter
@@ -370,7 +370,7 @@ class TextReader:
             self._show(found.content)
         written = source.text[at : found.end]
         calls = [call for call in found.calls if call.name.strip().lower() not in PLACEHOLDERS]
-        if len(calls) == 1 and (mended := mend_tags(calls[0], written, self._tools)) is not None:
+        if len(calls) == 1 and (mended := repair_tags(calls[0], written, self._tools)) is not None:
             calls = [mended]
         if calls:
             if self._surroundings.is_in_quotation:  # its end may only have been cut off

@@ -85,7 +85,7 @@ def find_json_calls(text: str, tools: ToolNames, names: list[Name]) -> Iterator[
         if end is None:
             if not is_mended and _RECORD.match(text, start):
                 is_mended = True
-                if (call := mend_call(text[start:], tools)) is not None:
+                if (call := repair_call(text[start:], tools)) is not None:
                     yield Candidate(start=start, end=len(text), calls=(call,), format="bare_json")
                     return
             continue
@@ -130,7 +130,7 @@ def _read_json(
         written = written.replace("{{", "{").replace("}}", "}")
     repaired = repair_json(written, ended=True, nested="keep")
     if repaired.state != "whole":
-        call = mend_call(written, tools) if _RECORD.match(written) else None
+        call = repair_call(written, tools) if _RECORD.match(written) else None
         return call and Candidate(start=start, end=end, calls=(call,), format="bare_json")
     calls = tuple(islice(_calls_of(repaired.value, tools, repaired.receipts), MAX_CANDIDATES))
     if _is_name_alone(calls) and (following := _read_arguments_behind(text, end, calls[0], tools)):
@@ -151,7 +151,7 @@ def _read_json(
     return Candidate(start=start, end=end, calls=calls, format="bare_json")
 
 
-def mend_call(written: str, tools: ToolNames, name: str = "") -> TextCall | None:
+def repair_call(written: str, tools: ToolNames, name: str = "") -> TextCall | None:
     """Return the one call that damaged JSON can be guessed to be, if it fits its tool exactly.
 
     Its closers, or a tag behind it, show that the text did not end in the middle of it. Where the

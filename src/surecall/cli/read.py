@@ -20,8 +20,8 @@ from .recorded import (
     Arrival,
     Outcome,
     Verdict,
-    judge_calls,
-    judge_reading,
+    grade_calls,
+    grade_reading,
     parse_arrival,
     read_input,
 )
@@ -350,10 +350,10 @@ def read(
         reply = replace(arrival.reply, **stopped)
         names = ToolNames(tools.specs(), is_unknown=not has_tools)
         reading = read_reply(reply, tools=names, accept=accept, generation_prompt=generation_prompt)
-        outcomes = judge_calls(reading, tools)
+        outcomes = grade_calls(reading, tools)
     if format_only:
         return _tell_format(output, reading, has_tools=has_tools)
-    verdict = judge_reading(reading, outcomes, has_tools=has_tools)
+    verdict = grade_reading(reading, outcomes, has_tools=has_tools)
     if arrival.error is not None:
         verdict = _no_reply(arrival.error)
     if output.json:

@@ -112,7 +112,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """Why there is no reply at all, when that is so."""
 
 
-def judge_calls(reading: Reading, tools: MaskedRegistry) -> tuple[Outcome, ...]:
+def grade_calls(reading: Reading, tools: MaskedRegistry) -> tuple[Outcome, ...]:
     """Send every call through the checks of a run; behind them is nothing that acts."""
     return asyncio.run(_dispatch(reading.calls, tools)) if reading.calls else ()
 
@@ -132,7 +132,7 @@ async def _dispatch(calls: tuple[ToolCall, ...], tools: MaskedRegistry) -> tuple
     return tuple(outcomes)
 
 
-def judge_reading(reading: Reading, outcomes: tuple[Outcome, ...], *, has_tools: bool) -> Verdict:
+def grade_reading(reading: Reading, outcomes: tuple[Outcome, ...], *, has_tools: bool) -> Verdict:
     """Count what would happen, and say it in one line."""
     counts = {what: sum(outcome.what == what for outcome in outcomes) for what in _WORDS}
     codes = tuple(dict.fromkeys(str(code) for outcome in outcomes for code in outcome.codes))

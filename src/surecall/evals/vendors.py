@@ -280,7 +280,7 @@ def _compare(base: _Seen, other: _Seen, margin: float, noise: F1 | None) -> Endp
         other.endpoint(),
         trigger=score,
         comparisons=tuple(comparisons),
-        verdict=_judge_all(comparisons),
+        verdict=_grade_all(comparisons),
     )
 
 
@@ -328,7 +328,7 @@ def _count_required(counts: PairCounts, margin: float) -> int:
     return min_trials(rate, other, confidence=_LEVEL) or 0
 
 
-def _judge_all(comparisons: Sequence[Comparison]) -> VendorVerdict:
+def _grade_all(comparisons: Sequence[Comparison]) -> VendorVerdict:
     found = {comparison.verdict for comparison in comparisons}
     for verdict in _BY_WEIGHT:
         if verdict in found:

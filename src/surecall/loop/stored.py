@@ -41,20 +41,20 @@ def encode_kept(value: Any) -> bytes:
 def _writable(value: Any) -> Any:
     """Return plain data: halves of characters and numbers without end are replaced."""
     try:
-        return _mend_values(plain_data(value))
+        return _repair(plain_data(value))
     except TypeError:
-        return _mend_values(msgspec.to_builtins(value, str_keys=True, enc_hook=repr))
+        return _repair(msgspec.to_builtins(value, str_keys=True, enc_hook=repr))
 
 
-def _mend_values(value: Any) -> Any:
+def _repair(value: Any) -> Any:
     if isinstance(value, str):
         return mend_surrogates(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, dict):
-        return {_mend_values(k): _mend_values(v) for k, v in cast("dict[Any, Any]", value).items()}
+        return {_repair(k): _repair(v) for k, v in cast("dict[Any, Any]", value).items()}
     if isinstance(value, list | tuple):
-        return [_mend_values(item) for item in cast("list[Any]", value)]
+        return [_repair(item) for item in cast("list[Any]", value)]
     return value
 
 

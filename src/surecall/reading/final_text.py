@@ -207,7 +207,7 @@ def _judge(target: str, letters: dict[str, int], text: str) -> Shape:
             if kana > _LITTLE:
                 return "drift"
             shape = _shape(han, 1 - han)
-            return _judge_writing(target, text) if shape == "ok" else shape
+            return _grade_writing(target, text) if shape == "ok" else shape
 
 
 def _shape(own: float, other: float) -> Shape:
@@ -216,7 +216,7 @@ def _shape(own: float, other: float) -> Shape:
     return "drift" if other > 1 - _LITTLE * 2 else "unknown"
 
 
-def _judge_writing(target: str, text: str) -> Shape:
+def _grade_writing(target: str, text: str) -> Shape:
     """Tell simplified from traditional characters by some that differ."""
     simplified = sum(char in _SIMPLIFIED - _TRADITIONAL for char in text)
     traditional = sum(char in _TRADITIONAL - _SIMPLIFIED for char in text)

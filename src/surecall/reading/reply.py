@@ -22,7 +22,7 @@ from surecall.calls import (
 )
 from surecall.calls.finder import find_likely_calls
 from surecall.calls.names import names_a_tool
-from surecall.calls.written_json import mend_call
+from surecall.calls.written_json import repair_call
 from surecall.text import TextBuffer, mend_surrogates
 
 from .calls import OWN_ID_PREFIX, CallReader, ReadingLimits, ReplyShape, read_clean_calls
@@ -263,7 +263,7 @@ class ReplyReader:
         written = piece.call
         doubt = doubt or self._damage
         if ended and cut is None and written.state == "cut" and written.unclosed is None:
-            mended = mend_call(piece.written, self._names, written.name)
+            mended = repair_call(piece.written, self._names, written.name)
             if mended is not None:
                 piece, doubt = replace(piece, call=mended), doubt or MENDED
         return self._calls.read_text(piece, cut, ended=ended, doubt=doubt)

@@ -131,7 +131,7 @@ class Conversation(ABC):
             self._note(RENAME_ID, place, call_id, given, why)
         return given
 
-    def _mend_text(self, given: Any, place: str) -> str | None:
+    def _repair_text(self, given: Any, place: str) -> str | None:
         """Return arguments as the text of an object; `None` when that is what they are."""
         if isinstance(given, str) and _is_object_text(given):
             return None
@@ -139,7 +139,7 @@ class Conversation(ABC):
         self._note(WRITE_ARGUMENTS, place, clip(str(given)), clip(text))
         return text
 
-    def _mend_object(self, given: Any, place: str) -> Item | None:
+    def _repair_object(self, given: Any, place: str) -> Item | None:
         """Return arguments as an object; `None` when that is what they are."""
         if isinstance(given, dict):
             return None
@@ -223,15 +223,15 @@ class TurnConversation(Conversation):
         for at, item in enumerate(self._items):
             is_model = as_fields(item).get("role") == self.model_role
             if is_model and not was_model:
-                mended += self._mend_turns(range(start, middle), range(middle, at))
+                mended += self._repair_turns(range(start, middle), range(middle, at))
                 start = at
             middle = at + 1 if is_model else middle
             was_model = is_model
-        return mended + self._mend_turns(range(start, middle), range(middle, len(self._items)))
+        return mended + self._repair_turns(range(start, middle), range(middle, len(self._items)))
 
-    def _mend_turns(self, said: range, heard: range) -> list[Any]:
+    def _repair_turns(self, said: range, heard: range) -> list[Any]:
         """Return what the model said, and what was said to it next."""
-        spoken = [self._mend_model(at) for at in said]
+        spoken = [self._repair_model(at) for at in said]
         parts = [(at, self._read_parts(at)) for at in heard]
         calls = _OpenCalls()
         for _, made in spoken:
@@ -257,9 +257,9 @@ class TurnConversation(Conversation):
             waiting += made
             is_answered = is_answered or any(call not in calls.left for call in made)
         missing = [call for call in waiting if call in calls.left] if calls.left else []
-        return mended + self._mend_answers(answers, missing, f"/{heard.start}")
+        return mended + self._repair_answers(answers, missing, f"/{heard.start}")
 
-    def _mend_model(self, at: int) -> tuple[Any, list[Call]]:
+    def _repair_model(self, at: int) -> tuple[Any, list[Call]]:
         item = as_fields(self._items[at])
         before = as_list(item.get(self.part_key))
         calls: list[Call] = []
@@ -267,7 +267,7 @@ class TurnConversation(Conversation):
         for number, part in enumerate(before):
             if isinstance(part, dict):
                 place = f"/{at}/{self.part_key}/{number}"
-                parts[number], call = self.mend_call(as_fields(part), place)
+                parts[number], call = self.repair_call(as_fields(part), place)
                 calls += [] if call is None else [call]
         same = _are_same(parts, before)
         return self._items[at] if same else {**item, self.part_key: parts}, calls
@@ -308,7 +308,7 @@ class TurnConversation(Conversation):
                 is_mixed = is_mixed or bool(others)
         return _Answer(at, before, results, others, is_mixed)
 
-    def _mend_answers(self, answers: list[_Answer], missing: list[Call], place: str) -> list[Any]:
+    def _repair_answers(self, answers: list[_Answer], missing: list[Call], place: str) -> list[Any]:
         """Return the items of one turn, with the results before all else.
 
         Only results that come too late move, and they go to the first item.
@@ -388,7 +388,7 @@ class TurnConversation(Conversation):
         """Return a result without a call as text."""
 
     @abstractmethod
-    def mend_call(self, part: Item, place: str) -> tuple[Item, Call | None]:
+    def repair_call(self, part: Item, place: str) -> tuple[Item, Call | None]:
         """Return a part with its call mended, and the call if it is one."""
 
     def has_results(self) -> bool:

@@ -249,11 +249,11 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
         kept = {"calls": [{"name": call.name, "arguments": call.arguments} for call in calls]}
         exact = tuple(self._is_expected(call) for _, call, _ in attempt.calls)
         if self.wish == "calls":
-            strict, loose = self._judge_calls(attempt, judged), self._judge_loosely(calls)
+            strict, loose = self._grade_calls(attempt, judged), self._grade_loosely(calls)
             if self.is_closed and strict.ok:
                 strict = Verdict.of(list(self._check_others(attempt, calls, judged[-1].turn)))
         else:
-            strict = loose = self._judge_wish(attempt, judged)
+            strict = loose = self._grade_wish(attempt, judged)
         return judge(
             original=loose,
             state=None,
@@ -328,7 +328,7 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
             if key in known and key in choices
         )
 
-    def _judge_calls(self, attempt: Attempt, judged: Sequence[TurnTrace]) -> Verdict:
+    def _grade_calls(self, attempt: Attempt, judged: Sequence[TurnTrace]) -> Verdict:
         reasons: tuple[Reason, ...] = ()
         for turn in judged:
             reasons = self._check_turn(turn)
@@ -349,7 +349,7 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
             return self.check(calls, self.functions, self.answers)
         return check_calls(calls, self.functions, self.answers, fold=self.fold)
 
-    def _judge_wish(self, attempt: Attempt, judged: Sequence[TurnTrace]) -> Verdict:
+    def _grade_wish(self, attempt: Attempt, judged: Sequence[TurnTrace]) -> Verdict:
         readable = [turn for turn in judged if all(map(_is_decodable, turn.calls))]
         if self.wish == "a_call":
             return Verdict(ok=True) if readable else failed("no_call", "no call was made")
@@ -359,7 +359,7 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
             Verdict(ok=True) if attempt.error is None else Verdict.of([run_failed(attempt.error)])
         )
 
-    def _judge_loosely(self, calls: Sequence[IdealCall]) -> Verdict:
+    def _grade_loosely(self, calls: Sequence[IdealCall]) -> Verdict:
         wanted = {name for answer in self.answers for name in answer}
         if any(call.name in wanted for call in calls):
             return Verdict(ok=True)

@@ -57,13 +57,13 @@ async def ask_tools(asker: Asker) -> Finding:
     first = await asker.try_ask(user(CALL_UNNAMED), tools=(ECHO,))
     if isinstance(first, Refused):
         return no(f"a request with a tool is refused with {first.said}", supports_tool_use=False)
-    found = _judge_call(first, proves_sight=True)
+    found = _grade_call(first, proves_sight=True)
     if found is not None:
         return found
     second = await asker.try_ask(user(CALL_NAMED), tools=(ECHO,))
     if isinstance(second, Refused):
         return unclear(f"one request with a tool is accepted, the next refused with {second.said}")
-    found = _judge_call(second, proves_sight=False)
+    found = _grade_call(second, proves_sight=False)
     if found is not None:
         return found
     for answer in (first, second):
@@ -72,7 +72,7 @@ async def ask_tools(asker: Asker) -> Finding:
     return no(f"asked twice for a call, words came instead: {second.said}", supports_tool_use=False)
 
 
-def _judge_call(answer: Answered, *, proves_sight: bool) -> Finding | None:
+def _grade_call(answer: Answered, *, proves_sight: bool) -> Finding | None:
     if answer.unusable and answer.reply.calls:
         return unclear(f"a call came, but {answer.unusable}")
     calls = answer.calls(ECHO)

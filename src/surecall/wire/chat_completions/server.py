@@ -289,7 +289,7 @@ class ChatConversation(Conversation):
         for at, entry in enumerate(self._items):
             item = as_fields(entry)
             if item.get("role") == "assistant" and as_list(item.get("tool_calls")):
-                item, calls = self._mend_calls(item, f"/{at}")
+                item, calls = self._repair_calls(item, f"/{at}")
                 mended += [item, *self._find_results(calls, at + 1, taken)]
             elif item.get("role") != "tool":
                 mended.append(entry)
@@ -328,7 +328,7 @@ class ChatConversation(Conversation):
             found.append({"role": "tool", "tool_call_id": call.id, "content": content})
         return found
 
-    def _mend_calls(self, item: Item, place: str) -> tuple[Item, list[Call]]:
+    def _repair_calls(self, item: Item, place: str) -> tuple[Item, list[Call]]:
         before = as_list(item.get("tool_calls"))
         entries = list(before)
         calls: list[Call] = []
@@ -340,7 +340,7 @@ class ChatConversation(Conversation):
             calls.append(Call(given, self._take_id(given, here), str(function.get("name") or "")))
             if calls[-1].id != given:
                 call = {**call, "id": calls[-1].id}
-            text = self._mend_text(function.get("arguments"), here) if function else None
+            text = self._repair_text(function.get("arguments"), here) if function else None
             if text is not None:
                 call = {**call, "function": {**function, "arguments": text}}
             entries[at] = call

@@ -296,7 +296,7 @@ class GeminiConversation(TurnConversation):
         text = encode_text(_response_in(part).get("response"))
         return {"text": tell_lost_result(self.result_id(part), text)}
 
-    def mend_call(self, part: Item, place: str) -> tuple[Item, Call | None]:
+    def repair_call(self, part: Item, place: str) -> tuple[Item, Call | None]:
         """Return a part with its call repaired, and the call if it is one."""
         key = "functionCall" if "functionCall" in part else "function_call"
         if not isinstance(part.get(key), dict):
@@ -306,7 +306,7 @@ class GeminiConversation(TurnConversation):
         call_id = call_id if isinstance(call_id, str) else ""
         value = None
         if fields.get("args") is not None:
-            value = self._mend_object(fields["args"], f"{place}/{key}/args")
+            value = self._repair_object(fields["args"], f"{place}/{key}/args")
         if value is not None:
             part = {**part, key: {**fields, "args": value}}
         return part, Call(call_id, call_id, name)

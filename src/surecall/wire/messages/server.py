@@ -324,13 +324,13 @@ class MessagesConversation(TurnConversation):
         text = content if isinstance(content, str) else encode_text(content)
         return {"type": "text", "text": tell_lost_result(part.get("tool_use_id"), text)}
 
-    def mend_call(self, part: Item, place: str) -> tuple[Item, Call | None]:
+    def repair_call(self, part: Item, place: str) -> tuple[Item, Call | None]:
         """Return a part with its call repaired, and the call if it is one."""
         if part.get("type") != "tool_use":
             return part, None
         given = part.get("id")
         call = Call(given, self._take_id(given, f"{place}/id"), str(part.get("name") or ""))
-        value = self._mend_object(part.get("input"), f"{place}/input")
+        value = self._repair_object(part.get("input"), f"{place}/input")
         if value is not None:
             part = {**part, "input": value}
         return part if call.id == given else {**part, "id": call.id}, call

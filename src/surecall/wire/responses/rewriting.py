@@ -253,7 +253,7 @@ class _Rewriting:
         elif kind == "response.content_part.done" and key in self._texts:
             event = {**event, "part": {**as_fields(event.get("part")), "text": self._texts[key]}}
         elif kind == "response.output_item.done":
-            item = self._mend_item(as_fields(event.get("item")), event.get("output_index"))
+            item = self._repair_item(as_fields(event.get("item")), event.get("output_index"))
             event = {**event, "item": item}
         if _has_place(event):
             event = {**event, "output_index": self._place(event["output_index"])}
@@ -266,7 +266,7 @@ class _Rewriting:
             self._next += 1
         return place
 
-    def _mend_item(self, item: dict[str, Any], index: Any) -> dict[str, Any]:
+    def _repair_item(self, item: dict[str, Any], index: Any) -> dict[str, Any]:
         content = [
             {**as_fields(part), "text": self._texts[index, number]}
             if (index, number) in self._texts
@@ -331,7 +331,7 @@ class _Rewriting:
         output: list[Any] = []
         for index, item in enumerate(as_list(response.get("output"))):
             if not self._is_own(as_fields(item)):
-                output.append(self._mend_item(as_fields(item), index))
+                output.append(self._repair_item(as_fields(item), index))
         response = {**response, "output": [*output, *calls]}
         if kind != _ENDS[0]:
             kind = _ENDS[0]

@@ -356,11 +356,11 @@ class ResponsesConversation(Conversation):
                 mended += self._add_results(waiting, at)
                 waiting = []
             if kind == "function_call":
-                entry, call = self._mend_call(item, f"/{at}")
+                entry, call = self._repair_call(item, f"/{at}")
                 ids[call.given_id if isinstance(call.given_id, str) else ""] = call.id
                 waiting += [call] if at in missing else []
             elif kind == "function_call_output":
-                entry = self._mend_result(item, ids, at)
+                entry = self._repair_result(item, ids, at)
             mended.append(entry)
         return mended + self._add_results(waiting, len(self._items))
 
@@ -380,15 +380,15 @@ class ResponsesConversation(Conversation):
                 waiting.pop(call_id, None)
         return missing | set(waiting.values())
 
-    def _mend_call(self, item: Item, place: str) -> tuple[Item, Call]:
+    def _repair_call(self, item: Item, place: str) -> tuple[Item, Call]:
         given = item.get("call_id")
         call = Call(given, self._take_id(given, place), str(item.get("name") or ""))
-        text = self._mend_text(item.get("arguments"), f"{place}/arguments")
+        text = self._repair_text(item.get("arguments"), f"{place}/arguments")
         if text is not None:
             item = {**item, "arguments": text}
         return item if call.id == given else {**item, "call_id": call.id}, call
 
-    def _mend_result(self, item: Item, ids: dict[str, str], at: int) -> Item:
+    def _repair_result(self, item: Item, ids: dict[str, str], at: int) -> Item:
         given = item.get("call_id")
         if isinstance(given, str) and given in ids:
             call_id = ids.pop(given)

@@ -134,26 +134,26 @@ def _drop_words(arguments: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def judge_stage(stage: str, arguments: dict[str, Any], question: Question) -> list[Reason]:
+def grade_stage(stage: str, arguments: dict[str, Any], question: Question) -> list[Reason]:
     """Say what is wrong with an accepted answer; nothing when it is right."""
     match stage:
         case "intent":
-            return list(_judge_intent(arguments, question))
+            return list(_grade_intent(arguments, question))
         case "table":
-            return list(_judge_tables(arguments, question))
+            return list(_grade_tables(arguments, question))
         case "column_prune":
-            return list(_judge_columns(arguments, question))
+            return list(_grade_columns(arguments, question))
         case _:
-            return list(_judge_sql(arguments, question))
+            return list(_grade_sql(arguments, question))
 
 
-def _judge_intent(arguments: dict[str, Any], question: Question) -> Iterator[Reason]:
+def _grade_intent(arguments: dict[str, Any], question: Question) -> Iterator[Reason]:
     chosen = arguments["workspace_id"]
     if chosen != question.workspace.id:
         yield Reason(AgentReason.INTENT_WRONG, f"{chosen} instead of {question.workspace.id}")
 
 
-def _judge_tables(arguments: dict[str, Any], question: Question) -> Iterator[Reason]:
+def _grade_tables(arguments: dict[str, Any], question: Question) -> Iterator[Reason]:
     wanted, chosen = set(question.tables), set(arguments["relevant_tables"])
     if wanted - chosen:
         yield Reason(AgentReason.TABLES_MISSING, _list_names(wanted - chosen))
@@ -161,7 +161,7 @@ def _judge_tables(arguments: dict[str, Any], question: Question) -> Iterator[Rea
         yield Reason(AgentReason.TABLES_NEEDLESS, _list_names(chosen - wanted))
 
 
-def _judge_columns(arguments: dict[str, Any], question: Question) -> Iterator[Reason]:
+def _grade_columns(arguments: dict[str, Any], question: Question) -> Iterator[Reason]:
     kept, left = set(arguments["relevant_columns"]), set(arguments["irrelevant_columns"])
     columns = {column.full_name for column in question.workspace.columns_of(question.tables)}
     if missing := set(question.columns) - kept:
@@ -172,7 +172,7 @@ def _judge_columns(arguments: dict[str, Any], question: Question) -> Iterator[Re
         yield Reason(AgentReason.COLUMNS_UNSORTED, _list_names(unsorted))
 
 
-def _judge_sql(arguments: dict[str, Any], question: Question) -> Iterator[Reason]:
+def _grade_sql(arguments: dict[str, Any], question: Question) -> Iterator[Reason]:
     sql, workspace = arguments["sql_query"], question.workspace
     try:
         found = run_query(sql, workspace.script)
@@ -295,7 +295,7 @@ class AgentCase(Struct, frozen=True, kw_only=True):
             if stage is None or not call.ok or not CHECKERS[stage.name].is_valid(call.arguments):
                 continue
             right -= {later.name for later in STAGES[STAGES.index(stage) :]}
-            if not judge_stage(stage.name, call.arguments, self.question):
+            if not grade_stage(stage.name, call.arguments, self.question):
                 right.add(stage.name)
         for stage in self.stages:
             if stage.name not in right and stage.tool.name in seen.offered:
@@ -314,7 +314,7 @@ class AgentCase(Struct, frozen=True, kw_only=True):
             accepted = desk.accepted.get(stage.name)
             if accepted is not None:
                 if self._decides(stage):
-                    yield from judge_stage(stage.name, accepted.arguments, self.question)
+                    yield from grade_stage(stage.name, accepted.arguments, self.question)
             elif stage.name in called:
                 codes = {call.error for call in desk.log if call.stage == stage.name and call.error}
                 why = f"{stage.name}: {', '.join(sorted(codes))}" if codes else stage.name
@@ -358,7 +358,7 @@ class AgentCase(Struct, frozen=True, kw_only=True):
             return None
         if call.arguments is None or not CHECKERS[stage.name].is_valid(call.arguments):
             return False
-        return not judge_stage(stage.name, call.arguments, self.question)
+        return not grade_stage(stage.name, call.arguments, self.question)
 
     def _ideal_call(self, stage: Stage) -> IdealCall:
         question = self.question
