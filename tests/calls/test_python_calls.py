@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surecall.calls.python_calls import read_python_calls
+from surecall.calls import Source, ToolNames
+from surecall.calls.python_calls import PythonCalls, read_python_calls
+from surecall.calls.written_python import read_calls_in_python
 
 _scalars = st.one_of(
     st.none(),
@@ -32,8 +34,12 @@ def _render(name: str, arguments: dict[str, Any]) -> str:
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
 
 
-def _only(text: str, **options: bool) -> dict[str, Any]:
-    found = read_python_calls(text, 0, **options)
+def _loosely(text: str) -> PythonCalls:
+    return read_calls_in_python(Source(text, ToolNames(), final=True), 0, loose=True)
+
+
+def _only(text: str) -> dict[str, Any]:
+    found = read_python_calls(text, 0)
     assert found.state == "whole"
     (call,) = found.calls
     return call.keywords
@@ -65,12 +71,12 @@ def test_a_beginning_is_cut_and_nothing_else(
 @settings(max_examples=200, deadline=None)
 def test_a_decision_outlives_more_text(text: str) -> None:
     """What is not cut and cannot grow reads the same, whatever text follows."""
-    options: dict[str, bool]
-    for options in ({}, {"statements": True}, {"nested_quotes": True}, {"bare_words": True}):
-        before = read_python_calls(text, 0, **options)
+    for statements in (False, True):
+        before = read_python_calls(text, 0, statements=statements)
         if before.state != "cut" and not before.may_grow:
             for more in ("'", '"', ")", "]", "x", "\nf(", " = 1"):
-                assert read_python_calls(text + more, 0, **options) == before
+                now = read_python_calls(text + more, 0, statements=statements)
+                assert now == before
 
 
 @pytest.mark.parametrize(
@@ -138,8 +144,7 @@ def test_literals_have_the_value_python_gives_them(literal: str, value: Any) -> 
 )
 def test_anything_but_literals_is_refused(text: str) -> None:
     """Names, operators, nested calls and broken syntax are not calls."""
-    found = read_python_calls(text + " ", 0, nested_quotes=True)
-    assert found.state == "not_calls"
+    assert read_python_calls(text + " ", 0).state == "not_calls"
 
 
 def test_row_ends_before_what_is_no_call() -> None:
@@ -169,8 +174,9 @@ def test_statements_are_unwrapped_on_demand() -> None:
 )
 def test_nested_quotes_are_read_where_allowed(text: str, value: str) -> None:
     """Unescaped quotes inside a string are kept, with a receipt that says that this is a guess."""
-    found = read_python_calls(text, 0, nested_quotes=True)
+    found = _loosely(text)
     assert found.state == "whole"
+    assert found.doubt
     assert found.calls[0].keywords["a"] == value
     assert [(note.rule, note.lossless) for note in found.calls[0].receipts] == [
         ("nested_quotes", False)
@@ -187,8 +193,35 @@ def test_leading_zeros_are_kept_beside_the_number() -> None:
 
 def test_bare_words_are_text_where_allowed() -> None:
     """Unquoted text is a value only on demand, and not when it could be code."""
-    assert _only("f(a=the hall, b=2)", bare_words=True) == {"a": "the hall", "b": 2}
-    assert read_python_calls("f(a=g(1))", 0, bare_words=True).state == "not_calls"
+    assert _loosely("f(a=the hall, b=2)").calls[0].keywords == {"a": "the hall", "b": 2}
+    assert _loosely("f(a=hall)").state == "not_calls"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("f(a='x' b=2)", id="behind a string"),
+        pytest.param("f(a=1 b='x')", id="behind a number"),
+        pytest.param("f(a=[1, 2] b=2)", id="behind a list"),
+        pytest.param("f(a={'x': True} b=[2])", id="behind an object"),
+        pytest.param("f(a=the hall b=2)", id="behind words"),
+    ],
+)
+def test_a_value_never_takes_in_the_parameter_behind_a_lost_comma(text: str) -> None:
+    """What stands behind it is neither dropped nor made a part of the value."""
+    assert _loosely(text).state == "not_calls"
+
+
+def test_a_row_with_one_loose_call_is_read_to_its_end() -> None:
+    """The calls beside it are read as they are, and doubted with it."""
+    text = "[f(a=1), g(a='it's late'), h()]"
+    found = _loosely(text)
+    assert (found.state, found.end, bool(found.doubt)) == ("whole", len(text), True)
+    assert [(call.name, call.keywords) for call in found.calls] == [
+        ("f", {"a": 1}),
+        ("g", {"a": "it's late"}),
+        ("h", {}),
+    ]
 
 
 def test_cut_call_is_known_by_its_name() -> None:

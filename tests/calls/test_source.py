@@ -5,8 +5,8 @@ import pytest
 from surecall.calls import NeedMore, Source, ToolNames
 from surecall.calls.fitting import read_row
 from surecall.calls.json_spans import find_extent
-from surecall.calls.python_calls import read_calls_in_python
 from surecall.calls.source import MAX_QUESTIONS, TooMuchWork
+from surecall.calls.written_python import read_calls_in_python
 
 
 def source_of(text: str, *, final: bool = True) -> Source:

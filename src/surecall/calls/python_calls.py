@@ -5,7 +5,6 @@ makes the text not a call. A token that touches the end of the text is never tak
 so a reading other than `cut` stays the same whatever text follows.
 """
 
-import re
 from collections.abc import Callable
 from typing import Any, Final, Literal, cast
 
@@ -14,16 +13,14 @@ from msgspec import Struct
 from surecall.base.limits import MAX_VALUE_DEPTH
 from surecall.base.records import Receipt, clip
 
-from .formats import TextCall, text_receipt
-from .names import parameter_names
+from .formats import text_receipt
 from .python_literals import CutShort, LiteralReader, NotLiteral
-from .source import NeedMore, Source, spend_nothing
+from .source import spend_nothing
 
 _MAX_CALLS: Final = 64
 _UNREAD: Final = -1
 _LAST: Final = -2
 _MAY_GROW: Final = -3
-_BARE_WORDS: Final = re.compile(r"[^,)\n'\"(\[{]*+")
 _CLOSERS: Final = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -36,18 +33,22 @@ class PythonCall(Struct, frozen=True, kw_only=True):
     padded: dict[str, str] = {}
     """Keywords whose whole number was written with leading zeros, and how it was written."""
     receipts: tuple[Receipt, ...] = ()
+    variables: frozenset[str] = frozenset()
+    """Words that may be the names of variables: nothing shows that they are values."""
 
 
 class PythonSteps:
     """What was read of the rows in one text: most of a row is the next one, too."""
 
-    __slots__ = ("calls", "following")
+    __slots__ = ("calls", "following", "mended")
 
     def __init__(self) -> None:
         self.calls: dict[int, tuple[PythonCall, int]] = {}
         """By where it begins: a call, and where it ends."""
         self.following: dict[int, int] = {}
         """By where a call ends: where the next one begins, or why there is none."""
+        self.mended: dict[int, tuple[PythonCall, int]] = {}
+        """By where its arguments begin: a call that was read in another way, and where it ends."""
 
 
 class PythonCalls(Struct, frozen=True, kw_only=True):
@@ -57,11 +58,13 @@ class PythonCalls(Struct, frozen=True, kw_only=True):
     calls: tuple[PythonCall, ...] = ()
     end: int = 0
     cut_name: str | None = None
-    """The name of the call that the text ended in, when the name was complete."""
+    """The name of the call that the text ended in, or that is none, when it was complete."""
     cut_from: int = 0
     """Where the arguments of that call begin."""
     may_grow: bool = False
     """Whether more text could add calls: nothing but separators follows the last one."""
+    doubt: str = ""
+    """Why its calls are only likely, if they are."""
 
 
 def read_python_calls(
@@ -69,8 +72,6 @@ def read_python_calls(
     at: int,
     *,
     statements: bool = False,
-    nested_quotes: bool = False,
-    bare_words: bool = False,
     steps: PythonSteps | None = None,
     spend: Callable[[int], None] = spend_nothing,
 ) -> PythonCalls:
@@ -80,19 +81,10 @@ def read_python_calls(
         text: The text, as far as it is there.
         at: Where to begin; white space is skipped.
         statements: Accept `print(call)`, `target = call`, `await call` and comments.
-        nested_quotes: When nothing else fits, accept unescaped quotes inside a string.
-        bare_words: Accept unquoted text as the value of a keyword.
-        steps: Calls of this text that were read without any of these, to which more are added.
+        steps: Calls of this text that were read in the same way, to which more are added.
         spend: Receives what it costs, see `Source.spend_on_marks`.
     """
-    reader = _CallReader(text, at, spend, statements=statements, bare_words=bare_words)
-    reader.steps = steps or reader.steps
-    found = reader.read()
-    if found.state == "not_calls" and nested_quotes and not found.calls:
-        reader = _CallReader(text, at, spend, statements=statements, bare_words=bare_words)
-        reader.words.nested_quotes = True
-        found = reader.read()
-    return found
+    return _CallReader(text, at, spend, steps or PythonSteps(), statements=statements).read()
 
 
 class _Frame:
@@ -148,19 +140,18 @@ class _CallReader:
         text: str,
         at: int,
         spend: Callable[[int], None],
+        steps: PythonSteps,
         *,
         statements: bool,
-        bare_words: bool,
     ) -> None:
         self.words = LiteralReader(text, at, spend, has_comments=statements)
         self._text = text
-        self._bare_words = bare_words
         self._calls: list[PythonCall] = []
         self._name: str | None = None
         self._from = 0
         self._may_grow: bool = False
         self._last_end = at
-        self.steps = PythonSteps()
+        self._steps = steps
 
     def read(self) -> PythonCalls:
         try:
@@ -169,23 +160,21 @@ class _CallReader:
                 self._read_list()
             else:
                 self._read_row()
-        except CutShort:
+        except (CutShort, NotLiteral) as stopped:
             return PythonCalls(
-                state="cut",
+                state="cut" if isinstance(stopped, CutShort) else "not_calls",
                 calls=tuple(self._calls),
                 end=self._last_end,
                 cut_name=self._name,
                 cut_from=self._from,
             )
-        except NotLiteral:
-            return PythonCalls(state="not_calls", calls=tuple(self._calls))
         return PythonCalls(
             state="whole", calls=tuple(self._calls), end=self.words.at, may_grow=self._may_grow
         )
 
     def _read_list(self) -> None:
         while self.words.peek() != "]":
-            self._read_call()
+            self._read_step(self.words.at)
             if self.words.peek() == ",":
                 self.words.at += 1
             elif self.words.peek() != "]":
@@ -196,28 +185,28 @@ class _CallReader:
 
     def _read_row(self) -> None:
         """Read calls one after the other; what follows the last one is not looked at."""
-        calls, following, found = self.steps.calls, self.steps.following, self._calls
         begun: int = self.words.at
-        while True:
-            step = calls.get(begun)
-            if step is None:
-                self.words.at = begun
-                self._read_statement()
-                step = calls[begun] = found[-1], self.words.at
-            else:
-                found.append(step[0])
-                self._last_end = step[1]
-            end = step[1]
-            if len(found) == _MAX_CALLS:
+        while begun >= 0:
+            end = self._read_step(begun)
+            if len(self._calls) == _MAX_CALLS:
                 break
-            begun = following.get(end, _UNREAD)
+            begun = self._steps.following.get(end, _UNREAD)
             if begun == _UNREAD:
-                self.words.at = end
-                begun = following[end] = self._find_next()
-            if begun < 0:
-                self._may_grow = begun == _MAY_GROW
-                break
-        self.words.at = end
+                begun = self._steps.following[end] = self._find_next()
+        self._may_grow = begun == _MAY_GROW
+        self.words.at = self._last_end
+
+    def _read_step(self, begun: int) -> int:
+        """Read the call that begins here, unless it was read before; return where it ends."""
+        step = self._steps.calls.get(begun)
+        if step is None:
+            self.words.at = begun
+            self._read_statement()
+            step = self._steps.calls[begun] = self._calls[-1], self.words.at
+        else:
+            self._calls.append(step[0])
+        self._last_end = self.words.at = step[1]
+        return step[1]
 
     def _find_next(self) -> int:
         """Return where the next call of a row begins, or why there is none."""
@@ -278,21 +267,23 @@ class _CallReader:
             raise NotLiteral
         self.words.at += 1
         self._name, self._from = name, self.words.at
-        self.words.receipts = []
-        self.words.padded = {}
-        frame = self._read_arguments()
+        call, self.words.at = self._steps.mended.get(self._from) or self._read_arguments(name)
         self._name, self._last_end = None, self.words.at
-        self._calls.append(
-            PythonCall(
-                name=name,
-                keywords=frame.pairs,
-                positional=tuple(frame.items),
-                padded=self.words.padded,
-                receipts=tuple(self.words.receipts),
-            )
-        )
+        self._calls.append(call)
 
-    def _read_arguments(self) -> _Frame:
+    def _read_arguments(self, name: str) -> tuple[PythonCall, int]:
+        self.words.receipts, self.words.padded = [], {}
+        frame = self._read_frame()
+        call = PythonCall(
+            name=name,
+            keywords=frame.pairs,
+            positional=tuple(frame.items),
+            padded=self.words.padded,
+            receipts=tuple(self.words.receipts),
+        )
+        return call, self.words.at
+
+    def _read_frame(self) -> _Frame:
         frames = [_Frame("(", call=True)]
         while True:
             frame = frames[-1]
@@ -334,29 +325,11 @@ class _CallReader:
             if frame.pairs:
                 raise NotLiteral
         begun, key = self.words.at, frame.key
-        try:
-            value = self.words.read_scalar()
-        except NotLiteral:
-            if not (self._bare_words and frame.call and key):
-                raise
-            self.words.at = begun
-            value = self._read_bare_words()
+        value = self.words.read_scalar()
         padded = self.words.padded_text(begun)
         if padded and frame.call and key:
             self.words.padded[key] = padded
         frame.add(value)
-
-    def _read_bare_words(self) -> str:
-        match = _BARE_WORDS.match(self._text, self.words.at)
-        end = match.end() if match else self.words.at
-        if end == len(self._text):
-            raise CutShort
-        words = self._text[self.words.at : end].strip()
-        if not words or self._text[end] not in ",)":
-            raise NotLiteral
-        self.words.at = end
-        self.words.note("quote_bare_words", words, words, "the value had no quotes", lossless=False)
-        return words
 
 
 def _key_text(key: Any) -> str:
@@ -367,72 +340,6 @@ def _key_text(key: Any) -> str:
     if isinstance(key, int | float):
         return clip(repr(key))
     raise NotLiteral
-
-
-def read_calls_in_python(
-    source: Source,
-    at: int,
-    *,
-    statements: bool = False,
-    nested_quotes: bool = False,
-    bare_words: bool = False,
-) -> PythonCalls:
-    """Read calls in Python syntax, as soon as more text cannot change what they are."""
-    found = read_python_calls(
-        source.text,
-        at,
-        statements=statements,
-        nested_quotes=nested_quotes,
-        bare_words=bare_words,
-        steps=None if statements or nested_quotes or bare_words else _steps_of(source),
-        spend=source.spend_on_marks,
-    )
-    if not source.final and (found.state == "cut" or found.may_grow):
-        raise NeedMore
-    return found
-
-
-def _steps_of(source: Source) -> PythonSteps:
-    return source.once(_make_steps, 0)
-
-
-def _make_steps(_source: Source, _at: int) -> PythonSteps:
-    return PythonSteps()
-
-
-def text_calls_of(
-    source: Source, found: PythonCalls, *, by_position: bool = False
-) -> tuple[TextCall, ...] | None:
-    """Return calls with their arguments by name; `None` when a value cannot be given a name.
-
-    Args:
-        source: Where the calls were read.
-        found: What was read.
-        by_position: Whether values without a keyword are given names in the order of the schema.
-    """
-    calls: list[TextCall] = []
-    for call in found.calls:
-        arguments, receipts = _arguments_of(source, call, by_position=by_position)
-        if arguments is None:
-            return None
-        calls.append(TextCall(name=call.name, arguments=arguments, receipts=receipts))
-    if found.state == "cut" and found.cut_name is not None:
-        rest = source.text[found.cut_from :]
-        calls.append(TextCall(name=found.cut_name, arguments=rest, state="cut"))
-    return tuple(calls)
-
-
-def _arguments_of(
-    source: Source, call: PythonCall, *, by_position: bool
-) -> tuple[dict[str, Any] | None, tuple[Receipt, ...]]:
-    arguments = dict(call.keywords)
-    for key, text in call.padded.items():
-        schema = source.schema_of(call.name, key)
-        if schema is not None and schema.get("type") == "string":
-            arguments[key] = text
-    declared = parameter_names(source.tools.parameters(call.name))
-    placed = name_values(arguments, call.positional, declared if by_position else ())
-    return (None, ()) if placed is None else (placed[0], (*call.receipts, *placed[1]))
 
 
 def name_values(

@@ -38,8 +38,6 @@ _HEX: Final = {"x": 2, "u": 4, "U": 8}
 _HEX_DIGITS: Final = lazy_pattern(r"[0-9a-fA-F]*+")
 _OCTAL: Final = lazy_pattern(r"[0-7]{1,3}")
 _STOPS: Final = {quote: lazy_pattern(rf"[\\{quote}]") for quote in "'\""}
-_AFTER_STRING: Final = ",)]}:"
-_OPERATORS: Final = "+%*/.[({="
 
 
 class CutShort(Exception):  # noqa: N818 - a signal, not an error
@@ -61,7 +59,6 @@ class LiteralReader:
         self._steps = 0
         self.has_comments = has_comments
         self.at: int = at
-        self.nested_quotes = False
         self.receipts: list[Receipt] = []
         self.padded: dict[str, str] = {}
 
@@ -170,7 +167,7 @@ class LiteralReader:
     def _read_strings(self) -> str:
         """Read a string, and those that follow it directly, as one."""
         parts = [self._read_string()]
-        while not self.nested_quotes and self.peek() in "'\"":
+        while self.peek() in "'\"":
             parts.append(self._read_string())
         text = "".join(parts)
         mended = mend_surrogates(text)
@@ -185,7 +182,6 @@ class LiteralReader:
         prefix, quotes = match.group(1).lower(), match.group(2)
         begun, self.at = self.at, match.end()
         parts: list[str] = []
-        inner: list[int] = []
         stops = _STOPS[quotes[0]]
         while True:
             stop = stops.search(self.text, self.at)
@@ -199,54 +195,21 @@ class LiteralReader:
             elif self._closes(quotes):
                 break
             else:
-                if len(quotes) == 1:
-                    inner.append(self.at)
                 parts.append(quotes[0])
                 self.at += 1
         self.at += len(quotes)
         text = "".join(parts)
-        if inner:
-            self._check_inner(inner)
-            self.note(
-                "nested_quotes",
-                self.text[begun : self.at],
-                text,
-                "quotes inside the string were not escaped",
-                lossless=False,
-            )
         if len(quotes) == 1 and "\n" in self.text[begun : self.at]:
             self.note("raw_newline", self.text[begun : self.at], text, "a newline in a string")
         return _without_placeholders(text) if "f" in prefix else text
 
     def _closes(self, quotes: str) -> bool:
         """Tell whether the quote here ends the string."""
-        if len(quotes) == 3:
-            if self.text.startswith(quotes, self.at):
-                return True
-            if len(self.text) - self.at < 3:
-                raise CutShort
-            return False
-        if not self.nested_quotes:
+        if self.text.startswith(quotes, self.at):
             return True
-        space = _SPACE.match(self.text, self.at + 1)
-        after = space.end() if space else self.at + 1
-        if after == len(self.text):
+        if len(self.text) - self.at < 3:
             raise CutShort
-        if self.text[after] in _OPERATORS:
-            raise NotLiteral
-        return self.text[after] in _AFTER_STRING
-
-    def _check_inner(self, inner: list[int]) -> None:
-        """Refuse inner quotes that may be the ends of other strings."""
-        pairs = 0
-        for at in inner:
-            before, after = self.text[at - 1], self.text[at + 1]
-            if before in "=([{,":
-                raise NotLiteral
-            if not (before.isalnum() and after.isalnum()):
-                pairs += 1
-        if pairs % 2:
-            raise NotLiteral
+        return False
 
     def _read_escape(self, *, raw: bool) -> str:
         begun = self.at

@@ -301,13 +301,13 @@ def _calls_in_text(text: str, tools: ToolNames) -> Iterator[TextCall]:
         name, opened, _ = text[here:].partition("(")
         if not opened or not is_tool(name, tools) or len(found) == MAX_CANDIDATES:
             return
-        call = read_loose_call(text, here + len(name))
-        made = bind_arguments(tools.resolve(name) or name, call, tools) if call else None
-        if call is None or made is None:
+        read = read_loose_call(text, here + len(name), tools.resolve(name) or name)
+        made = bind_arguments(read[0], tools) if read else None
+        if read is None or made is None:
             return
         why = "the call was written as a string in a list"
         receipt = text_receipt("read_call_in_string", text, made.name, why)
         found.append(replace(made, receipts=(*made.receipts, receipt)))
-        following = _BETWEEN_CALLS.match(text, call.end)
-        here = following.end() if following else call.end
+        following = _BETWEEN_CALLS.match(text, read[1])
+        here = following.end() if following else read[1]
     yield from found

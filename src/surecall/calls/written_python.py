@@ -8,17 +8,24 @@ whose quotes are missing.
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.base.limits import MAX_VALUE_DEPTH
 from surecall.base.patterns import lazy_pattern
 from surecall.base.records import Receipt
+from surecall.schema import property_schema
 from surecall.text import repair_json
 
 from .formats import MAX_CANDIDATES, Budget, Candidate, TextCall, text_receipt
 from .names import Name, ToolNames, begin_of_name, parameter_names
-from .python_calls import name_values, read_python_calls
+from .python_calls import (
+    PythonCall,
+    PythonCalls,
+    PythonSteps,
+    name_values,
+    read_python_calls,
+)
+from .source import NeedMore, Source
 
 _AFTER_NAME: Final = lazy_pattern(r"[`\"'*]{0,3}+[ \t]?+\(")
 _FIRST_ARGUMENT: Final = lazy_pattern(r"\s*+(?:[\"'{\[)]|-?+\d++\s*+[,)]|\w++\s*+[=:])")
@@ -38,19 +45,14 @@ _PLACEHOLDER: Final = lazy_pattern(
     r"|(?:some|your|any)_\w++|value|\w++(?:(?<=_value)|(?<=_here))"
 )
 _BARE_RULE: Final = "quote_bare_words"
+_UNESCAPED: Final = {quote: lazy_pattern(rf"(?<!\\){quote}") for quote in "'\""}
+_NONE: Final = object()
+"""No value, where `None` is one."""
 _BARE: Final = lazy_pattern(r"\s*+[^\W_][^\"'()\[\]{}=<>]*+\Z")
+_CODE: Final = lazy_pattern(r"\s[^\W\d]\w*+\s*+=(?!=)|\w\(")
+"""The keyword of another value, when the comma before it is missing, or a call."""
+_ONE_IS_LOOSE: Final = "A value in these calls is not written as Python writes it."
 _IDENTIFIER: Final = lazy_pattern(r"[^\W\d]\w*+")
-
-
-class LooseCall(Struct, frozen=True, kw_only=True):
-    """What stands between the parentheses of a call, and where it ends."""
-
-    end: int
-    keywords: dict[str, Any]
-    positional: tuple[Any, ...] = ()
-    receipts: tuple[Receipt, ...] = ()
-    names: frozenset[str] = frozenset()
-    """Words that may be the names of variables: nothing shows that they are values."""
 
 
 class _Arguments(NamedTuple):
@@ -82,63 +84,116 @@ def find_python_calls(
         tried += 1
         if tried > MAX_CANDIDATES or budget.is_spent:
             return
-        call = read_loose_call(text, opened.end() - 1)
-        if call is None:
+        read = read_loose_call(text, opened.end() - 1, name)
+        if read is None:
             budget.spend(min(len(text) - opened.end(), MAX_CALL_CHARS))
             continue
-        made = bind_arguments(name, call, tools)
+        call, over = read
+        made = bind_arguments(call, tools)
         if made is not None:
-            done = call.end
+            done = over
             yield Candidate(
-                start=begun, end=call.end, calls=(made,), format="pythonic", names=call.names
+                start=begun, end=over, calls=(made,), format="pythonic", names=call.variables
             )
 
 
-def bind_arguments(name: str, call: LooseCall, tools: ToolNames) -> TextCall | None:
+def read_calls_in_python(
+    source: Source, at: int, *, statements: bool = False, loose: bool = False
+) -> PythonCalls:
+    """Read calls in Python syntax, as soon as more text cannot change what they are.
+
+    Args:
+        source: The text.
+        at: Where to begin.
+        statements: Accept what `read_python_calls` calls statements.
+        loose: Read the arguments of a tool value by value when they are no literals.
+    """
+    steps = PythonSteps() if statements or loose else source.once(_make_steps, 0)
+    while True:
+        found = read_python_calls(
+            source.text, at, statements=statements, steps=steps, spend=source.spend_on_marks
+        )
+        if not source.final and (found.state == "cut" or found.may_grow):
+            raise NeedMore
+        if not loose or found.state != "not_calls" or found.cut_name is None:
+            return replace(found, doubt=_ONE_IS_LOOSE) if steps.mended else found
+        if not source.final:
+            raise NeedMore
+        read = read_loose_call(source.text, found.cut_from - 1, found.cut_name)
+        if read is None or read[0].variables:
+            return found
+        steps.mended[found.cut_from] = read
+
+
+def _make_steps(_source: Source, _at: int) -> PythonSteps:
+    return PythonSteps()
+
+
+def text_calls_of(
+    source: Source, found: PythonCalls, *, by_position: bool = False
+) -> tuple[TextCall, ...] | None:
+    """Return calls with their arguments by name; `None` when a value cannot be given a name.
+
+    Args:
+        source: Where the calls were read.
+        found: What was read.
+        by_position: Whether values without a keyword are given names in the order of the schema.
+    """
+    calls: list[TextCall] = []
+    for call in found.calls:
+        made = _name_arguments(call, source.tools, by_position=by_position)
+        if made is None:
+            return None
+        calls.append(replace(made, doubt=found.doubt) if found.doubt else made)
+    if found.state == "cut" and found.cut_name is not None:
+        rest = source.text[found.cut_from :]
+        calls.append(TextCall(name=found.cut_name, arguments=rest, state="cut"))
+    return tuple(calls)
+
+
+def bind_arguments(call: PythonCall, tools: ToolNames) -> TextCall | None:
     """Return a call with its arguments by name; values without one go by the tool's signature."""
-    declared = parameter_names(tools.parameters(name))
-    if call.names and call.names <= set(declared):  # a signature, as in `search(query, limit)`
+    declared = parameter_names(tools.parameters(call.name))
+    if call.variables and call.variables <= set(declared):  # a signature: `search(query, limit)`
         return None
-    placed = name_values(call.keywords, call.positional, declared)
+    return _name_arguments(call, tools, by_position=True)
+
+
+def _name_arguments(call: PythonCall, tools: ToolNames, *, by_position: bool) -> TextCall | None:
+    parameters = tools.parameters(call.name)
+    keywords = dict(call.keywords)
+    for key, text in call.padded.items():
+        schema = None if parameters is None else property_schema(parameters, key)
+        if schema is not None and schema.get("type") == "string":
+            keywords[key] = text
+    declared = parameter_names(parameters) if by_position else ()
+    placed = name_values(keywords, call.positional, declared)
     if placed is None:
         return None
-    return TextCall(name=name, arguments=placed[0], receipts=(*call.receipts, *placed[1]))
+    receipts = (*call.receipts, *placed[1])
+    return TextCall(name=call.name, arguments=placed[0], receipts=receipts)
 
 
-def read_loose_call(text: str, at: int) -> LooseCall | None:
-    """Read the arguments of a call whose parenthesis opens at `at`; None when it is not one."""
+def read_loose_call(text: str, at: int, name: str) -> tuple[PythonCall, int] | None:
+    """Read the call of a tool whose parenthesis opens at `at`, and where it ends."""
     window = text[at : at + MAX_CALL_CHARS]
     pieces = _split_arguments(window)
     if pieces is None:
         return None
-    arguments, end, missing = pieces
-    if missing:
-        return _build_unclosed(pieces, at)
-    strict = read_python_calls("f" + window[:end], 0)
-    if strict.state == "whole" and len(strict.calls) == 1:
-        call = strict.calls[0]
-        return LooseCall(
-            end=at + end,
-            keywords=call.keywords,
-            positional=call.positional,
-            receipts=call.receipts,
-        )
+    if not pieces.missing:
+        strict = read_python_calls("f" + window[: pieces.end], 0)
+        if strict.state == "whole" and len(strict.calls) == 1:
+            return replace(strict.calls[0], name=name), at + pieces.end
+    *whole, last = pieces.texts or [""]
     try:
-        return _build(arguments, at + end)
+        call = _build([*whole, f"{last}{pieces.missing}"] if pieces.missing else pieces.texts, name)
     except _Refused:
         return None
-
-
-def _build_unclosed(pieces: _Arguments, at: int) -> LooseCall | None:
-    """Return a call whose parenthesis closes while a bracket in it is open."""
-    *whole, last = pieces.texts
-    try:
-        call = _build([*whole, f"{last}{pieces.missing}"], at + pieces.end)
-    except _Refused:
-        return None
-    why = "a bracket was missing before the parenthesis"
-    receipt = text_receipt("fix_mismatched_closer", ")", pieces.missing, why, lossless=False)
-    return replace(call, receipts=(*call.receipts, receipt))
+    if pieces.missing:
+        why = "a bracket was missing before the parenthesis"
+        receipt = text_receipt("fix_mismatched_closer", ")", pieces.missing, why, lossless=False)
+        call = replace(call, receipts=(*call.receipts, receipt))
+    return call, at + pieces.end
 
 
 def _split_arguments(text: str) -> _Arguments | None:
@@ -225,7 +280,7 @@ def _after_space(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def _build(arguments: list[str], end: int) -> LooseCall:
+def _build(arguments: list[str], name: str) -> PythonCall:
     keywords: dict[str, Any] = {}
     positional: list[Any] = []
     receipts: list[Receipt] = []
@@ -240,12 +295,12 @@ def _build(arguments: list[str], end: int) -> LooseCall:
             raise _Refused
         else:
             keywords[keyword] = value
-    return LooseCall(
-        end=end,
+    return PythonCall(
+        name=name,
         keywords=keywords,
         positional=tuple(positional),
         receipts=tuple(receipts),
-        names=frozenset(names),
+        variables=frozenset(names),
     )
 
 
@@ -281,29 +336,40 @@ def _is_bare(text: str) -> bool:
 def _read_value(text: str, receipts: list[Receipt], names: set[str]) -> Any:
     if not text or _PLACEHOLDER.fullmatch(text):
         raise _Refused
-    for nested_quotes in (False, True):
-        found = read_python_calls(f"f({text})", 0, nested_quotes=nested_quotes)
-        call = found.calls[0] if found.state == "whole" and len(found.calls) == 1 else None
-        if call is not None and len(call.positional) == 1 and not call.keywords:
-            receipts.extend(call.receipts)
-            return call.positional[0]
+    if (value := _read_literal(text, receipts)) is not _NONE:
+        return value
     if text[0] in "{[":
         repaired = repair_json(text, ended=True, nested="keep")
-        if repaired.state == "whole" and not repaired.rest:
+        drops = any(receipt.rule == "strip_prose" for receipt in repaired.receipts)
+        if repaired.state == "whole" and not repaired.rest and not drops:
             receipts.extend(repaired.receipts)
             return repaired.value
     if text[0] == "[" and text[-1] == "]" and (items := _read_bare_list(text[1:-1], receipts)):
         names.update(filter(_IDENTIFIER.fullmatch, items))
         return items
-    if len(text) > 1 and text[0] in "\"'" and text[-1] == text[0]:
-        text = text[1:-1]
+    if _CODE.search(text):
+        raise _Refused
+    if text[0] in "\"'":
         why = "quotes inside the string were not escaped"
-        receipts.append(text_receipt("nested_quotes", text, text, why, lossless=False))
-        return text
+        escaped = _UNESCAPED[text[0]].sub(rf"\\{text[0]}", text[1:-1])
+        value = _read_literal(f"{text[0]}{escaped}{text[-1]}", receipts)
+        if value is _NONE:
+            raise _Refused
+        receipts.append(text_receipt("nested_quotes", text, value, why, lossless=False))
+        return value
     if _IDENTIFIER.fullmatch(text):
         names.add(text)
     receipts.append(_note_bare(text))
     return text
+
+
+def _read_literal(text: str, receipts: list[Receipt]) -> Any:
+    found = read_python_calls(f"f({text})", 0)
+    call = found.calls[0] if found.state == "whole" and len(found.calls) == 1 else None
+    if call is None or len(call.positional) != 1 or call.keywords:
+        return _NONE
+    receipts.extend(call.receipts)
+    return call.positional[0]
 
 
 def _note_bare(text: str) -> Receipt:

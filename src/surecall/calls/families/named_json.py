@@ -22,9 +22,10 @@ from surecall.calls.json_block import (
 )
 from surecall.calls.leftovers import skip_to_end, take_leftover
 from surecall.calls.names import ToolNames
-from surecall.calls.python_calls import PythonCall, read_calls_in_python
+from surecall.calls.python_calls import PythonCall
 from surecall.calls.source import Source
 from surecall.calls.tags import ends_within, run_end
+from surecall.calls.written_python import read_calls_in_python
 from surecall.text import decode, repair_json
 
 # sections of calls, each with its id or name between tokens

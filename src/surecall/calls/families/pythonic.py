@@ -9,13 +9,9 @@ from surecall.calls.fitting import code_call, fits
 from surecall.calls.formats import Found, Grade, OwnFormat, TextCall, add_receipts, text_receipt
 from surecall.calls.json_block import read_block, said_by
 from surecall.calls.leftovers import note_missing, skip_to_end
-from surecall.calls.python_calls import (
-    PythonCall,
-    PythonCalls,
-    read_calls_in_python,
-    text_calls_of,
-)
+from surecall.calls.python_calls import PythonCall, PythonCalls
 from surecall.calls.source import Source
+from surecall.calls.written_python import read_calls_in_python, text_calls_of
 from surecall.text import decode
 
 
@@ -26,7 +22,6 @@ class _Block(NamedTuple):
     grade: Grade = "marked"
     statements: bool = False
     by_position: bool = False
-    bare_words: bool = False
 
 
 _TOKENS: Final = {
@@ -34,7 +29,7 @@ _TOKENS: Final = {
     "<|python_start|>": _Block(("<|python_end|>",)),
 }
 _TAGS: Final = {
-    "<function_calls>": _Block(("</function_calls>",), bare_words=True),
+    "<function_calls>": _Block(("</function_calls>",)),
     "<tool_call>": _Block(("</tool_call>",), grade="damaged"),
 }
 _CODE: Final = {
@@ -131,13 +126,7 @@ def _read_body(source: Source, at: int, block: _Block) -> Found | None:
     empty = _read_empty_list(source, at)
     if empty is not None:
         return empty
-    found = read_calls_in_python(
-        source,
-        at,
-        statements=block.statements,
-        nested_quotes=True,
-        bare_words=block.bare_words,
-    )
+    found = read_calls_in_python(source, at, statements=block.statements, loose=True)
     if found.state == "not_calls":
         return None
     calls = text_calls_of(source, found, by_position=block.by_position)
@@ -233,7 +222,7 @@ LLAMA_PYTHON_TAG: Final = OwnFormat(
 
 
 def _read_built_in(source: Source, at: int) -> Found | None:
-    found = read_calls_in_python(source, at, nested_quotes=True)
+    found = read_calls_in_python(source, at, loose=True)
     name = found.cut_name or (found.calls[0].name if found.calls else "")
     calls = None if found.state == "not_calls" else text_calls_of(source, found)
     if not calls:
@@ -405,7 +394,8 @@ def _read_labelled(source: Source, at: int) -> Found | None:
     here = source.skip_space(at)
     if source.at_end(here):
         return None
-    found = read_calls_in_python(source, here, nested_quotes=True)
+    is_tool = source.tools.resolve(source.read_name(here)[0]) is not None
+    found = read_calls_in_python(source, here, loose=is_tool)
     calls = None if found.state == "not_calls" else text_calls_of(source, found)
     if not calls:
         return None

@@ -16,8 +16,8 @@ from surecall.calls.fitting import (
     read_row,
 )
 from surecall.calls.formats import Found, OwnFormat, TextCall, text_receipt
-from surecall.calls.python_calls import read_calls_in_python, text_calls_of
 from surecall.calls.source import Source
+from surecall.calls.written_python import read_calls_in_python, text_calls_of
 from surecall.text import decode
 
 _MAX_LABEL: Final = 24

@@ -15,9 +15,9 @@ from surecall.calls.formats import (
     text_receipt,
 )
 from surecall.calls.leftovers import note_leftovers, note_missing, skip_leftovers, skip_to_end
-from surecall.calls.python_calls import read_calls_in_python, text_calls_of
 from surecall.calls.shapes import read_json_calls
 from surecall.calls.source import Source
+from surecall.calls.written_python import read_calls_in_python, text_calls_of
 
 from .elements import ANTHROPIC_XML, BARE_INVOKE, BARE_QWEN_XML, QWEN_XML, SEED_XML
 from .marked_json import TAGGED_JSON
@@ -159,7 +159,7 @@ def _read_json(source: Source, at: int, fence: str, *, is_strong: bool) -> _Fenc
 
 def _read_python(source: Source, at: int, fence: str, tag: str) -> _Fence | None:
     announced = tag == "tool_code"
-    found = read_calls_in_python(source, at, statements=tag in _CODE, nested_quotes=announced)
+    found = read_calls_in_python(source, at, statements=tag in _CODE, loose=announced)
     if found.state == "not_calls":
         return None
     calls = text_calls_of(source, found, by_position=announced)
