@@ -535,7 +535,7 @@ async def test_a_client_that_leaves_is_charged(stream: bool, wish: str, tmp_path
         charged: list[int] = []
         caller = served.gateway.state.keyring.find(KEY)
         assert caller is not None
-        with patch.object(type(caller), "charge", lambda *given: charged.append(given[-1])):
+        with patch.object(type(caller), "charge", lambda *given: charged.append(given[2])):
             body = chat("m", text="say something " * 500, stream=stream)
             await ask_and_leave(served, stub, body, b"a lot of words a" if stream else b"", wish)
         assert served.last.client_closed
