@@ -1,4 +1,4 @@
-"""The names of the tools, and what a model's spelling of one may mean."""
+"""The names of the tools, and which misspelt name is taken for which of them."""
 
 import re
 from collections.abc import Iterable, Mapping
