@@ -23,7 +23,7 @@ ROOMS: Final[dict[str, tuple[int, int]]] = {
     "surecall": (600, 600),
     "base": (2_600, 2_600),
     "text": (3_500, 4_065),
-    "schema": (5_400, 5_625),
+    "schema": (5_400, 5_540),
     "calls": (6_000, 9_155),
     "wire": (8_000, 9_820),
     "reading": (3_000, 3_485),

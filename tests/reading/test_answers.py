@@ -114,8 +114,6 @@ NUMBERS = [
     Case("3.0 apples", INTEGER, 3),
     Case("the 15th", INTEGER, 15),
     Case("4/2", INTEGER, 2),
-    Case("4/5", {"type": "integer", "maximum": 5}, 4),
-    Case("4 out of 5 stars", {"type": "integer", "maximum": 5}, 4),
     Case("10,000.00", INTEGER, 10000),
     Case("R$ 1.234,00", NUMBER, 1234),
     Case("The answer is \\boxed{42}", INTEGER, 42),
@@ -227,7 +225,6 @@ OBJECTS = [
     Case('"{\\"name\\": \\"Bo\\", \\"age\\": 3}"', PERSON, {"name": "Bo", "age": 3}),
     Case('{"name": "Bo", "age": 3, "mood": "fine"}', PERSON, {"name": "Bo", "age": 3}),
     Case('{"name": "Bo", "age": "3 years old"}', PERSON, {"name": "Bo", "age": 3}),
-    Case('[{"name": "Bo"}, {"age": 3}]', PERSON, {"name": "Bo", "age": 3}),
     Case(
         '{"a": 1} is no person, {"name": "Bo", "age": 3} is one', PERSON, {"name": "Bo", "age": 3}
     ),
@@ -297,11 +294,6 @@ OBJECTS = [
     ),
     Case('{"kind": "dog"}', obj(kind={"enum": ["DOG", "CAT"]}), {"kind": "DOG"}),
     Case('{"kind": "It is a dog"}', obj(kind={"enum": ["DOG", "CAT"]}), {"kind": "DOG"}),
-    Case(
-        '[{"key": "a", "value": 1}, {"key": "b", "value": 2}]',
-        {"type": "object", "additionalProperties": INTEGER},
-        {"a": 1, "b": 2},
-    ),
     Case("a: 1\nb: 2", {"type": "object", "additionalProperties": INTEGER}, {"a": 1, "b": 2}),
     Case(
         '{"a": "1", "b": "two: 2"}',
@@ -326,11 +318,6 @@ OBJECTS = [
     Case('{"results": [{"name": "Bo", "age": 3}]}', PERSON, {"name": "Bo", "age": 3}),
     Case('{"name": "Bo", "age": 3}', obj(people=PEOPLE), {"people": [{"name": "Bo", "age": 3}]}),
     Case('{"name": "Bo", "age": 3}', obj(person=PERSON), {"person": {"name": "Bo", "age": 3}}),
-    Case(
-        '{"HAPPY": 1, "sad": 2}',
-        {"type": "object", "propertyNames": MOOD, "additionalProperties": INTEGER},
-        {"HAPPY": 1, "SAD": 2},
-    ),
     Case(
         "bio: |\n  line one\n  line two\nage: 3",
         obj(bio=STRING, age=INTEGER),

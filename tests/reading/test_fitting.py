@@ -48,12 +48,7 @@ FITS = (
         {"city": "Oslo", "days": 3},
         ("drop_trailing_comma", "parse_number_text"),
     ),
-    Fit(
-        "array with one meaning",
-        '["Oslo", 3]',
-        {"city": "Oslo", "days": 3},
-        ("name_positional_values",),
-    ),
+    Fit("array of several values", '["Oslo", 3]', None, (), (PARSE,)),
     Fit("array of one object", [OSLO_ONLY], OSLO_ONLY, ("unwrap_list",)),
     Fit("array without a meaning", "[1, 2, 3]", None, (), (PARSE,)),
     Fit("empty array", "[]", None, (), (PARSE,)),

@@ -30,7 +30,6 @@ from .mismatches import (
     TOO_DEEP,
     TOO_MANY_FORMS,
     detail_at,
-    explain_order,
     explain_shape,
 )
 from .scalars import BOOLEAN_TEXTS, NULL_TEXTS, is_schema_echo, number_in
@@ -49,7 +48,6 @@ _NAME_LABELS: Final = frozenset(
 )
 _KINDS_OF_CALLS: Final = frozenset({"function", "function_call", "tool_call", "tool_use"})
 _MAX_WRAPPERS: Final = 3
-_MAX_POSITIONS: Final = 12
 
 
 class Coerced(Struct, frozen=True):
@@ -237,7 +235,6 @@ class _Shapes:
                 yield self._make_form(conversions.UNWRAP_LIST, items, cast("Any", items[0]))
             if self._likely:
                 return
-            yield from self._name_positions(items, notes)
             name = only_name(self._view)
             if name is not None and self._checker.is_valid({name: items}):
                 yield self._make_form(conversions.NAME_ARGUMENT, items, {name: items})
@@ -249,39 +246,6 @@ class _Shapes:
     def _make_form(self, conversion: Conversion, before: Any, after: Any) -> Fit:
         step = self._fitter.change(conversion, (), before, after)
         return step if self._is_good(step) else self._fitter.fit(after).after(step)
-
-    def _name_positions(self, items: list[Any], notes: list[ErrorDetail]) -> Iterator[Fit]:
-        """Give positional values the names of the properties, when no other order would fit."""
-        view = self._view
-        names = list(view.properties)
-        if len(items) != len(names):
-            names = [name for name in names if name in view.required]
-        if len(items) != len(names) or not 0 < len(items) <= _MAX_POSITIONS:
-            return
-        schemas = [view.properties[name] for name in names]
-        fitting = [
-            {at for at, schema in enumerate(schemas) if self._parts.fits(schema, item)}
-            for item in items
-        ]
-        if any(at not in places for at, places in enumerate(fitting)):
-            return
-        if _has_other_order(fitting):
-            notes.append(detail_at((), explain_order(names)))
-            return
-        named = dict(zip(names, items, strict=True))
-        yield self._make_form(conversions.NAME_POSITIONS, items, named)
-
-
-def _has_other_order(fitting: list[set[int]]) -> bool:
-    """Tell whether items could also change places: whether some fit around in a circle."""
-    left = {at: places - {at} for at, places in enumerate(fitting)}
-    while left:
-        free = [at for at, places in left.items() if not places & left.keys()]
-        if not free:
-            return True
-        for at in free:
-            del left[at]
-    return False
 
 
 def _looks_structured(value: Any) -> bool:

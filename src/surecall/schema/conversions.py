@@ -46,7 +46,6 @@ UNWRAP_ARGUMENTS: Final = Conversion("unwrap_arguments", entrance="arguments")
 UNWRAP_LIST: Final = Conversion("unwrap_list", entrance="arguments")
 NULL_TO_OBJECT: Final = Conversion("null_to_empty_object", entrance="arguments")
 BLANK_TO_OBJECT: Final = Conversion("blank_to_empty_object", entrance="arguments")
-NAME_POSITIONS: Final = Conversion("name_positional_values", entrance="arguments")
 NAME_ARGUMENT: Final = Conversion("name_single_value", entrance="arguments")
 
 # Of scalars
@@ -139,7 +138,6 @@ NAME_SINGLE: Final = NAME_ARGUMENT._replace(
     entrance="answer",
 )
 NAME_LABELED: Final = NAME_SINGLE._replace(cost=SHAPE + LINES)
-MERGE: Final = Conversion("merge_objects", SHAPE + 1, "Several small objects are taken as one.")
 OBJECT_IN_LINES: Final = Conversion(
     "object_from_lines", LINES, "Lines of keys and values are taken as an object."
 )

@@ -42,7 +42,6 @@ from .scalars import (
     is_schema_echo,
     match_name,
     match_option,
-    number_in,
     read_amount,
     read_named_month,
 )
@@ -69,7 +68,6 @@ _MAX_RENAMED: Final = 200
 _MAX_LISTED: Final = 20
 _LISTING: Final = re.compile(r"[,;\n]")
 _JSON_SIGNS: Final = frozenset('{}[]"')
-_FIGURES: Final = re.compile(r"\d++(?:\.\d++)?+")
 _LABEL: Final = re.compile(r"\s*+[^\W\d][\w -]{0,40}+:\s")
 _ALIASES: Final = ("title", "description", "alias", "aliases", "x-alias", "x-aliases")
 
@@ -468,14 +466,10 @@ class Fitter:
         if written is not None:
             amount, unit = written
             number = self._as_number(amount, part)
-            if number is None and (share := _read_share(value, part)) is not None:
-                return self.change(to.FORMATTED_NUMBER, path, value, share)
             if number is None or not (self._in_answer or _has_unit(unit, part, path)):
                 return Fit(value, UNFIT)
             conversion = to.PERCENT if amount.is_percent else to.FORMATTED_NUMBER
             return self.change(conversion, path, value, number)
-        if (share := _read_share(value, part)) is not None:
-            return self.change(to.FORMATTED_NUMBER, path, value, share)
         if not self._in_answer or len(value) > prose.MAX_WORDS_CHARS:
             return Fit(value, UNFIT)
         named = prose.settle(_as_mentions(find_amounts(value, 200)), value, by_first=False)
@@ -737,10 +731,6 @@ class Fitter:
             schema = view.properties[name]
             if self._parts.view(schema).kind == "array" or self._parts.fits(schema, value):
                 fits.append((yield self._named(value, name, to.NAME_SINGLE, part, view, path)))
-        pairs = _join_pairs(value)
-        if pairs is not None:
-            fit = yield self._mapping(pairs, part, view, path)
-            fits.append(fit.after(self.change(to.MERGE, path, value, pairs)))
         fits.append((yield self._unwrap(value, part, path)))
         return self._best(value, fits, path)
 
@@ -861,7 +851,6 @@ class Fitter:
                 keys.disputed.update(same, (target,))
             elif target not in keys.disputed:
                 names[given[0]] = target
-        names |= self._match_property_names(value, part)
         steps = _Total(Fit(value))
         steps.notes += [detail_at(path, note) for note in keys.notes[:_MAX_NOTES]]
         for key, target in names.items():
@@ -899,19 +888,6 @@ class Fitter:
             return True
         patterns = view.pattern_names
         return patterns is not None and self._parts.fits(patterns, {key: None})
-
-    def _match_property_names(self, value: dict[Any, Any], part: Any) -> dict[str, str]:
-        """Return the names that keys mean where only some names are allowed."""
-        fields = cast("dict[str, Any]", part) if isinstance(part, dict) else {}
-        names = fields.get("propertyNames")
-        options = self._parts.view(names).options if isinstance(names, dict) else None
-        known = [item for item in options or () if isinstance(item, str)]
-        found: dict[str, str] = {}
-        for key in list(value)[:_MAX_MEMBERS] if known else ():
-            meant = [] if key in known or not isinstance(key, str) else match_name(key, known)
-            if len(meant) == 1 and meant[0] not in value and meant[0] not in found.values():
-                found[key] = meant[0]
-        return found
 
     def _names(self, key: str, view: PartView) -> list[str]:
         """Return the properties that a key may mean, by name, title, alias or description."""
@@ -986,15 +962,6 @@ def _has_unit(unit: str, part: Any, path: Path) -> bool:
     return bool(words) and all(word.removesuffix("s") in known for word in words)
 
 
-def _read_share(text: str, part: Any) -> int | float | None:
-    """Return the first of two numbers where the second is the maximum: `4/5`, `4 out of 5`."""
-    limit = cast("dict[str, Any]", part).get("maximum") if isinstance(part, dict) else None
-    found = _FIGURES.findall(text[: prose.MAX_LABEL_CHARS])
-    if limit is None or len(found) != 2 or number_in(found[1]) != limit:
-        return None
-    return number_in(found[0])
-
-
 def _index_names(view: PartView) -> dict[str, list[str]]:
     """Return the properties by the letters of their names and, behind these, of their labels."""
     found: dict[str, list[str]] = {}
@@ -1026,23 +993,3 @@ def _looks_structured(value: Any) -> bool:
 
 def _holds_more(value: Any) -> bool:
     return isinstance(value, (dict, list)) or _looks_structured(value)
-
-
-def _join_pairs(value: list[Any]) -> dict[str, Any] | None:
-    """Return one object for a list of objects with one member each, or of keys and values."""
-    found: dict[str, Any] = {}
-    for item in cast("list[dict[str, Any]]", value):
-        if not isinstance(item, dict) or not item:
-            return None
-        pair = item
-        if len(item) == 2 and "value" in item and ({"key", "name"} & item.keys()):
-            key: Any = item.get("key", item.get("name"))
-            if not isinstance(key, str):
-                return None
-            pair = {key: item["value"]}
-        elif len(item) != 1:
-            return None
-        if pair.keys() & found.keys():
-            return None
-        found.update(pair)
-    return found if len(value) > 1 or any("value" in item for item in value) else None

@@ -132,14 +132,6 @@ def explain_same(names: Sequence[str], target: str) -> str:
     return f"has {listed}, which mean the same; send only {show_json(target)}"
 
 
-def explain_order(names: Iterable[str]) -> str:
-    """Say that values without names could be meant in more than one order."""
-    return (
-        f"must be an object, not an array: its items could be {', '.join(names)} "
-        "in more than one order; name each of them"
-    )
-
-
 def _or(meanings: Sequence[Any]) -> str:
     return " or ".join(map(show_json, meanings[:_MAX_MEANINGS]))
 
