@@ -196,9 +196,9 @@ class Head:
             self.token = value.strip().decode("latin-1")
 
     @property
-    def is_javascript(self) -> bool:
-        """Whether an official SDK in JavaScript asks, also for a library that does not say so."""
-        return any(name == "user-agent" and "/JS " in value for name, value in self.passed)
+    def repeats_422(self) -> bool:
+        """Whether LangChain JS asks, which sends a request with such an answer six times more."""
+        return any(item[0] == "user-agent" and "langchainjs" in item[1] for item in self.passed)
 
     @property
     def key(self) -> str:

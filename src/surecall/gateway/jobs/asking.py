@@ -247,8 +247,8 @@ class AnsweringJob(AskingJob):
     async def _deliver(self, delivered: Delivered) -> None:
         """Answer with a whole reply, once its record is durable."""
         status, body, receipts = delivered.status, delivered.body, len(delivered.receipts)
-        if status == 422 and delivered.outcome == "refused" and self._head.is_javascript:
-            status = 400  # LangChain JS sends what had another one six times more
+        if status == 422 and delivered.outcome == "refused" and self._head.repeats_422:
+            status = 400
         if status >= 400 and delivered.outcome in ("failed", "relayed"):
             body = mask_error(body)  # an upstream may repeat the gateway's key, which no client has
         await self._keep(self._record(status, delivered, body))
