@@ -225,7 +225,7 @@ class ClientRequest:
             if raw is not _ABSENT:
                 choice = choice or _written(raw)
                 one_call = one_call or _takes_one(raw)
-        demands_form = any(
+        demands_form = b"json" in body and any(
             (raw := getattr(narrow, name)) is not _ABSENT and mark in bytes(raw)
             for name, mark in _FORMS
         )

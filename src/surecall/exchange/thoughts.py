@@ -28,6 +28,9 @@ _CLOSERS: Final = {
     if not (_openers.may_begin_call(opener) or thinking.holds or opener[0].isalpha())
 }
 """What ends reasoning, by the tag that begins it; words and the messages of a format are none."""
+_BEGINNINGS: Final = frozenset(
+    opener[:length] for opener in _CLOSERS for length in range(len(opener) + 1)
+)
 _OPENER: Final = re.compile(rf"\s{{0,{_MAX_LEADING_BLANKS}}}+({pattern_of(sorted(_CLOSERS))})")
 
 
@@ -39,9 +42,7 @@ def begins_thought(text: str) -> bool:
 def may_begin_thought(text: str) -> bool:
     """Tell whether a text has nothing yet but blanks and the beginning of such a tag."""
     start = text.lstrip()
-    if len(text) - len(start) > _MAX_LEADING_BLANKS:
-        return False
-    return any(opener.startswith(start) for opener in _CLOSERS)
+    return start in _BEGINNINGS and len(text) - len(start) <= _MAX_LEADING_BLANKS
 
 
 class Split(NamedTuple):

@@ -199,11 +199,14 @@ class Run(NamedTuple):
     kind: int
     raw: bytes
     pieces: list[str]
+    tail: bytes
+    """What is behind the text of each."""
 
-    @property
-    def events(self) -> list[Event]:
-        """The events one by one."""
-        return EventCutter().feed(self.raw)
+    def cut(self, count: int) -> list[Event]:
+        """Return the last events one by one, behind one that holds all before them."""
+        last = self.raw.rsplit(self.tail, count + 1)[-count - 1 : -1]
+        at = len(self.raw) - sum(map(len, last)) - count * len(self.tail)
+        return [Event(self.raw[:at], b""), *cut_events(self.raw[at:])]
 
 
 class _Form(NamedTuple):
@@ -404,10 +407,14 @@ class EventReader(ABC):
         if self._body is not None:
             self._take_body(chunk)
             return ()
-        data = self._cutter.take(chunk)
-        run = self._read_run(self._form, data[:_MAX_RUN_BYTES]) if self._form and data else None
-        if run is not None and len(run.raw) == len(data):
-            return (run,)
+        data, form = self._cutter.take(chunk), self._form
+        run = None
+        if form is not None and data:
+            run = self._read_run(
+                form, data if len(data) < _MAX_RUN_BYTES else data[:_MAX_RUN_BYTES]
+            )
+            if run is not None and len(run.raw) == len(data):
+                return (run,)
         return self._read_on(data, run)
 
     def _read_on(self, data: bytes, found: Event | Run | None) -> Iterator[Event | Run]:
@@ -447,27 +454,31 @@ class EventReader(ABC):
 
     def _read_run(self, form: _Form, data: bytes) -> Run | None:
         """Read the first events of some that differ from the last one in their text alone."""
-        head, tail, kind, _ = form
-        blocks = data.split(tail)
-        rest = blocks.pop()
-        texts: list[bytes] = []
-        size = 0
+        start, tail, kind, _ = form
         number = self.sequence
-        for block in blocks:
-            if number is not None:
-                number += 1
-                head = form.start.replace(_HOLE, b"%d" % number)
-            text = block[len(head) :]
-            if not block.startswith(head) or text[-1:] == b"\\":  # which may hide its end
-                rest = b"-"
-                break
-            texts.append(text)
-            size += len(block) + len(tail)
+        head = start if number is None else start.replace(_HOLE, b"%d" % (number + 1))
+        if not data.startswith(head):
+            return None
+        size = len(data)
+        if data.find(tail) == size - len(tail):  # one event, as most of them come
+            texts = [data[len(head) : -len(tail)]]
+        else:
+            size, texts = 0, []
+            for block in data.split(tail)[:-1]:
+                if number is not None:
+                    number += 1
+                    head = start.replace(_HOLE, b"%d" % number)
+                if not block.startswith(head) or block[-1:] == b"\\":  # which may hide its end
+                    break
+                texts.append(block[len(head) :])
+                size += len(block) + len(tail)
+        if not texts or texts[-1][-1:] == b"\\":
+            return None
         try:
-            pieces = _decode_texts(b'["%b"]' % b'","'.join(texts)) if texts else []
+            pieces = _decode_texts(b'["%b"]' % b'","'.join(texts))
         except UNREADABLE:
             return None
-        if not pieces or len(pieces) != len(texts):
+        if len(pieces) != len(texts):
             return None
         self.events += len(pieces)
         if self.sequence is not None:
@@ -475,7 +486,7 @@ class EventReader(ABC):
         self._late += pieces
         if len(self._late) > _MAX_LATE:
             self._add_late()
-        return Run(kind, data[:size] if rest else data, pieces)
+        return Run(kind, data if size == len(data) else data[:size], pieces, tail)
 
     def _add_late(self) -> None:
         """Add what came in runs to the reply."""

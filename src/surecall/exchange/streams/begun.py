@@ -1,6 +1,7 @@
 """A call that is long or comes slowly: its beginning goes on before the end of the reply."""
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, Final
 
 from surecall.base.json_values import as_fields, as_list
@@ -41,8 +42,7 @@ class BegunCall:
         self._writer = writer
         self._used_ids = used_ids
         self._first: CallPiece | None = None
-        self._prefix = ObjectPrefix(self._takes)
-        self._properties: dict[str, Any] = {}
+        self._prefix = ObjectPrefix(_takes_any)
         self._pieces: list[str] = []
         self.size = 0
         """How many bytes of arguments there are without a doubt."""
@@ -83,16 +83,20 @@ class BegunCall:
         if tools.is_other(piece.name, piece.item):
             return False
         schema = tools.names.parameters(piece.name) or {}
-        self._properties = as_fields(schema.get("properties"))
+        if properties := as_fields(schema.get("properties")):
+            self._prefix = ObjectPrefix(partial(_takes, properties))
         self._first = piece
         return True
 
-    def _takes(self, name: str, start: str) -> bool:
-        """Tell whether an argument of this name, whose value begins so, needs no repair."""
-        if not self._properties:
-            return True
-        if name not in self._properties:
-            return False
-        stated: Any = as_fields(self._properties[name]).get("type")
-        kinds = [stated] if isinstance(stated, str) else as_list(stated)
-        return not kinds or any(start in _STARTS.get(str(kind), start) for kind in kinds)
+
+def _takes(properties: dict[str, Any], name: str, start: str) -> bool:
+    """Tell whether an argument of this name, whose value begins so, needs no repair."""
+    if name not in properties:
+        return False
+    stated: Any = as_fields(properties[name]).get("type")
+    kinds = [stated] if isinstance(stated, str) else as_list(stated)
+    return not kinds or any(start in _STARTS.get(str(kind), start) for kind in kinds)
+
+
+def _takes_any(_name: str, _start: str) -> bool:
+    return True

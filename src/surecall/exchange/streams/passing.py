@@ -19,7 +19,7 @@ from surecall.reading.taught import with_receipts
 from surecall.reading.truncation import came_to_its_end
 from surecall.wire import Stated
 from surecall.wire.bodies import note_finish, note_type
-from surecall.wire.events import CALL, END, FRAME, PASS, PING, TEXT, Event, Run, cut_events
+from surecall.wire.events import CALL, END, FRAME, PASS, PING, Event, Run, cut_events
 
 from .begun import BegunCall
 from .client_stream import ClientStream, Found
@@ -183,22 +183,30 @@ class Passing(ClientStream):
 
     def _take_run(self, run: Run) -> bytes:
         """Take events that only go on with one text or one call, and return what goes on now."""
-        text = "".join(run.pieces) if run.kind == TEXT else ""
+        pieces, watch = run.pieces, self._watch
+        text = "" if run.kind == CALL else pieces[0] if len(pieces) == 1 else "".join(pieces)
         if run.kind == CALL or self._is_holding:
             self._is_holding = True
             return self._hold(Event(run.raw, b""), text)
-        watch = self._watch
-        if watch is None or (len(run.pieces) == 1 and not self._is_thinking):
-            return self._flow(Event(run.raw, b""), text)
-        if not (self._waiting or self._is_thinking) and watch.pass_plain(text):
-            self._has_words = self._has_words or not text.isspace()
+        if not self._has_words:
+            self._has_words = not text.isspace()
+        if watch is None:
             return run.raw
-        events = run.events
-        if self._is_thinking or not watch.take_plain(text):
-            return self._take_each(events, run.pieces)
-        self._has_words = self._has_words or not text.isspace()
-        end = watch.fed - len(text)
-        for event, piece in zip(events, run.pieces, strict=True):
+        if self._is_thinking:
+            return self._take_each(run.cut(len(pieces))[1:], pieces)
+        if watch.pass_plain(text):
+            return self._let_pass(run.raw)
+        if len(pieces) == 1:
+            return self._doubt(watch, Event(run.raw, b""), text)
+        if not watch.take_plain(text):
+            return self._take_each(run.cut(len(pieces))[1:], pieces)
+        end, open_count = watch.fed, 0
+        while open_count < len(pieces) and end > watch.decided:  # a call may begin at the end
+            open_count += 1
+            end -= len(pieces[-open_count])
+        first, *last = run.cut(open_count)
+        self._wait(first, end)
+        for event, piece in zip(last, pieces[len(pieces) - open_count :], strict=True):
             end += len(piece)
             self._wait(event, end)
         return self._release(watch)
@@ -273,12 +281,22 @@ class Passing(ClientStream):
         if not text and not self._waiting and not (is_framed and self.early is not None):
             return event.raw
         if text and watch.pass_plain(text):
-            if not self._waiting:
-                return event.raw
-            waited = [waiting.raw for waiting, _ in self._waiting]
-            self._waiting.clear()
-            self._waiting_bytes = 0
-            return b"".join((*waited, event.raw))
+            return self._let_pass(event.raw)
+        return self._doubt(watch, event, text, is_framed=is_framed)
+
+    def _let_pass(self, raw: bytes) -> bytes:
+        """Return events that are certain, behind those that waited for them."""
+        if not self._waiting:
+            return raw
+        waited = [waiting.raw for waiting, _ in self._waiting]
+        self._waiting.clear()
+        self._waiting_bytes = 0
+        return b"".join((*waited, raw))
+
+    def _doubt(
+        self, watch: TextWatch, event: Event, text: str, *, is_framed: bool = False
+    ) -> bytes:
+        """Let an event wait, in whose text a call may begin, and return what need not wait."""
         if text:
             watch.feed(text)
         # What began the reply waits for the first text.
