@@ -68,13 +68,19 @@ class Library:
     async def post(self, request: Any, body: bytes) -> Any:
         """Send a request, which was read, with this body, and return the open response.
 
-        It asks for no encodings but those that are decoded here, within limits.
+        It asks for no encodings but those that are decoded here, within limits. One that is fine as
+        it is goes out as it is.
         """
-        headers = [
-            (name, limit_encodings(value) if name.lower() == "accept-encoding" else value)
-            for name, value in request.headers.multi_items()
-            if name.lower() not in _FRAMING
-        ]
+        fields = request.headers
+        accepted = fields.get("accept-encoding", "")
+        limited = limit_encodings(accepted)
+        if limited == accepted and "content-length" in fields and request.content == body:
+            return await self.send(request)
+        headers: list[tuple[bytes, bytes]] = []
+        for name, value in fields.raw:
+            known = name.lower().decode("latin-1")
+            if known not in _FRAMING:
+                headers.append((name, limited.encode() if known == "accept-encoding" else value))
         sent = self._module.Request(
             request.method,
             request.url,
@@ -181,9 +187,9 @@ class Library:
         else:
             blocking, waiting = _make_streams(self._module)
             stream = (blocking if self._blocks else waiting)(body, interrupt)
-        dropped = {*_FRAMING, *changed}
-        given: list[tuple[str, str]] = [] if last is None else last.headers.multi_items()
-        kept = [(name, value) for name, value in given if name.lower() not in dropped]
+        dropped = {name.encode() for name in (*_FRAMING, *changed)}
+        given: list[tuple[bytes, bytes]] = [] if last is None else last.headers.raw
+        kept: list[Any] = [field for field in given if field[0].lower() not in dropped]
         own: dict[str, Any] = {}
         if last is not None and last.status_code == status:
             own = last.extensions
@@ -208,8 +214,7 @@ def is_mediated(request: Any) -> bool:
 
 def kept_headers(response: Any) -> dict[str, str]:
     """Return the headers of a response that hold for another body too, names in lower case."""
-    found = {name.lower(): value for name, value in response.headers.items()}
-    return {name: value for name, value in found.items() if name not in _FRAMING}
+    return {name: value for name, value in response.headers.items() if name not in _FRAMING}
 
 
 @cache

@@ -132,7 +132,7 @@ class _Exchange:
         """The first response that is an error, and what it says."""
         self._failure: tuple[SurecallError, Exception] | None = None
         self._looked_s = monotonic()
-        sent = http.headers
+        sent = dict(http.headers.items())
         self._scope = next((sent[name] for name in _KEYS if name in sent), "")
         wanted = self._policy.refused_calls
         if word := sent.get(REFUSED_CALLS_HEADER):
