@@ -159,20 +159,28 @@ GOOD = [
         [sized(gzipped(b"ab" * 90_000), b"Content-Encoding: gzip")],
         body=b"ab" * 90_000,
     ),
+    Good(
+        "length and chunks",
+        [OK + b"Content-Length: 18\r\n" + CHUNKED[17:] + chunked(BODY)],
+        reused=False,
+    ),
+    Good(
+        "chunks and length",
+        [CHUNKED[:-2] + b"Content-Length: 3\r\n\r\n" + chunked(BODY)],
+        reused=False,
+    ),
+    Good(
+        "chunks and no length",
+        [CHUNKED[:-2] + b"Content-Length: 0\r\n\r\n" + chunked(BODY)],
+        reused=False,
+    ),
     Good("500 chunks of one byte", [CHUNKED + chunked(*[b"a"] * 500)], body=b"a" * 500),
     Good("200 headers", [sized(BODY, *[b"X-%d: 1" % n for n in range(200)])]),
 ]
 
 BOMB = gzip_bomb(64 * 1024 * 1024)
 BAD = [
-    Bad(
-        "length and chunks",
-        [OK + b"Content-Length: 18\r\n" + CHUNKED[17:] + chunked(BODY)],
-        FRAMING,
-    ),
-    Bad(
-        "chunks and length", [CHUNKED[:-2] + b"Content-Length: 3\r\n\r\n" + chunked(BODY)], FRAMING
-    ),
+    Bad("chunks and two lengths", [CHUNKED[:-2] + b"Content-Length: 3\r\n" * 2 + b"\r\n"], FRAMING),
     Bad("two lengths that differ", [sized(BODY, b"Content-Length: 17")], FRAMING),
     Bad("two equal lengths", [sized(BODY, b"Content-Length: 18")], FRAMING),
     Bad("list of lengths", [OK + b"Content-Length: 18, 18\r\n\r\n" + BODY], FRAMING),

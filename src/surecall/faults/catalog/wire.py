@@ -88,7 +88,7 @@ def length_too_short(answer: Answer, _: Occasion) -> Answer:
     return replace(answer, declared_bytes=len(answer.body) // 2, ending="close")
 
 
-@TRANSPORT.on_wire(code=Code.UPSTREAM_BAD_FRAMING, seen=_PROXIES)
+@TRANSPORT.on_wire(seen=_PROXIES)
 def length_and_chunks(answer: Answer, _: Occasion) -> Answer:
     """Frames the body in two ways that contradict each other."""
     return replace(answer, framing="both")

@@ -2,7 +2,8 @@
 
 The head of a request is rendered so that nothing in it can end it early. No input or output happens
 here. llhttp, which is strict, parses heads and chunks; a body with a length is counted. Whatever
-could be read in two ways is refused.
+could be read in two ways is refused; where a length comes with chunks, chunks count, and the
+connection is not used again.
 """
 
 from collections.abc import Iterable
@@ -243,6 +244,7 @@ class ReplyFrame:
         if self.headers:  # those of an interim reply
             self.headers = []
         self._parser = parser = HttpResponseParser(self)
+        parser.set_dangerous_leniencies(lenient_chunked_length=True)  # both are seen to here
         try:
             parser.feed_data(head)
         except HttpParserUpgrade:
@@ -273,7 +275,7 @@ class ReplyFrame:
         if name == _ENCODING:
             self.encoding = b", ".join((self.encoding, value)) if self.encoding else value
             return
-        if self._body_kind or self.length >= 0:
+        if self._body_kind if name == _TRANSFER else self.length >= 0:
             raise bad_framing("says more than once where it ends")
         if name == _TRANSFER:
             if value.strip().lower() != b"chunked":
@@ -298,12 +300,17 @@ class ReplyFrame:
         if len(self.headers) > self._limits.max_headers:
             raise bad_framing("has more headers than are read")
         self.has_head = True
+        has_both = self._body_kind == _BY_CHUNKS and self.length >= 0
+        if has_both:  # chunks win, and nothing else is read from this connection (RFC 9112, 6.3)
+            self.length = -1
+            self.headers = [field for field in self.headers if field[0] != _LENGTH]
         if self._without_body or status in {204, 304} or self.length == 0:
             self.is_complete = True
             self.encoding = b""  # of the body that is not there
         elif self._body_kind == _BY_CHUNKS:
             if parser.get_http_version() != "1.1":
                 raise bad_framing("is in chunks, which HTTP/1.0 does not have")
+            parser.set_dangerous_leniencies(lenient_chunked_length=False)  # none in trailers
             self._quiet_bytes = 0
         elif self.length > 0:
             self._left_bytes = self.length
@@ -311,7 +318,7 @@ class ReplyFrame:
         else:
             self._body_kind = _BY_CLOSE
             return
-        self.is_reusable = parser.should_keep_alive()
+        self.is_reusable = parser.should_keep_alive() and not has_both
 
     def on_message_complete(self) -> None:
         """Note the end of a message; called by the parser, also for interim replies."""
