@@ -7,8 +7,7 @@ import pytest
 
 from surecall.base.records import RawCall, Reply
 from surecall.exchange import Policy
-from surecall.exchange.choice import FREE, ToolChoice, read_choice
-from surecall.exchange.request import ClientRequest
+from surecall.exchange.request import FREE, ClientRequest, ToolChoice, read_choice
 from surecall.exchange.streams import StreamRelay
 
 from .scene import ARGUMENTS, FORMATS, GOOD, Script, ask, calls_in, completion, write_request

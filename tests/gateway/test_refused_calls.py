@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from surecall.exchange.agents import is_agent
+from surecall.exchange.policy import is_agent
 
 from .harness import Plain, ask, chat, serve_faults
 

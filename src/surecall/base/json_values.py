@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Container, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from surecall.base.limits import MAX_REPORTED_TOKENS
 

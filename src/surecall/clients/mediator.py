@@ -18,24 +18,25 @@ from surecall.base.errors import (
     SurecallError,
 )
 from surecall.base.json_values import as_fields
-from surecall.exchange.agents import (
+from surecall.exchange.echoes import EchoCache
+from surecall.exchange.mediation import mediate
+from surecall.exchange.policy import (
     OUTCOME_HEADER,
     RECEIPTS_HEADER,
     REFUSED_CALLS_HEADER,
+    Delivered,
+    Ending,
+    Policy,
+    Report,
+    Route,
+    Sent,
     is_agent,
     read_refused_calls,
 )
-from surecall.exchange.echoes import EchoCache
-from surecall.exchange.mediation import mediate
-from surecall.exchange.policy import Delivered, Ending, Policy, Report, Route, Sent
 from surecall.exchange.request import ClientRequest, add_members
-from surecall.exchange.streams import (
-    PULSE_S,
-    StreamRelay,
-    rescue_call,
-)
+from surecall.exchange.streams import PULSE_S, StreamRelay, rescue_call
 from surecall.models.profiles import Catalog, resolve_capabilities
-from surecall.text import SSEReader, decode, encode, render_event
+from surecall.text import SSEEvent, SSEReader, decode, encode, render_event
 from surecall.wire import WireProtocol, find_protocol
 from surecall.wire.errors import SHOULD_RETRY_HEADER
 
@@ -60,15 +61,7 @@ class PlainEvents:
 
     def feed(self, piece: bytes) -> bytes:
         """Return the events that a piece completes."""
-        events = self._reader.feed(piece)
-        if not self._names:
-            return b"".join([render_event(event.data) for event in events])
-        return b"".join(
-            [
-                render_event(event.data, event=None if event.event == "message" else event.event)
-                for event in events
-            ]
-        )
+        return b"".join([self._render(event) for event in self._reader.feed(piece)])
 
     def close(self) -> bytes:
         """Return the event that the end of the stream completes, if any."""
@@ -76,6 +69,10 @@ class PlainEvents:
             return b"".join([render_event(event.data) for event in self._reader.close()])
         except ProviderReplyError:
             return b""
+
+    def _render(self, event: SSEEvent) -> bytes:
+        is_named = self._names and event.event != "message"
+        return render_event(event.data, event=event.event if is_named else None)
 
 
 _log = logging.getLogger("surecall.clients")
@@ -149,14 +146,8 @@ class _Exchange:
         return self._deliver(await self._mediate(self._request))
 
     async def _mediate(self, request: ClientRequest) -> Delivered:
-        return await mediate(
-            request,
-            self._route,
-            self._policy,
-            self._send,
-            echoes=self._mediator.echoes,
-            scope=self._scope,
-        )
+        route, policy, echoes = self._route, self._policy, self._mediator.echoes
+        return await mediate(request, route, policy, self._send, echoes=echoes, scope=self._scope)
 
     def _deliver(self, delivered: Delivered) -> Any:
         self._raise_failure(delivered.error)
@@ -234,12 +225,10 @@ class _Exchange:
             return self._deliver(_as_delivered(self._request, ending))
         report: dict[str, Any] = {}
         joined = self._join(first, pieces, PlainEvents(self._request.protocol.name), report)
+        stop = lambda: self._library.close(self._last)  # noqa: E731 - whichever is last then
         return self._library.respond(
-            self._http, 200, self._last, _EVENTS, joined, {_MEMBER: report}, self._interrupt
+            self._http, 200, self._last, _EVENTS, joined, {_MEMBER: report}, stop
         )
-
-    async def _interrupt(self) -> None:
-        await self._library.close(self._last)
 
     async def _join(
         self,

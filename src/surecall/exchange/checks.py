@@ -10,9 +10,8 @@ from surecall.text import decode_plain, encode
 from surecall.wire.bodies import Clean
 from surecall.wire.substitutes import UNREADABLE_KEY
 
-from .choice import FREE
 from .echoes import has_own_id
-from .request import ClientRequest
+from .request import FREE, ClientRequest
 from .thoughts import begins_thought
 
 _CALL_SIGNS: Final = re.compile("[{<\\[(:：`~✿◁>\n]")

@@ -36,11 +36,10 @@ from .policy import (
     Step,
 )
 from .prepare import Asked, Preparation, pass_on
-from .refusals import TELL_RULE, choose_bad
 from .reply_checker import ReplyChecker
 from .request import ClientRequest, add_members
 from .steps import Escalation, is_only_read, refuse
-from .verdict import CHOICE_RULE, Choices, Verdict
+from .verdict import CHOICE_RULE, TELL_RULE, Choices, Verdict, choose_bad
 
 _T = TypeVar("_T")
 

@@ -11,13 +11,12 @@ from surecall.base.errors import Code, ProviderReplyError, SurecallError
 from surecall.base.records import ErrorDetail, Message, Receipt, Reply, Usage, clip
 from surecall.calls.teach import tell_not_executed
 
-from .choice import Wanted
 from .echoes import EchoCache
 from .ladder import Demand, Rung, RungName, Standing, list_rungs
 from .policy import ParseError, Policy, Route, Step, StepName
 from .prepare import PROMPT_MODES, Asked, Mode, Preparation
 from .reply_checker import SCHEMA_RULES
-from .request import ClientRequest
+from .request import ClientRequest, Wanted
 from .verdict import Verdict
 from .wording import EMPTY_ANSWER, ask_for_call, hint_refused, refuse_calls, write_envelope
 

@@ -1,17 +1,37 @@
-"""What a reply is worth: what can be delivered of it, or why nothing can."""
+"""What a reply is worth: what can be delivered of it, or why nothing can.
 
+A client that runs a loop checks every call itself, and its answer helps the model more than an
+error that ends the session. So it gets whole calls as the model made them. A call that was cut or
+cannot be read is never delivered: a line of text says which tool was not executed, and why.
+"""
+
+from collections.abc import Callable
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.base.errors import ProviderError
+from surecall.base.errors import Code, JSONTextError, ProviderError
 from surecall.base.json_values import as_fields, as_list
-from surecall.base.records import Defect, Envelope, ErrorDetail, Reading, Receipt, Reply, Usage
-from surecall.text import decode, encode
+from surecall.base.records import (
+    Defect,
+    Envelope,
+    ErrorDetail,
+    RawCall,
+    Reading,
+    Receipt,
+    Reply,
+    ToolCall,
+    Usage,
+    clip,
+)
+from surecall.text import decode, decode_plain, encode, encode_text, render_comment
+from surecall.wire import WireProtocol
+from surecall.wire.bodies import Plan, join_note, note_finish
 
-from .policy import ParseError
-from .wording import explain_not_run
+from .policy import REPORT_MEMBER, Ending, ParseError, RefusedCalls, Sent
+from .request import CompiledTools, add_members
+from .wording import explain_not_run, tell_no_call, tell_not_run
 
 CHOICE_RULE: Final = "drop_choice"
 
@@ -125,3 +145,185 @@ class Choices(Struct, frozen=True):
 def is_spared(answer: Envelope) -> bool:
     """Tell whether a call was only not used because of another one of the same reply."""
     return answer.errors == explain_not_run(answer.tool_name).errors
+
+
+TELL_RULE: Final = "tell_call_not_run"
+_ONE_CALL: Final = "The request allows one call in a reply."
+_NO_CALLS: Final = "The request allows no calls."
+
+
+class Salvage(Struct, frozen=True):
+    """What is delivered of a reply whose calls could not be made right."""
+
+    calls: tuple[ToolCall | None, ...] = ()
+    """What is delivered in the place of each call; nothing for those that the note tells of."""
+    note: str = ""
+    """The lines about calls that are not delivered."""
+    defects: tuple[Defect, ...] = ()
+    receipts: tuple[Receipt, ...] = ()
+
+    @property
+    def delivered(self) -> tuple[ToolCall, ...]:
+        """The calls that a client gets."""
+        return tuple(call for call in self.calls if call is not None)
+
+
+def choose_bad(first: Verdict, last: Verdict) -> Verdict:
+    """Return the reply that more is delivered of: the first, unless the last has better calls."""
+    return max((first, last), key=_count_usable)
+
+
+def salvage_calls(
+    bad: Verdict,
+    *,
+    way: RefusedCalls,
+    has_text: bool,
+    one_call: bool = False,
+    forbids_calls: bool = False,
+) -> Salvage | None:
+    """Return what is delivered of a reply with wrong calls; nothing if it is an error.
+
+    Args:
+        bad: The reply.
+        way: What becomes of wrong calls. For a client that runs no loop, `auto` is an error where
+            the reply has nothing else, and otherwise a line of text. Good calls are never lost.
+        has_text: Whether the reply has any text besides calls.
+        one_call: Whether the client takes one call in a reply only.
+        forbids_calls: Whether the client said that no call may be made.
+    """
+    calls = () if bad.reading is None else bad.reading.calls
+    is_text_only = bad.lacks_call and has_text
+    has_more = way == "auto" and has_text and not is_text_only
+    if way in ("auto", "error") and not (has_more or any(map(is_spared, bad.answers))):
+        return None
+    kept: list[ToolCall | None] = []
+    lines: list[str] = []
+    defects: list[Defect] = []
+    receipts: list[Receipt] = []
+    for position, (call, answer) in enumerate(zip(calls, bad.answers, strict=False)):
+        errors = answer.errors
+        place = f"/tool_calls/{position}"
+        is_good = is_spared(answer) and not forbids_calls
+        is_taken = is_good or (way == "deliver" and not forbids_calls and _is_whole(call))
+        if is_taken and one_call and any(kept):
+            is_taken, errors = False, (ErrorDetail(Code.TOOL_NOT_EXECUTED, _ONE_CALL),)
+        elif forbids_calls:
+            errors = (ErrorDetail(Code.TOOL_NOT_ALLOWED, _NO_CALLS),)
+        if not is_good:
+            defects += [Defect(error.code, error.message, place) for error in errors]
+        if is_taken:
+            kept.append(call if is_good else as_made(call))
+            continue
+        kept.append(None)
+        lines.append(tell_not_run(call.name, errors))
+        receipts.append(Receipt(TELL_RULE, place, clip(str(call.raw)), lines[-1], lossless=False))
+    if bad.notice and not is_text_only:
+        lines.append(tell_no_call(bad.notice))
+    return Salvage(tuple(kept), "\n".join(lines), tuple(defects), tuple(receipts))
+
+
+def _count_usable(bad: Verdict) -> tuple[int, int]:
+    calls = () if bad.reading is None else bad.reading.calls
+    good = sum(map(is_spared, bad.answers))
+    return good, good + sum(map(_is_whole, calls))
+
+
+def _is_whole(call: ToolCall) -> bool:
+    """Tell whether nothing of a call is missing, whatever is wrong with it."""
+    return (
+        bool(call.name)
+        and call.arguments is not None
+        and (call.state, call.certainty) == ("whole", "certain")
+        and all(error.code == Code.ARGUMENTS_INVALID for error in call.errors)
+    )
+
+
+def as_made(call: ToolCall) -> ToolCall:
+    """Return a call with the arguments that the model gave, as far as these can be read."""
+    made = decode_plain(call.raw) if isinstance(call.raw, str) else call.raw
+    return replace(call, arguments=made, receipts=()) if isinstance(made, dict) else call
+
+
+def make_plan(reading: Reading, tools: CompiledTools, salvage: Salvage | None = None) -> Plan:
+    """Return what the calls and the text of a document become.
+
+    Args:
+        reading: The reply as it was read.
+        tools: The tools of the request; calls of those that are not functions stay as they are.
+        salvage: What is delivered of it, where that is not all that was read.
+    """
+    calls, note = (reading.calls, "") if salvage is None else (salvage.calls, salvage.note)
+    return Plan(calls, reading, note, tools.is_other, tools.is_legacy)
+
+
+def fit_call_ids(reply: Reply, fit_id: Callable[[str], str]) -> Reply:
+    """Return a reply whose calls have the ids that the client gets to see.
+
+    They are compared with those of the conversation: a client must not see one of them twice.
+    """
+    calls = (
+        replace(call, id=fit_id(call.id)) if isinstance(call.id, str) and call.id.strip() else call
+        for call in reply.calls
+    )
+    return replace(reply, calls=tuple(calls))
+
+
+def reply_with(reply: Reply, reading: Reading, salvage: Salvage | None = None) -> Reply:
+    """Return a reply with the calls that were read in it, or with what is delivered of these."""
+    calls, finish, content = reading.calls, reply.finish_reason, reading.content
+    if salvage is not None:
+        calls, finish = salvage.delivered, "stop"
+        content = join_note(content, salvage.note)
+    return replace(
+        reply,
+        calls=tuple(
+            RawCall(call.id, call.name, encode_text(call.arguments), "tool_calls", call.extra)
+            for call in calls
+        ),
+        content=content or None,
+        reasoning=reading.reasoning,
+        finish_reason="tool_calls" if calls else finish,
+        is_refusal=reply.is_refusal and not calls,
+    )
+
+
+def says_calls(reply: Reply) -> bool:
+    """Tell whether a reply says that it ended with calls."""
+    return reply.finish_reason in ("tool_calls", "function_call")
+
+
+def note_stop(before: Any) -> Receipt:
+    """Return the receipt for a reply that said that it ended with calls, and has none."""
+    return note_finish(before, "stop", "/finish_reason", has_calls=False)[0]
+
+
+def own_error(sent: Sent) -> bytes | None:
+    """Return the body of an error that clients of the format can read as it is."""
+    if sent.status < 400 or sent.body[:1] != b"{":
+        return None
+    try:
+        return sent.body if as_fields(decode(sent.body)).get("error") else None
+    except JSONTextError:
+        return None
+
+
+def note_outcome(ending: Ending, protocol: WireProtocol, request_id: str, *, shows: bool) -> Ending:
+    """Return the end of a stream that says what was done, where no client trips over it.
+
+    Args:
+        ending: The end.
+        protocol: The wire format of the client. Where clients do not know comments, the report is
+            a member of the last event.
+        request_id: What the request is known by.
+        shows: Whether the client wants to know what was done.
+    """
+    data = ending.data
+    if protocol.traits.takes_comments:
+        comment = f"surecall outcome={ending.outcome} receipts={len(ending.receipts)}"
+        data += render_comment(f"{comment} request={request_id}" if request_id else comment)
+        if shows:
+            data += render_comment(f"{REPORT_MEMBER} {encode_text(ending.describe())}")
+    elif shows and (start := data.rfind(b"data: ") + 6) > 5:
+        event = add_members(data[start:].strip(), {REPORT_MEMBER: ending.describe()})
+        data = data[:start] + event + b"\n\n"
+    return replace(ending, data=data)

@@ -13,13 +13,15 @@ from msgspec import Struct
 
 from surecall.base.errors import Code, ProviderStatusError, RequestError, SurecallError
 from surecall.base.redaction import Secret, excerpt, redact_name
-from surecall.exchange.agents import (
+from surecall.exchange.policy import (
     OUTCOME_HEADER,
     RECEIPTS_HEADER,
     REFUSED_CALLS_HEADER,
+    STEPS,
+    RefusedCalls,
+    StepName,
     read_refused_calls,
 )
-from surecall.exchange.policy import STEPS, RefusedCalls, StepName
 from surecall.serving import RawHeaders
 from surecall.serving.admission import LOOPBACK_NAMES, Refusal, check_admission, list_hosts
 from surecall.text import encode

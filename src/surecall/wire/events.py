@@ -455,34 +455,27 @@ class EventReader(ABC):
     def _read_run(self, form: _Form, data: bytes) -> Run | None:
         """Read the first events of some that differ from the last one in their text alone."""
         start, tail, kind, _ = form
-        number = self.sequence
-        head = start if number is None else start.replace(_HOLE, b"%d" % (number + 1))
-        if not data.startswith(head):
+        number, size = self.sequence, 0
+        if number is None and not data.startswith(start):
             return None
-        size = len(data)
-        if data.find(tail) == size - len(tail):  # one event, as most of them come
-            texts = [data[len(head) : -len(tail)]]
-        else:
-            size, texts = 0, []
-            for block in data.split(tail)[:-1]:
-                if number is not None:
-                    number += 1
-                    head = start.replace(_HOLE, b"%d" % number)
-                if not block.startswith(head) or block[-1:] == b"\\":  # which may hide its end
-                    break
-                texts.append(block[len(head) :])
-                size += len(block) + len(tail)
-        if not texts or texts[-1][-1:] == b"\\":
-            return None
+        head: bytes = start
+        texts: list[bytes] = []
+        for block in data.split(tail)[:-1]:
+            if number is not None:
+                head = start.replace(_HOLE, b"%d" % (number + len(texts) + 1))
+            if not block.startswith(head) or block[-1:] == b"\\":  # which may hide its end
+                break
+            texts.append(block[len(head) :])
+            size += len(block) + len(tail)
         try:
             pieces = _decode_texts(b'["%b"]' % b'","'.join(texts))
         except UNREADABLE:
             return None
-        if len(pieces) != len(texts):
+        if not pieces or len(pieces) != len(texts):
             return None
         self.events += len(pieces)
-        if self.sequence is not None:
-            self.sequence += len(pieces)
+        if number is not None:
+            self.sequence = number + len(pieces)
         self._late += pieces
         if len(self._late) > _MAX_LATE:
             self._add_late()

@@ -9,16 +9,21 @@ from msgspec.structs import replace
 from surecall.base.errors import Code, ProviderError, ProviderReplyError, SurecallError
 from surecall.base.json_values import as_fields
 from surecall.base.records import Defect, Reading, Receipt, Reply, Usage
-from surecall.exchange.documents import note_outcome, note_stop, says_calls
 from surecall.exchange.echoes import EchoCache
 from surecall.exchange.mediation import mediate
 from surecall.exchange.policy import Ending, Outcome, Policy, Route, Sent
 from surecall.exchange.prepare import Asked
-from surecall.exchange.refusals import as_made, choose_bad
 from surecall.exchange.reply_checker import ReplyChecker
 from surecall.exchange.request import ClientRequest, add_members
 from surecall.exchange.steps import Escalation, Planned, is_only_read, refuse
-from surecall.exchange.verdict import Verdict
+from surecall.exchange.verdict import (
+    Verdict,
+    as_made,
+    choose_bad,
+    note_outcome,
+    note_stop,
+    says_calls,
+)
 from surecall.reading.truncation import came_to_its_end
 from surecall.text import decode, decode_plain, encode
 from surecall.wire import WireProtocol

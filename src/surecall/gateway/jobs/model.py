@@ -12,9 +12,8 @@ from surecall.base.errors import Code, ProviderError, ProviderReplyError, Provid
 from surecall.base.limits import MAX_INLINE_CHARACTERS, MIB
 from surecall.base.records import Usage
 from surecall.base.redaction import mask_error, open_log
-from surecall.exchange.agents import is_agent
 from surecall.exchange.mediation import mediate, relay
-from surecall.exchange.policy import Delivered, Policy, Report, Route, Sent
+from surecall.exchange.policy import Delivered, Policy, Report, Route, Sent, is_agent
 from surecall.exchange.request import ClientRequest
 from surecall.exchange.streams import StreamRelay
 from surecall.gateway.headers import Wishes, returned_headers

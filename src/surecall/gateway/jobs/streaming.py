@@ -15,11 +15,11 @@ from surecall.base.background import read_in_thread
 from surecall.base.errors import Code, ProviderError, SurecallError
 from surecall.base.limits import MAX_INLINE_CHARACTERS
 from surecall.base.records import Usage
-from surecall.exchange.documents import note_outcome, own_error
 from surecall.exchange.mediation import mediate
 from surecall.exchange.policy import Delivered, Ending, Policy, Route, Sent
 from surecall.exchange.request import ClientRequest
 from surecall.exchange.streams import StreamRelay, rescue_call
+from surecall.exchange.verdict import note_outcome, own_error
 from surecall.gateway.headers import (
     OUTCOME,
     RECEIPTS,
