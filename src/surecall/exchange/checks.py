@@ -7,7 +7,7 @@ from surecall.base.records import RawCall, Reply
 from surecall.calls import FORMATS, ToolNames, finds_opener
 from surecall.reading import ReadingLimits
 from surecall.text import decode_plain, encode
-from surecall.wire.bodies import Clean
+from surecall.wire.rewriting import Clean
 from surecall.wire.substitutes import UNREADABLE_KEY
 
 from .echoes import has_own_id

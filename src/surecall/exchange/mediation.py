@@ -20,7 +20,7 @@ from surecall.base.limits import MAX_INLINE_CHARACTERS
 from surecall.base.records import Defect
 from surecall.text import decode, encode
 from surecall.wire import translate_reply
-from surecall.wire.bodies import Clean
+from surecall.wire.rewriting import Clean
 
 from .checks import read_clean
 from .echoes import EchoCache

@@ -39,10 +39,10 @@ from surecall.reading.taught import with_receipts
 from surecall.text import decode, encode
 from surecall.tools.feedback import explain_arguments_unread, explain_not_allowed
 from surecall.wire import RawReply
-from surecall.wire.bodies import FINISH_RULE, TYPE_RULE, is_from_text
 from surecall.wire.chat_completions import ChatCompletions
 from surecall.wire.chat_completions.replies import is_function
 from surecall.wire.replies import make_finite
+from surecall.wire.rewriting import FINISH_RULE, TYPE_RULE, is_from_text
 from surecall.wire.substitutes import restore_names
 
 from .checks import read_clean

@@ -27,7 +27,7 @@ from surecall.base.records import (
 )
 from surecall.text import decode, decode_plain, encode, encode_text, render_comment
 from surecall.wire import WireProtocol
-from surecall.wire.bodies import Plan, join_note, note_finish
+from surecall.wire.rewriting import Plan, join_note, note_finish
 
 from .policy import REPORT_MEMBER, Ending, ParseError, RefusedCalls, Sent
 from .request import CompiledTools, add_members

@@ -15,12 +15,11 @@ from surecall.base.errors import ProviderError, SurecallError
 from surecall.base.json_values import as_fields, as_list, pick_fields
 from surecall.base.records import ModelRequest, Reading, Reply, Usage, WireRequest
 
-from .bodies import Checks, Clean, Patched, Plan
 from .conversation import Conversation
 from .errors import parse_error
 from .events import EventReader, event_of
 from .records import RawReply, StreamWriter, Traits, WireError
-from .rewriting import EventRewriter
+from .rewriting import Checks, Clean, EventRewriter, Patched, Plan
 
 
 class WireProtocol(Protocol):

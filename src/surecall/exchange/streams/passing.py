@@ -16,11 +16,11 @@ from surecall.exchange.policy import Policy
 from surecall.exchange.prepare import Asked
 from surecall.exchange.reply_checker import ReplyChecker, leave_others
 from surecall.exchange.request import ClientRequest
+from surecall.exchange.thoughts import LeadingThought, ThoughtEvents
 from surecall.reading.taught import with_receipts
 from surecall.reading.truncation import came_to_its_end
 from surecall.text import ObjectPrefix, continue_json
 from surecall.wire import Stated
-from surecall.wire.bodies import note_finish, note_type
 from surecall.wire.events import (
     CALL,
     END,
@@ -33,10 +33,9 @@ from surecall.wire.events import (
     fields_or_none,
     may_have_halves,
 )
-from surecall.wire.rewriting import Begun, CallPiece, EventRewriter
+from surecall.wire.rewriting import Begun, CallPiece, EventRewriter, note_finish, note_type
 
 from .client_stream import ClientStream, Found
-from .thinking import LeadingThought, ThoughtEvents
 from .watch import TextWatch
 
 _STARTS: Final = {

@@ -10,6 +10,7 @@ from surecall.exchange.policy import Policy, Route
 from surecall.exchange.prepare import Asked
 from surecall.exchange.reply_checker import ReplyChecker
 from surecall.exchange.request import ClientRequest
+from surecall.exchange.thoughts import LeadingThought
 from surecall.reading import ReadEvent, ReasoningRead, ReplyReader, TextRead
 from surecall.reading.truncation import came_to_its_end
 from surecall.text import encode_text
@@ -17,7 +18,6 @@ from surecall.wire import StreamDelta, StreamWriter
 from surecall.wire.substitutes import restore_names
 
 from .client_stream import ClientStream, Found
-from .thinking import LeadingThought
 
 
 class Translating(ClientStream):

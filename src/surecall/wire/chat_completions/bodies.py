@@ -9,7 +9,8 @@ from surecall.base.errors import JSONTextError
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import Reading, Receipt, ToolCall, Usage
 from surecall.text import decode, decoder_of
-from surecall.wire.bodies import (
+from surecall.wire.events import event_of, same_event
+from surecall.wire.rewriting import (
     Checks,
     Clean,
     Patched,
@@ -22,7 +23,6 @@ from surecall.wire.bodies import (
     note_finish,
     note_type,
 )
-from surecall.wire.events import event_of, same_event
 
 from .replies import is_function
 

@@ -8,7 +8,7 @@ from surecall.base.errors import Code, ProviderError
 from surecall.base.json_values import as_fields, as_list, count_or_none
 from surecall.base.records import ToolCall, Usage
 from surecall.text import decoder_of
-from surecall.wire.bodies import (
+from surecall.wire.rewriting import (
     Checks,
     Clean,
     Patched,

@@ -11,22 +11,6 @@ from surecall.base.json_values import as_fields, as_list, count_or_none, other_f
 from surecall.base.records import Defect, RawCall, Reply, ToolCall, Usage
 from surecall.base.redaction import excerpt
 from surecall.text import decode, decoder_of
-from surecall.wire.bodies import (
-    Checks,
-    Clean,
-    Patched,
-    Plan,
-    Tokens,
-    arguments_text,
-    divide,
-    found_clean,
-    is_from_text,
-    is_own,
-    list_found,
-    note_finish,
-    rewrite_texts,
-    texts_of,
-)
 from surecall.wire.errors import parse_error_object
 from surecall.wire.records import RawReply
 from surecall.wire.replies import (
@@ -42,6 +26,22 @@ from surecall.wire.replies import (
     refuse_reply,
     repeated_keys,
     start_of,
+)
+from surecall.wire.rewriting import (
+    Checks,
+    Clean,
+    Patched,
+    Plan,
+    Tokens,
+    arguments_text,
+    divide,
+    found_clean,
+    is_from_text,
+    is_own,
+    list_found,
+    note_finish,
+    rewrite_texts,
+    texts_of,
 )
 from surecall.wire.server import PAUSED_FINISH, new_id, show
 
