@@ -443,3 +443,18 @@ async def test_http_client_can_send_one_request_twice() -> None:
         for _ in range(2):
             response = await client.send(request)
             assert response.headers["x-surecall-outcome"] == "repaired"
+
+
+def test_a_request_goes_out_as_the_client_made_it() -> None:
+    """Headers and body of a request that needs nothing are the same, byte for byte."""
+    sent: list[tuple[list[tuple[bytes, bytes]], bytes]] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        sent.append((request.headers.raw, request.read()))
+        return httpx2.Response(200, json=completion('{"city": "Paris"}'))
+
+    http = httpx2.Client(transport=httpx2.MockTransport(answer))
+    plain = openai.OpenAI(api_key="k", http_client=http)
+    for client in (plain, surecall.wrap(plain)):
+        client.chat.completions.create(**chat("none"))
+    assert sent[0] == sent[1]

@@ -1,5 +1,6 @@
 """Calls that are long or come slowly: their beginning goes on as it came; a cut one never ends."""
 
+import gc
 import json
 from typing import Any
 
@@ -271,3 +272,24 @@ def test_an_end_that_no_client_knows_is_named_for_the_calls_before_it(name: str)
     assert [receipt.rule for receipt in got.ending.receipts] == ["set_finish_reason"]
     assert fold(name, got.sent).finish_reason == "tool_calls"
     assert b"COMPLETE" not in got.sent
+
+
+@pytest.mark.parametrize("name", STREAMED)
+def test_a_held_call_leaves_nothing_to_collect(name: str) -> None:
+    """What is held of a stream is let go of at its end, without a search for garbage."""
+    chunks = slow_stream(name, WRITTEN)
+
+    def pass_on() -> None:
+        relay = StreamRelay(request_for(name), route_to(name), Policy())
+        for chunk in chunks:
+            relay.feed(chunk)
+        assert relay.finish().calls == 1
+
+    pass_on()
+    gc.collect()
+    gc.disable()
+    try:
+        pass_on()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
