@@ -284,6 +284,7 @@ async def test_settings_of_the_own_http_client_hold(library: Any) -> None:
         "event_hooks": {"request": [sign]},
     }
     found: list[Any] = []
+    encodings = ""
     for wrap in BOTH:
         async with Endpoint(answers(200, json.dumps(completion("{}")).encode())) as endpoint:
             http = library.AsyncClient(**settings)

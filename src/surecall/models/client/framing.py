@@ -241,8 +241,6 @@ class ReplyFrame:
     def _parse_head(self, head: bytes) -> None:
         if not head.startswith(_VERSION):
             raise _not_http()
-        if self.headers:  # those of an interim reply
-            self.headers = []
         self._parser = parser = HttpResponseParser(self)
         parser.set_dangerous_leniencies(lenient_chunked_length=True)  # both are seen to here
         try:
@@ -253,14 +251,9 @@ class ReplyFrame:
             raise self._refuse(error) from None
         if self._body_kind != _BY_CHUNKS or self.is_complete:
             self._parser = None
-        if not self.has_head:
-            self._forget_interim()
-
-    def _forget_interim(self) -> None:
-        self.length = -1
-        self.encoding = b""
-        self._body_kind = 0
-        self._has_ended = False
+        if not self.has_head:  # it was an interim reply
+            self.headers, self.length, self.encoding = [], -1, b""
+            self._body_kind, self._has_ended = 0, False
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take one header; called by the parser, also for trailers."""
