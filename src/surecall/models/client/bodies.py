@@ -149,7 +149,6 @@ def open_decoder(encoding: str, limits: WireLimits, *, max_bytes: int, code: Cod
 
 
 @lru_cache(maxsize=64)
-@lru_cache(maxsize=64)
 def limit_encodings(accepted: str) -> str:
     """Return an `Accept-Encoding` without the codings that are not read here."""
     items = [item.strip() for item in accepted.split(",")]
