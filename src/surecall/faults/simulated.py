@@ -131,7 +131,7 @@ def _find_refusal(answer: Answer) -> ProviderError | None:
     if answer.before != "keep":
         return _reset_error()
     declared = answer.declared_bytes
-    if answer.framing == "both" or (declared is not None and declared < len(answer.body)):
+    if declared is not None and declared < len(answer.body):
         return ProviderReplyError(
             Code.UPSTREAM_BAD_FRAMING,
             "The simulated provider's answer is not framed as its headers say.",
