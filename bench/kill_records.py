@@ -7,8 +7,6 @@ behind. In every tenth the store is away, so that records wait in the spool. The
 five times.
 """
 
-# pyright: basic
-
 import argparse
 import asyncio
 import random

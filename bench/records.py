@@ -9,8 +9,6 @@ rounds counts, since other processes only ever add to it. CPU is that of the who
 the thread that takes over the log.
 """
 
-# pyright: basic
-
 import argparse
 import asyncio
 import json

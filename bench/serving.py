@@ -6,8 +6,6 @@ Both run one function of ASGI that reads 0.9 KB and answers at once, on uvloop, 
 `wrk` asks over 16 connections from the other. uvicorn has no deadlines for heads and bodies.
 """
 
-# pyright: basic
-
 import argparse
 import asyncio
 import os

@@ -11,8 +11,6 @@ documentation; `--requests` keeps what the gateway asks for chat templates to re
 line. With `--slow` the edit writes the file as a whole, in pieces half a second apart.
 """
 
-# pyright: basic
-
 import argparse
 import asyncio
 import json

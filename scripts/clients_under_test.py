@@ -3,7 +3,6 @@
 Each is imported when it is asked, because they do not all fit into one environment; clients for
 Node are in `clients_in_node.mjs`, and come through a gateway.
 """
-# pyright: basic, reportMissingImports=false, reportOptionalMemberAccess=false
 
 import asyncio
 import json

@@ -1,7 +1,5 @@
 """A gateway over loopback, in the loop of the test, in front of a faulty provider."""
 
-# pyright: basic
-
 import asyncio
 import json
 import socket

@@ -1,7 +1,5 @@
 """What keys may use: counted by one process, by several workers, and by several machines."""
 
-# pyright: basic
-
 import asyncio
 import hashlib
 import json

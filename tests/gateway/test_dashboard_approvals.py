@@ -1,7 +1,5 @@
 """Approvals in the dashboard: what waits, what would change, and who decided."""
 
-# pyright: basic
-
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

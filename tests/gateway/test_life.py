@@ -1,7 +1,5 @@
 """Limits, clients that leave, changes of the settings, and the end of a gateway."""
 
-# pyright: basic
-
 import asyncio
 import json
 import time

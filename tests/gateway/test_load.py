@@ -3,8 +3,6 @@
 `python bench/gateway_load.py` does the same with hundreds of thousands of requests.
 """
 
-# pyright: basic
-
 import asyncio
 import random
 from pathlib import Path

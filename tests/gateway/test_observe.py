@@ -1,7 +1,5 @@
 """Observing: every byte passes as the upstream sent it, and the record says what was spared."""
 
-# pyright: basic
-
 import asyncio
 import json
 import re

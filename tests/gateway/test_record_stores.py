@@ -1,7 +1,5 @@
 """One contract for both stores of requests: SQLite, and a real PostgreSQL server."""
 
-# pyright: basic
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator

@@ -3,8 +3,6 @@
 `python bench/kill_records.py` does the same two hundred times.
 """
 
-# pyright: basic
-
 import asyncio
 import random
 import time

@@ -1,7 +1,5 @@
 """Who gets in: keys and roles on every route, hosts and origins, headers, and addresses."""
 
-# pyright: basic
-
 import hashlib
 import json
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """`surecall serve` as a process: it says when it is ready, reloads, drains, and shares its work."""
 
-# pyright: basic
-
 import json
 import os
 import signal

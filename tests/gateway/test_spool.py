@@ -1,7 +1,5 @@
 """While a store is away: records wait in a bounded file, come back once, and drops are counted."""
 
-# pyright: basic
-
 import asyncio
 import os
 import stat

@@ -1,7 +1,5 @@
 """Requests in SQLite files: private, whole, refused with a code, merged from all workers."""
 
-# pyright: basic
-
 import asyncio
 import os
 import shutil

@@ -5,8 +5,6 @@ record and acknowledge it in a file, as a gateway sends the last byte of an answ
 before that. When it is away, the store is not there and records go to the spool.
 """
 
-# pyright: basic
-
 import asyncio
 import json
 import os

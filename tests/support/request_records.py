@@ -1,7 +1,5 @@
 """Records of requests for tests, and a PostgreSQL server to keep them in."""
 
-# pyright: basic
-
 import atexit
 import signal
 import tempfile

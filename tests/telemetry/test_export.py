@@ -1,7 +1,5 @@
 """Traces and metrics arrive at a collector that only the environment names."""
 
-# pyright: basic
-
 import asyncio
 import gzip
 import json

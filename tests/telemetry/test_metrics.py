@@ -1,7 +1,5 @@
 """Metrics: what is counted, closed sets of labels, and the text that Prometheus reads."""
 
-# pyright: basic
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The observers of a gateway on the library's own loop: metrics and spans of real runs."""
 
-# pyright: basic
-
 import asyncio
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Tools of a real MCP server in runs, over stdio and over HTTP."""
 
-# pyright: basic
-
 import asyncio
 import json
 import sys
