@@ -298,6 +298,28 @@ async def test_text_beside_a_wrong_call_is_delivered(
     assert (delivered.outcome, streamed[1].outcome) == ("unrepaired", "unrepaired")
 
 
+@pytest.mark.parametrize(("client", "upstream"), [pair for pair in PAIRS if pair[1] != "gemini"])
+@pytest.mark.parametrize(
+    ("first", "again"), [("type", "type"), ("length", "type"), ("length", "length")]
+)
+def test_text_that_a_client_has_is_enough_to_tell(
+    first: str, again: str, client: str, upstream: str
+) -> None:
+    """Also where the reply that its calls are taken from has none."""
+    request = question(client, stream=True)
+    stream = StreamRelay(request, route_to(upstream), Policy(), request_id="r-1")
+    replies = [_events(upstream, WRONG[first], "I save it."), _events(upstream, WRONG[again], "")]
+    sent = b"".join([stream.feed(event) for event in replies[0]])
+    ending = stream.finish()
+    while ending.ask is not None:
+        sent += b"".join([stream.feed(event) for event in replies[1]])
+        ending = stream.finish()
+    reply = fold(client, sent + ending.data)
+    assert (ending.outcome, reply.calls) == ("unrepaired", ())
+    assert (reply.content or "").count("I save it.") == 1
+    assert (reply.content or "").count(NOTE) == 1
+
+
 @pytest.mark.parametrize(("client", "upstream"), PAIRS)
 @pytest.mark.parametrize("text", ["", "I save it."])
 @pytest.mark.parametrize("is_right", [True, False])
