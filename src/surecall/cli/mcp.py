@@ -120,7 +120,12 @@ def pin_tools(output: Output, target: str, name: str | None, pins: Path) -> None
     show_default=True,
     help="Most text and data that one result may have.",
 )
-@click.option("--store", metavar="FILE|URL", help="Record calls for `surecall requests` there.")
+@click.option(
+    "--store",
+    metavar="FILE|URL",
+    shell_complete=complete_files,
+    help="Record calls for `surecall requests` there.",
+)
 @pass_output
 def guard_server(output: Output, words: tuple[str, ...], store: str | None, **options: Any) -> None:
     """Offer the tools of another server over standard input and output, and check every call.
