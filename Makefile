@@ -91,7 +91,7 @@ $(BIN)/python:
 	echo "Install one, or name it: make PYTHON=/path/to/python3.11 ..." >&2; \
 	exit 1
 
-# The report page is tested in a real browser, which no Python package brings along.
+# Tests use a real browser and a real proxy, which no Python package brings along.
 browser:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
 	command -v google-chrome >/dev/null || \
@@ -100,6 +100,9 @@ browser:
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
 		apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
 	else echo "No browser found: install chromium; the report is tested in one." >&2; fi
+	@command -v tinyproxy >/dev/null || { command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && \
+	apt-get install -y -qq --no-install-recommends tinyproxy >/dev/null 2>&1; } || \
+	echo "No tinyproxy found: its two tests are left out." >&2
 
 # A stamp for each level, so that a second call is quick and a changed pin installs again.
 $(VENV)/.base: requirements/base.txt requirements/build.txt pyproject.toml | $(BIN)/python

@@ -83,6 +83,15 @@ def test_no_damaged_call_is_passed_over(family: str) -> None:
             assert is_noticed(read_reply(case.text, tools=NAMES)), case.text
 
 
+@pytest.mark.parametrize("sign", "{}[]()\"',:;<>|")
+@pytest.mark.parametrize("at", range(11))
+def test_no_call_with_a_stray_sign_before_its_name_is_passed_over(at: int, sign: str) -> None:
+    """Wherever it stands between the first brace and the name."""
+    head = '{"name": "'
+    text = f'{head[:at]}{sign}{head[at:]}clean", "dry_run": false, "path": "/tmp/a"}}'
+    assert is_noticed(read_reply(text, tools=NAMES)), text
+
+
 def texts_in(value: Any) -> Iterator[str]:
     """Yield every text in a value."""
     if isinstance(value, str):

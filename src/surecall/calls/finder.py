@@ -58,7 +58,9 @@ _NEAR: Final = 60
 _OPENS: Final = frozenset("<([{|>=:")
 _CLOSES: Final = ">)]}|"
 _OPENED: Final = re.compile(
-    r"[\[({<>][\s\"'\w:=-]{0,40}\Z|(?:\A|[\"'])\w{1,20}[\"']?[\s\]}:=\"']{1,6}\Z|=[\w.]{1,40}\Z"
+    r"[\[({<>][\s\"'\w:=-]{0,40}\Z"
+    r"|[\[{][\s\"'\w:;,=|{}\[\]()]{1,40}\Z"  # with a stray sign
+    r"|(?:\A|[\"'])\w{1,20}[\"']?[\s\]}:=\"']{1,6}\Z|=[\w.]{1,40}\Z"
 )
 """A bracket, tag or key right before a name."""
 _DECLARES: Final = re.compile(r"[\"']properties[\"']|[\"']role[\"']\s*+:|\*args|\)\s*+->|\.{3}|…")

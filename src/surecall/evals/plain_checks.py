@@ -1,6 +1,6 @@
-"""What suites look at: calls as they were made, and what the final text declares.
+"""Plain checks that suites share: calls as they were made, and the declared final text.
 
-What a text means is nowhere guessed: a check either finds what a case declares, or it does not.
+No check guesses what a text means: it finds what a case declares, or it does not.
 """
 
 import re
@@ -77,7 +77,7 @@ def _read_number(written: str) -> float:
 
 
 def states_number(text: str, number: float) -> bool | None:
-    """Tell whether a number is among those of a text; None if the text has none to compare."""
+    """Tell whether a text has a number; None if the text has none to compare."""
     found = list_numbers(text)
     return any(abs(each - number) <= _MAX_OFF for each in found) if found else None
 

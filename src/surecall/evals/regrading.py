@@ -1,6 +1,6 @@
 """A run judged again: every trial gets the verdict of today, and nothing is sent.
 
-Its replies are played again, so that what reads them is that of today as well.
+Its replies are played again, so that today's reader reads them.
 """
 
 import asyncio

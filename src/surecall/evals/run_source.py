@@ -33,7 +33,7 @@ def check_folder(folder: Path) -> None:
 
 @contextmanager
 def write_export(path: Path) -> Generator[BinaryIO]:
-    """Open a file that appears under its name only when all is in it; its folder is made, too."""
+    """Open a file that appears under its name only when it is complete; make its folder."""
     with explain_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with write_whole(path) as file:
@@ -55,7 +55,7 @@ class Spool:
         self._file.close()
 
     def append(self, key: Hashable, piece: bytes) -> None:
-        """Add a piece to those of a key."""
+        """Add a piece to a key."""
         spans = self._spans.setdefault(key, [])
         start, self._end = self._end, self._end + len(piece)
         if spans and spans[-1][1] == start:

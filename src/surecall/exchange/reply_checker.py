@@ -104,7 +104,7 @@ def without_others(raw: RawReply) -> tuple[RawReply, bool]:
 
 
 def leave_others(reply: Reply, tools: CompiledTools) -> tuple[Reply, bool]:
-    """Do the same where such calls look like those of functions."""
+    """Do the same where such calls look like calls of functions."""
     own = tuple(call for call in reply.calls if not tools.is_other(call.name, call.extra))
     if len(own) == len(reply.calls):
         return reply, False

@@ -537,7 +537,7 @@ def read_choice(
     Args:
         written: The choice as the client wrote it; empty when there is none.
         has_others: Whether tools are offered that are not functions: a call of one of these
-            meets the demand of any call, too.
+            also meets the demand of any call.
         others: The names of these tools, as far as a choice can name them.
     """
     if not written or written in _AUTO:

@@ -295,7 +295,7 @@ class LeadingThought:
 
 
 class ThoughtEvents:
-    """The events of a text that begins with reasoning, written anew while it is reasoning."""
+    """The events of a text that begins with reasoning, rewritten while it is reasoning."""
 
     def __init__(
         self, reader: EventReader, writer: EventRewriter[Any], lead: LeadingThought

@@ -156,7 +156,7 @@ class Salvage(Struct, frozen=True):
     """What is delivered of a reply whose calls could not be made right."""
 
     calls: tuple[ToolCall | None, ...] = ()
-    """What is delivered in the place of each call; nothing for those that the note tells of."""
+    """The call delivered instead of each one; nothing where the note names it."""
     note: str = ""
     """The lines about calls that are not delivered."""
     defects: tuple[Defect, ...] = ()
@@ -259,7 +259,7 @@ def make_plan(reading: Reading, tools: CompiledTools, salvage: Salvage | None = 
 def fit_call_ids(reply: Reply, fit_id: Callable[[str], str]) -> Reply:
     """Return a reply whose calls have the ids that the client gets to see.
 
-    They are compared with those of the conversation: a client must not see one of them twice.
+    They are compared with the calls of the conversation: a client must not see one of them twice.
     """
     calls = (
         replace(call, id=fit_id(call.id)) if isinstance(call.id, str) and call.id.strip() else call

@@ -96,7 +96,7 @@ _GOOGLE_TYPE: Final = "type.googleapis.com/google.rpc."
 
 
 class _Manners(Struct, frozen=True):
-    """How the answers of one provider differ from those of OpenAI."""
+    """How the answers of one provider differ from OpenAI's."""
 
     id_header: str = "x-request-id"
     rates: Mapping[str, str] = MappingProxyType(_OPENAI_RATES)

@@ -12,7 +12,7 @@ from surecall.tools.mcp.guard import GuardedCall, serve_guard
 
 _PROTOCOL: Final = "mcp"
 _WORKER: Final = 900
-"""All guards share a file next to those of gateways, which never wait for it."""
+"""All guards share a file next to the gateways' files, so no gateway waits for it."""
 
 
 async def serve_recorded(target: str | Sequence[str], *, place: str | None, **options: Any) -> None:

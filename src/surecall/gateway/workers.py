@@ -19,7 +19,7 @@ _log = open_log("surecall.gateway")
 
 _EVERY_S: Final = 1.0
 _MAX_AGE_S: Final = 10.0
-"""What is older was left by a worker that is no more."""
+"""Older snapshots were left by a worker that has ended."""
 
 _Snapshot = tuple[SeriesSnapshot, ...]
 _encode: Final = msgpack.Encoder().encode

@@ -200,7 +200,7 @@ class Run(NamedTuple):
     raw: bytes
     pieces: list[str]
     tail: bytes
-    """What is behind the text of each."""
+    """The part after the text of each."""
 
     def cut(self, count: int) -> list[Event]:
         """Return the last events one by one, behind one that holds all before them."""

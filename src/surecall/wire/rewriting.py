@@ -52,7 +52,7 @@ class Begun(NamedTuple):
     arguments: str
     """The arguments as a whole, which begin with what was passed on."""
     rest: str
-    """What of them was not."""
+    """The part of them that was not."""
 
 
 def _is_never_other(name: Any, fields: Mapping[str, Any]) -> bool:

@@ -29,7 +29,7 @@ RULE: Final = (
     f"Yes: at least {_YES:.1%} of the tool scenarios right; Conditional: at least "
     f"{_CONDITIONAL:.1%}; (tool scenarios): under {_BRITTLE:.0%} of chat_only right."
 )
-"""How a recommendation is found; the limits are those of the table in its documents."""
+"""How a recommendation is found; its limits are in the table of its documents."""
 
 
 class Table(NamedTuple):

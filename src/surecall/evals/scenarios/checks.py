@@ -88,7 +88,7 @@ class Evidence(Calls):
 
     @property
     def written(self) -> list[tuple[str, ...]]:
-        """The parts of every path that was written, in order; what was undone counts, too."""
+        """The parts of every path that was written, in order; what was undone counts as well."""
         return [
             path_parts(path) for call in self.scene.log.calls if call.ok for path in call.written
         ]
