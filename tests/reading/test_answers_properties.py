@@ -103,7 +103,7 @@ def test_every_change_has_a_receipt(text: str, schema: Any) -> None:
 
 @given(st.text(max_size=300))
 def test_text_for_a_string_is_kept_to_the_letter(text: str) -> None:
-    """Nothing is trimmed; a text that is all a JSON string loses its quotes, and any its reasoning."""
+    """Nothing but reasoning is dropped; a text that is all a JSON string loses its quotes."""
     try:
         text.encode()
     except UnicodeEncodeError:
