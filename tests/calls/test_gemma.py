@@ -73,13 +73,13 @@ CASES = (
         "quotes and a stray delimiter",
         '<|tool_call>call:dim_lamp{room:\'the "hall"\'<|"|>,level:3}<tool_call|>',
         (("dim_lamp", {"room": 'the "hall"', "level": 3}),),
-        rules=("delimit_string",),
+        rules=("replace_quotes",),
     ),
     TextCase(
         "no delimiters",
         "<|tool_call>call:dim_lamp{room:the hall,level:3}<tool_call|>",
         (("dim_lamp", {"room": "the hall", "level": 3}),),
-        rules=("delimit_string",),
+        rules=("quote_bare_text",),
     ),
     TextCase(
         "no closing brace",
@@ -91,7 +91,6 @@ CASES = (
         "JSON inside",
         '<|tool_call>call:dim_lamp{"room": "a \\"b\\"", "level": 3}<tool_call|>',
         (("dim_lamp", {"room": 'a "b"', "level": 3}),),
-        rules=("delimit_string",),
     ),
     TextCase(
         "keys between delimiters",

@@ -13,7 +13,6 @@ from .formats import Found, TextCall, add_receipts, text_receipt
 from .names import parameter_names
 from .source import NeedMore, Source
 from .tags import (
-    ElementGrammar,
     Grammar,
     Tag,
     has_only_attributes,
@@ -30,6 +29,7 @@ from .text_values import (
     ValueEnd,
     build_typed,
     find_value_end,
+    lone_container,
     strip_padding,
 )
 
@@ -47,7 +47,6 @@ _TAG_END: Final = re.compile(r"[^\n<>]{0,60}+(?:>|</)")
 _CLOSERS: Final = ("close_section", "close_call", "close_value")
 _CDATA: Final = ("<![CDATA[", "]]>")
 _CDATA_STARTS: Final = ("<![", "![CDATA", "<!CDATA", "<[CDATA", "[CDATA[", "<![CDATA")
-_TWO_SECTIONS: Final = "two sections in a row are one value only around a closer inside it"
 _LABELS: Final = frozenset({"name", "tool"})
 _VALUE: Final = "value"
 _VALUE_ATTRIBUTES: Final = frozenset({*_LABELS, _VALUE, "string", "type"})
@@ -232,14 +231,11 @@ class _BlockReader:
 
         Next to parameters of their own, only attributes that can be nothing else are arguments.
         """
-        if not isinstance(self._grammar, ElementGrammar):
-            return
         head, given = self._head, {parameter.key for parameter in self._parameters}
-        for key, text in head.attributes.items():
+        for key, text in () if self._grammar.has_tokens else head.attributes.items():
             is_known = key in ARGUMENT_CONTAINERS or key in self._properties
-            if key in _LABELS or (not is_known and (given or key in _ABOUT_THE_CALL)):
-                continue
-            if given and key in _ABOUT_THE_CALL:
+            is_about_call = key in _ABOUT_THE_CALL and (given or not is_known)
+            if key in _LABELS or is_about_call or (given and not is_known):
                 continue
             is_clear = not given or not (key in given or key in ARGUMENT_CONTAINERS)
             is_clear = is_clear and has_only_attributes(self._written(head))
@@ -304,7 +300,7 @@ class _BlockReader:
 
     def _text_of(self, tag: Tag, inner: str) -> str:
         """Return the text of a value, which may be an attribute: `<param name="K" value="V"/>`."""
-        if inner.strip() or not isinstance(self._grammar, ElementGrammar):
+        if inner.strip():
             self._is_certain = self._is_certain and _VALUE not in tag.attributes
             return inner
         if tag.closed or _VALUE in tag.attributes:
@@ -336,11 +332,6 @@ class _BlockReader:
             if self._source.at_end(here) or not self._source.starts(_CDATA[0], here):
                 break
             at = here + len(_CDATA[0])
-            if not (text.endswith("]]") and self._source.starts(">", at)):
-                # XML needs two sections only for the closer of a section inside one.
-                self._receipts.append(
-                    text_receipt("doubled_word", text, tag.label, _TWO_SECTIONS, lossless=False)
-                )
         self._parameters.append(Parameter(tag.label, text, tag))
         here = skip_debris(self._source, here)
         closer = None if self._source.at_end(here) else self._grammar.tag(self._source, here)
@@ -411,7 +402,7 @@ class _BlockReader:
         if not source.at_end(here):
             tag = self._grammar.tag(source, here)
             if tag is None and not self._grammar.is_begun(source, here):
-                if isinstance(self._grammar, ElementGrammar) and self._grammar.style == "=":
+                if self._grammar.style == "=":
                     return None  # an object behind such a tag needs no closer
                 self._note("missing_closing_tag", here, here, "the call ends with its object")
                 self._doubt = _NOT_CLOSED
@@ -446,14 +437,6 @@ def _is_word(text: str) -> bool:
 def _inner_object(source: Source, name: str, text: str) -> Any:
     """Return what a JSON body holds, without one more wrapper such as `arguments`."""
     value: Any = repair_json(text, ended=True).value
-    if not isinstance(value, dict):
-        return text
-    items = cast("dict[str, Any]", value)
-    key = next(iter(items), "")
-    if (
-        len(items) != 1
-        or key not in ARGUMENT_CONTAINERS
-        or key in parameter_names(source.tools.parameters(name))
-    ):
-        return text
-    return cast("dict[str, Any]", items[key]) if isinstance(items[key], dict) else text
+    items = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    inner = items.get(lone_container(source, name, items))
+    return cast("dict[str, Any]", inner) if isinstance(inner, dict) else text

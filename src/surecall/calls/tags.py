@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple
 
 from surecall.base.patterns import lazy_pattern
 
@@ -66,43 +66,7 @@ class Tag(NamedTuple):
     """The rule by which a damaged tag was read."""
 
 
-class Grammar(Protocol):
-    """What tags a format has."""
-
-    @property
-    def stops(self) -> re.Pattern[str]:
-        """Finds every place where a tag may begin."""
-        ...
-
-    @property
-    def pairs_words(self) -> bool:
-        """Whether a value is closed only by a tag with the word of the one that opened it."""
-        ...
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """What tags of the format are made of, so that a damaged one can be told."""
-        ...
-
-    @property
-    def has_tokens(self) -> bool:
-        """Whether tags are special tokens, which stand where they do on any line."""
-        ...
-
-    def tag(self, source: Source, at: int) -> Tag | None:
-        """Return the tag that stands here."""
-        ...
-
-    def is_begun(self, source: Source, at: int) -> bool:
-        """Tell whether the text ends for good inside a tag that begins here."""
-        ...
-
-    def with_properties(self, properties: tuple[str, ...]) -> "Grammar | None":
-        """Return the grammar in which parameters are tags of their own, if there is one."""
-        ...
-
-
-class ElementGrammar:
+class Grammar:
     """Tags in angle brackets: sections hold calls, calls hold values.
 
     Args:
@@ -113,6 +77,9 @@ class ElementGrammar:
         prefix: A pattern of what stands before the word.
         label_keys: Attributes that may carry the label.
     """
+
+    has_tokens = False
+    """Whether tags are special tokens, which stand where they do on any line."""
 
     def __init__(
         self,
@@ -126,8 +93,8 @@ class ElementGrammar:
     ) -> None:
         self.style: Final = style
         self.pairs_words: Final = style == "tag"
-        self.has_tokens: Final = False
-        self.words: Final = (*calls, *values, *sections, *_PREFIX_WORD.findall(prefix))
+        """Whether a value is closed only by a tag with the word of the one that opened it."""
+        self.words: tuple[str, ...] = (*calls, *values, *sections, *_PREFIX_WORD.findall(prefix))
         self._kinds: dict[str, Literal["call", "value", "section"]] = {
             **dict.fromkeys(values, "value"),
             **dict.fromkeys(calls, "call"),
@@ -139,7 +106,8 @@ class ElementGrammar:
         words = sorted(self._kinds, key=len, reverse=True)
         alternatives = "|".join(map(re.escape, words)) if words else r"(?!)"
         begin = rf"<[ \t]*+(?P<slash>/?)[ \t]*+(?P<prefix>{prefix})(?P<word>{alternatives})"
-        self.stops: Final = lazy_pattern(begin)
+        self.stops: re.Pattern[str] = lazy_pattern(begin)
+        """Finds every place where a tag may begin."""
         self._pattern = lazy_pattern(
             begin
             + r"""(?P<rest>(?:[^<>"'\n]|"[^"\n]*+"|'[^'\n]*+')*+)"""
@@ -236,8 +204,8 @@ class ElementGrammar:
 @lru_cache(maxsize=256)
 def _property_grammar(
     calls: tuple[str, ...], properties: tuple[str, ...], sections: tuple[str, ...], prefix: str
-) -> ElementGrammar:
-    return ElementGrammar(
+) -> Grammar:
+    return Grammar(
         calls=calls,
         values=properties,
         sections=sections,

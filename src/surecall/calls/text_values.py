@@ -1,6 +1,6 @@
 """Parameters as tagged text: where a value ends, and the arguments they become."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, Literal, NamedTuple, cast
 
 from surecall.base.errors import SurecallError
@@ -44,18 +44,17 @@ def build_typed(
     source: Source, name: str, parameters: Sequence[Parameter]
 ) -> tuple[Any, list[Receipt]]:
     """Return the arguments as the tool's schema types them."""
-    receipts: list[Receipt] = []
     values: dict[str, str] = {}
     for key, text, _ in parameters:
         if key in values and values[key] != text:
-            return _repeated(parameters), receipts
+            return _repeated(parameters), []
         values[key] = text
-    wrapped = _unwrap(source, name, values)
-    if wrapped is not None:
-        receipts.append(text_receipt("unwrap_arguments", wrapped, "arguments"))
-        return wrapped, receipts
+    key = lone_container(source, name, values)
+    if key and values[key].lstrip().startswith("{"):
+        wrapped = values[key].strip()
+        return wrapped, [text_receipt("unwrap_arguments", wrapped, "arguments")]
     arguments = source.typed(name, values)
-    return arguments, receipts + note_broken(source, name, arguments)
+    return arguments, note_broken(source, name, arguments)
 
 
 def build_declared(
@@ -97,14 +96,11 @@ def note_broken(source: Source, name: str, arguments: dict[str, Any]) -> list[Re
     ]
 
 
-def _unwrap(source: Source, name: str, values: dict[str, str]) -> str | None:
-    """Return the JSON text of a lone parameter that holds all arguments."""
-    if len(values) != 1:
-        return None
-    key, text = next(iter(values.items()))
-    if key not in ARGUMENT_CONTAINERS or key in parameter_names(source.tools.parameters(name)):
-        return None
-    return text.strip() if text.lstrip().startswith("{") else None
+def lone_container(source: Source, name: str, values: Collection[str]) -> str:
+    """Return the only key, if it says that its value holds all arguments, or an empty text."""
+    key = next(iter(values), "")
+    is_lone = len(values) == 1 and key in ARGUMENT_CONTAINERS
+    return key if is_lone and key not in parameter_names(source.tools.parameters(name)) else ""
 
 
 def strip_padding(text: str, padding: Padding) -> str:

@@ -44,11 +44,13 @@ _KINDS: Final[dict[tuple[str, str], TagKind]] = {
 _CHANNELS: Final = frozenset({"response", "message"})
 
 
-class _XtmlGrammar:
-    stops: re.Pattern[str] = re.compile(r"<\|(?:open|close)\|>")
-    words: tuple[str, ...] = ("open", "close", "argument", "call", "tools", "sep")
-    pairs_words: bool = False
-    has_tokens: bool = True
+class _XtmlGrammar(Grammar):
+    has_tokens = True
+
+    def __init__(self) -> None:
+        super().__init__(calls=("call",), values=("argument",), sections=("tools",))
+        self.stops = re.compile(r"<\|(?:open|close)\|>")
+        self.words = ("open", "close", "argument", "call", "tools", "sep")
 
     def tag(self, source: Source, at: int) -> Tag | None:
         """Return the tag that stands here; spaces may stand between its tokens."""

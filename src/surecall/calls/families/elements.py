@@ -12,7 +12,6 @@ from surecall.calls.formats import CallFormat, Found, OwnFormat, TextCall, text_
 from surecall.calls.json_block import Marks, close_block, read_marked, read_object
 from surecall.calls.source import NeedMore, Source
 from surecall.calls.tags import (
-    ElementGrammar,
     Grammar,
     Tag,
     TagKind,
@@ -112,7 +111,7 @@ _NAMESPACE: Final = "antml:"
 _PREFIX: Final = r"(?:[A-Za-z][\w.-]{0,31}+:)?+"
 _NAME: Final = re.compile(r"[^\s<>\"'`{}()\[\]]*+")
 
-_INVOKE: Final = ElementGrammar(
+_INVOKE: Final = Grammar(
     calls=("invoke", "call_record", "function_call", "call", "tool"),
     values=("parameter", "param", "argument", "arg"),
     sections=("function_calls", "tool_calls", "tool_call", "dots_function_call"),
@@ -121,7 +120,7 @@ _INVOKE: Final = ElementGrammar(
 )
 
 
-class _LegacyGrammar(ElementGrammar):
+class _LegacyGrammar(Grammar):
     """`<invoke><tool_name>N</tool_name><parameters><K>VALUE</K></parameters></invoke>`."""
 
     def tag(self, source: Source, at: int) -> Tag | None:
@@ -198,7 +197,7 @@ MINICPM5: Final = Elements(
     "minicpm5", "Functions and parameters with their names as attributes; values may be CDATA.",
     "MiniCPM5, 2026", literals=("<function name=", "<functionname=", "<function\u0120name="),
     proves=("function",),
-    grammar=ElementGrammar(calls=("function",), values=("param", "parameter")),
+    grammar=Grammar(calls=("function",), values=("param", "parameter")),
 )  # fmt: skip
 
 # DSML
@@ -213,7 +212,7 @@ DSML: Final = Elements(
     literals=(*(f"<{bar}DSML{bar}" for bar in _BARS), "<DSML"),
     canonical="<｜DSML｜",
     proves=("invoke",),
-    grammar=ElementGrammar(
+    grammar=Grammar(
         calls=("invoke",),
         values=("parameter",),
         sections=(
@@ -227,7 +226,7 @@ DSML: Final = Elements(
 # the name behind an equals sign
 
 
-class _QwenGrammar(ElementGrammar):
+class _QwenGrammar(Grammar):
     """The tags, and the ways in which the tag of a function is written wrongly."""
 
     def tag(self, source: Source, at: int) -> Tag | None:
@@ -290,7 +289,7 @@ _TOKENS: Final[dict[str, TagKind]] = {
 _TYPE: Final = re.compile(r"[^<\n]{0,64}+")
 
 
-class _StepGrammar(ElementGrammar):
+class _StepGrammar(Grammar):
     """The tags, and the tokens around them."""
 
     def tag(self, source: Source, at: int) -> Tag | None:
@@ -397,13 +396,13 @@ _PAIR_NAME: Final = lazy_pattern(r"[^\s<>{}()\[\]\"'`\\]*+")
 _KEY: Final = lazy_pattern(r"[^<>]{0,256}+")
 
 
-class _PairGrammar:
+class _PairGrammar(Grammar):
     """A call is a tag and a name; a value is a pair of tags."""
 
-    stops: re.Pattern[str] = lazy_pattern(r"</?(?:longcat_)?(?:tool_call|arg_)")
-    words: tuple[str, ...] = ("tool_calls", "tool_call", "tool_sep", "arg_key", "arg_value")
-    pairs_words: bool = False
-    has_tokens: bool = False
+    def __init__(self) -> None:
+        super().__init__(calls=("tool_call",), values=("arg_key", "arg_value"))
+        self.stops = lazy_pattern(r"</?(?:longcat_)?(?:tool_call|arg_)")
+        self.words = ("tool_calls", "tool_call", "tool_sep", "arg_key", "arg_value")
 
     def tag(self, source: Source, at: int) -> Tag | None:
         """Return the tag that stands here; a call with its name, a key with its value's tag."""
@@ -467,7 +466,7 @@ class _PairGrammar:
             return named if self.is_begun(source, after) else nameless
         closing, word, tag_end = raw
         if not closing and word == "tool_sep":
-            return named._replace(end=tag_end, attributes={"sep": word})
+            return named._replace(end=tag_end, word=word)
         if (not closing and word == "arg_key") or (closing and word in ("tool_call", "tool_calls")):
             return named
         return nameless
@@ -511,7 +510,7 @@ def _read_pairs(source: Source, at: int) -> Found | None:
     calls, end = read_calls(source, _PAIRS, begin, build=_build_pairs)
     if not calls:
         return None
-    bare = not tag.attributes and all(call.arguments == {} for call in calls)
+    bare = tag.word != "tool_sep" and all(call.arguments == {} for call in calls)
     return found_calls(source, calls, end, marked=not bare)
 
 

@@ -1,266 +1,148 @@
-"""Gemma: `call:NAME{...}`, whose arguments are objects in a notation of their own."""
+"""Gemma: `call:NAME{...}`, whose arguments are JSON with tokens for quotes and bare keys."""
 
 import re
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, cast
 
 from msgspec.structs import replace
 
-from surecall.base.errors import JSONTextError
 from surecall.base.limits import MAX_VALUE_DEPTH
+from surecall.base.patterns import lazy_pattern
 from surecall.base.records import Receipt
 from surecall.calls.fitting import fits
 from surecall.calls.formats import Found, Grade, OwnFormat, TextCall, text_receipt
 from surecall.calls.json_block import Marks, read_marked
 from surecall.calls.leftovers import note_missing, skip_to_end
 from surecall.calls.source import NeedMore, Source
-from surecall.text import decode
+from surecall.text import encode_text, repair_json
 
-_MAX_RECEIPTS: Final = 16
-_SPACE: Final = re.compile(r"[ \t\r\n]*+")
-_QUOTED: Final = {
-    quote: re.compile(rf"{quote}(?:[^{quote}\\]++|\\.)*+{quote}", re.DOTALL) for quote in "\"'"
-}
-_BARE_END: Final = re.compile(r"[,}\]\n]|<\||<tool_call\||<end_function|<escape>|<turn\||<eos>")
-_KEY_END: Final = re.compile(r"[:,{}\[\]\n]")
-_NUMBER: Final = re.compile(r"-?+(?:0|[1-9]\d*+)(?:\.\d++)?+(?:[eE][+-]?+\d++)?+")
-_WORDS: Final = {
-    "true": True, "false": False, "null": None, "True": True, "False": False, "None": None,
-}  # fmt: skip
+_QUOTED: Final = r"\"(?:[^\"\\]++|\\.)*+\"|'(?:[^'\\]++|\\.)*+'"
+_STRING: Final = lazy_pattern(_QUOTED, re.DOTALL)
+_QUOTES: Final = frozenset("\"'")
+_KEY: Final = lazy_pattern(
+    rf"({_QUOTED})|([{{,}}\]]\s*+|\A)([^\s\"'{{}}\[\],:][^\"'{{}}\[\],:\n]*+):"
+)
+_OPENS_VALUE: Final = lazy_pattern(r"[,{]\s*+[\w.\"'-]++\s*+:\s*+\Z")
 _MAX_KEY: Final = 256
-_OPENS_VALUE: Final = re.compile(r"[,{]\s*+[\w.\"'-]++\s*+:\s*+\Z")
+_MAX_SPACE: Final = 64
+_CLOSERS: Final = {"{": "}", "[": "]"}
+_AFTER_STRING: Final = frozenset(",}]:")
+_BEFORE_STRING: Final = frozenset("{[,:")
+_BESIDE_STRING: Final = frozenset(("", *"{[,:}]"))
 
 
-class GemmaObject(NamedTuple):
-    """The object, where it ends, and whether it is complete."""
-
-    value: dict[str, Any] | None
-    """`None` when it is cut or cannot be read."""
-    end: int
-    is_cut: bool
-    receipts: tuple[Receipt, ...] = ()
+class _Tokens(NamedTuple):
+    delimiter: str
+    """What stands on both sides of a string."""
+    closers: tuple[str, ...]
+    """What may end a call; only the first one is written by a healthy model."""
+    result: str
 
 
-class _Cut(Exception):  # noqa: N818 - a signal, not an error
-    """The text ended inside the object."""
+@lru_cache(maxsize=2)
+def _marks_of(tokens: _Tokens) -> re.Pattern[str]:
+    """Return what finds brackets, quotes and the tokens that matter in an object."""
+    either = "|".join(map(re.escape, (tokens.delimiter, *tokens.closers)))
+    return re.compile(rf"{either}|[{{}}\[\]\"']")
 
 
 class _Unreadable(Exception):  # noqa: N818 - a signal, not an error
     """The object is damaged beyond one reading."""
 
 
-def read_gemma_object(
-    source: Source, at: int, delimiter: str, closers: tuple[str, ...]
-) -> GemmaObject:
-    """Read the object that begins at `at`.
+class _Json(NamedTuple):
+    """An object as JSON writes it, and where it ends."""
 
-    Args:
-        source: The text.
-        at: Where its brace stands.
-        delimiter: What stands on both sides of a string.
-        closers: What may follow the object, and proves that it ended.
-    """
-    reader = _Reader(source, at, delimiter, closers)
-    try:
-        value = reader.read()
-    except _Cut:
-        if not source.final:
-            raise NeedMore from None
-        return GemmaObject(None, len(source.text), is_cut=True)
-    except _Unreadable:
-        return GemmaObject(None, reader.at, is_cut=False)
-    return GemmaObject(value, reader.at, is_cut=False, receipts=tuple(reader.receipts))
+    text: str
+    end: int
+    receipts: list[Receipt]
 
 
-class _Reader:
-    """Reads one object; whatever touches the end of the text is cut, whether more comes or not."""
-
-    def __init__(self, source: Source, at: int, delimiter: str, closers: tuple[str, ...]) -> None:
-        self._text = source.text
-        self._is_final = source.final
-        self._delimiter = delimiter
-        self._closers = closers
-        self.at = at
-        self.receipts: list[Receipt] = []
-
-    def read(self) -> dict[str, Any]:
-        root: dict[str, Any] = {}
-        self.at += 1
-        frames: list[dict[str, Any] | list[Any]] = [root]
-        while frames:
-            frame = frames[-1]
-            if self._closes(frame):
-                frames.pop()
+def _write_json(source: Source, at: int, tokens: _Tokens) -> _Json | None:
+    """Return the object that begins at `at` as JSON; `None` when the text ends inside it."""
+    text, here, begun, marks = source.text, at, at, _marks_of(tokens)
+    parts: list[str] = []
+    closers: list[str] = []
+    receipts: list[Receipt] = []
+    while mark := marks.search(text, here):
+        found, (start, here) = mark.group(), mark.span()
+        before = text[max(begun, start - _MAX_SPACE) : start].rstrip()[-1:]
+        if found == tokens.delimiter and before in _BESIDE_STRING:
+            end, resume = _end_of_string(source, here, tokens, receipts, is_outer=len(closers) == 1)
+            parts += (_quote_keys(text[begun:start]), " ", encode_text(text[here:end]))
+            begun = here = resume
+        elif found in _QUOTES:
+            if before not in _BEFORE_STRING:
                 continue
-            key = self._read_key() if isinstance(frame, dict) else ""
-            if self._peek() in "{[":
-                if len(frames) == MAX_VALUE_DEPTH:
-                    raise _Unreadable
-                inner: dict[str, Any] | list[Any] = {} if self._peek() == "{" else []
-                self.at += 1
-                frames.append(inner)
-                _put(frame, key, inner)
+            string = _STRING.match(text, start)
+            if string is None:
+                break
+            parts.append(_quote_keys(text[begun : string.end()]))
+            beyond = source.skip_space(string.end())
+            is_stray = source.starts(tokens.delimiter, beyond)
+            begun = here = beyond + is_stray * len(tokens.delimiter)
+        elif found in _CLOSERS and len(closers) < MAX_VALUE_DEPTH:
+            closers.append(_CLOSERS[found])
+        elif found == closers[-1] or found in tokens.closers:
+            missing = ""
+            if found == closers[-1]:
+                closers.pop()
+                if closers:
+                    continue
             else:
-                _put(frame, key, self._read_scalar(depth=len(frames)))
-        return root
-
-    def _after_space(self, at: int) -> int:
-        match = _SPACE.match(self._text, at)
-        return match.end() if match else at
-
-    def _peek(self) -> str:
-        self.at = self._after_space(self.at)
-        if self.at == len(self._text):
-            raise _Cut
-        return self._text[self.at]
-
-    def _starts(self, literal: str, at: int) -> bool:
-        if self._text.startswith(literal, at):
-            return True
-        if len(self._text) - at < len(literal) and literal.startswith(self._text[at:]):
-            raise _Cut
-        return False
-
-    def _closes(self, frame: dict[str, Any] | list[Any]) -> bool:
-        """Move past a comma, or past the end of the frame."""
-        char = self._peek()
-        if char == "," and frame:
-            self.at += 1
-            char = self._peek()
-        if char == ("}" if isinstance(frame, dict) else "]"):
-            self.at += 1
-            return True
-        if frame and any(self._starts(closer, self.at) for closer in self._closers):
-            self._note("close_object", "", "}", "the object had no closing brace", lossy=True)
-            return True
-        return False
-
-    def _read_key(self) -> str:
-        char = self._peek()
-        if self._starts(self._delimiter, self.at):
-            key = self._read_delimited(":")
-        elif char in "\"'":
-            key = self._read_quoted(":")
+                missing, here = "".join(reversed(closers)), start
+                why = "the object had no closing brace"
+                receipts.append(text_receipt("close_object", "", missing, why, lossless=False))
+            return _Json(
+                f"{''.join(parts)}{_quote_keys(text[begun:here])}{missing}", here, receipts
+            )
         else:
-            key = self._read_bare_key()
-        if self._peek() != ":":
             raise _Unreadable
-        self.at += 1
-        return key
-
-    def _read_bare_key(self) -> str:
-        match = _KEY_END.search(self._text, self.at, self.at + _MAX_KEY)
-        if match is None:
-            raise _Cut if len(self._text) < self.at + _MAX_KEY else _Unreadable
-        key = self._text[self.at : match.start()].strip()
-        if not key or match.group() != ":":
-            raise _Unreadable
-        self.at = match.start()
-        return key
-
-    def _read_scalar(self, depth: int) -> Any:
-        if self._starts(self._delimiter, self.at):
-            return self._read_delimited(",}]", depth)
-        if self._peek() in "\"'":
-            return self._read_quoted(",}]")
-        match = _BARE_END.search(self._text, self.at)
-        if match is None:
-            raise _Cut
-        word = self._text[self.at : match.start()].strip()
-        if not word or match.group() == "<escape>":
-            raise _Unreadable
-        if match.group() == "<|" and self._starts(self._delimiter, match.start()):
-            raise _Unreadable
-        self.at = match.start()
-        if word in _WORDS:
-            return _WORDS[word]
-        if _NUMBER.fullmatch(word):
-            return decode(word)
-        self._note("delimit_string", word, word, "the text had no delimiters", lossy=True)
-        return word
-
-    def _read_delimited(self, follows: str, depth: int = 0) -> str:
-        """Read a string between delimiters; one followed by other text is part of the string."""
-        start = look = self.at + len(self._delimiter)
-        while True:
-            found = self._text.find(self._delimiter, look)
-            if found < 0:
-                if not self._is_final:
-                    raise _Cut
-                return self._read_undelimited(start, len(self._text), depth)
-            after = self._after_space(found + len(self._delimiter))
-            if after == len(self._text):
-                raise _Cut
-            if self._text[after] in follows or any(
-                self._starts(closer, after) for closer in self._closers
-            ):
-                self.at = found + len(self._delimiter)
-                text = self._text[start:found]
-                if self._delimiter in text:
-                    why = "the string holds what delimits strings"
-                    self._note("nested_quotes", text, text, why, lossy=True)
-                return text
-            if self._text.find(self._closers[0], look, found) >= 0:
-                return self._read_undelimited(start, found, depth)
-            if _OPENS_VALUE.search(self._text[max(start, found - _MAX_KEY) : found]):
-                raise _Unreadable  # it opens the next string: this one lost its own
-            look = found + len(self._delimiter)
-
-    def _read_undelimited(self, start: int, before: int, depth: int) -> str:
-        """Read a last string whose second delimiter is missing: its call ends right behind it."""
-        closed = self._text.find(self._closers[0], start, before)
-        brace = self._text.rfind("}", start, closed) if closed >= 0 else -1
-        if depth != 1 or brace < 0 or self._text[brace + 1 : closed].strip():
-            raise _Cut if before == len(self._text) else _Unreadable
-        self.at = brace
-        text = self._text[start:brace]
-        self._note("close_string", text, text, "the string had no closing delimiter", lossy=True)
-        return text
-
-    def _read_quoted(self, follows: str) -> str:
-        """Read a string in quotes, as JSON and Python have it."""
-        quote = self._text[self.at]
-        match = _QUOTED[quote].match(self._text, self.at)
-        if match is None:
-            raise _Cut
-        after = self._after_space(match.end())
-        if self._starts(self._delimiter, after):
-            after = self._after_space(after + len(self._delimiter))
-        if after == len(self._text):
-            raise _Cut
-        if self._text[after] not in follows:
-            raise _Unreadable
-        raw = match.group()
-        try:
-            text = decode(raw if quote == '"' else _as_json(raw[1:-1]))
-        except JSONTextError:
-            raise _Unreadable from None
-        self.at = after
-        self._note("delimit_string", raw, text, "the string was in quotes")
-        return text
-
-    def _note(self, rule: str, before: str, after: str, why: str, *, lossy: bool = False) -> None:
-        if len(self.receipts) < _MAX_RECEIPTS:
-            self.receipts.append(text_receipt(rule, before, after, why, lossless=not lossy))
+    if not source.final:
+        raise NeedMore
+    return None
 
 
-def _put(frame: dict[str, Any] | list[Any], key: str, value: Any) -> None:
-    if isinstance(frame, list):
-        frame.append(value)
-    elif key in frame:
-        raise _Unreadable
-    else:
-        frame[key] = value
+def _end_of_string(
+    source: Source, at: int, tokens: _Tokens, receipts: list[Receipt], *, is_outer: bool
+) -> tuple[int, int]:
+    """Return where the string that begins here ends, and where what follows it begins.
+
+    A delimiter that other text follows is part of the string. Where the second delimiter is
+    missing, the string ends with the object, right before what closes the call.
+    """
+    text, look = source.text, at
+    while True:
+        found = source.find(tokens.delimiter, look)
+        limit = len(text) if found < 0 else found
+        beyond = source.skip_space(found + len(tokens.delimiter)) if found >= 0 else 0
+        if found >= 0 and (
+            source.char(beyond) in _AFTER_STRING or source.starts_any(tokens.closers, beyond)
+        ):
+            if look > at:
+                why = "the string holds what delimits strings"
+                receipts.append(
+                    text_receipt("nested_quotes", text[at:found], "", why, lossless=False)
+                )
+            return found, found + len(tokens.delimiter)
+        closed = text.find(tokens.closers[0], look, limit)
+        if found < 0 or closed >= 0:
+            brace = text.rfind("}", at, closed) if closed >= 0 else -1
+            if brace < 0 or not is_outer or text[brace + 1 : closed].strip():
+                if limit == len(text):
+                    return limit, limit
+                raise _Unreadable
+            why = "the string had no closing delimiter"
+            receipts.append(text_receipt("close_string", text[at:brace], "", why, lossless=False))
+            return brace, brace
+        if _OPENS_VALUE.search(text[max(at, found - _MAX_KEY) : found]):
+            raise _Unreadable  # it opens the next string: this one lost its own
+        look = found + len(tokens.delimiter)
 
 
-def _as_json(text: str) -> str:
-    return '"' + text.replace("\\'", "'").replace('"', '\\"') + '"'
-
-
-class _Tokens(NamedTuple):
-    delimiter: str
-    closers: tuple[str, ...]
-    """What may end a call; only the first one is written by a healthy model."""
-    result: str
+def _quote_keys(text: str) -> str:
+    """Return a part of an object in which keys have quotes."""
+    return _KEY.sub(lambda found: found[1] or f"{found[2]} {encode_text(found[3].strip())}:", text)
 
 
 _GEMMA_4: Final = _Tokens('<|"|>', ("<tool_call|>", "<turn|>", "<eos>"), "<|tool_response>")
@@ -357,14 +239,19 @@ def _read_call(
         return Found(end=brace, grade=grade)
     if not name or source.char(brace) != "{":
         return None
-    found = read_gemma_object(source, brace, tokens.delimiter, tokens.closers)
-    text = source.text[brace : found.end]
-    if found.is_cut:
-        call = TextCall(name=name, arguments=text, state="cut", receipts=receipts)
-        return Found(end=found.end, calls=(call,), grade=grade)
-    if found.value is None:
+    try:
+        found = _write_json(source, brace, tokens)
+    except _Unreadable:
         return _read_damaged(source, name, brace, tokens, grade)
-    call = TextCall(name=name, arguments=found.value, receipts=(*receipts, *found.receipts))
+    if found is None:
+        text = source.text[brace:]
+        call = TextCall(name=name, arguments=text, state="cut", receipts=receipts)
+        return Found(end=len(source.text), calls=(call,), grade=grade)
+    repaired = repair_json(found.text, ended=True, nested="keep")
+    if repaired.state != "whole":
+        return _read_damaged(source, name, brace, tokens, grade)
+    receipts = (*receipts, *found.receipts, *repaired.receipts)
+    call = TextCall(name=name, arguments=repaired.value, doubt=repaired.doubt, receipts=receipts)
     end = _skip_closers(source, found.end, tokens.closers[:1])
     calls = (call,) if end > found.end else note_missing((call,), tokens.closers[0])
     after = source.skip_space(end)

@@ -13,7 +13,9 @@ from surecall.calls.names import ToolNames, parameter_names
 from surecall.calls.source import NeedMore, Source
 from surecall.calls.tags import (
     MAX_TAG_CHARS,
-    ElementGrammar,
+    Grammar,
+    Tag,
+    TagKind,
     is_unfinished_tag,
     parse_attributes,
     unescape_entities,
@@ -100,19 +102,6 @@ _TRACE: Final = re.compile(r"\]<|>\[|minimax|</?[A-Za-z_]|\A>|<\Z")
 _SWALLOWED: Final = "A value holds what may be a damaged tag of the call."
 
 
-class _Tag:
-    __slots__ = ("closing", "end", "label", "self_closed", "start", "word")
-
-    def __init__(self, match: re.Match[str], start: int) -> None:
-        rest: str = match["rest"]
-        self.start = start
-        self.end = match.end()
-        self.word: str = match["word"]
-        self.closing = bool(match["slash"])
-        self.self_closed = rest.rstrip().endswith("/")
-        self.label = parse_attributes(rest).get("name", "")
-
-
 def _read_minimax_m3(source: Source, at: int) -> Found | None:
     """Read all invokes of a call, or one whose outer tag is missing."""
     calls: list[TextCall] = []
@@ -125,19 +114,16 @@ def _read_minimax_m3(source: Source, at: int) -> Found | None:
         tag = _tag_at(source, here)
         if tag is None:
             break
-        if tag.word == "tool_call":
-            if opened and not tag.closing:
-                break
+        closes = tag.kind == "close_value"
+        if tag.word == "tool_call" and (closes or not opened):
             opened, end = True, tag.end
-            if tag.closing:
+            if closes:
                 break
             continue
-        if tag.word != "invoke":
-            break
-        if tag.closing:
+        if tag.word == "invoke" and closes:
             end = tag.end
             continue
-        if not tag.label:
+        if tag.word != "invoke" or not tag.label:
             break
         block = _InvokeReader(source, tag).run()
         calls.append(block.call)
@@ -157,7 +143,7 @@ MINIMAX_M3: Final = OwnFormat(
 class _InvokeReader:
     """Builds a tree of the tags of one invoke."""
 
-    def __init__(self, source: Source, head: _Tag) -> None:
+    def __init__(self, source: Source, head: Tag) -> None:
         self._source = source
         self._head = head
         self._root = _Node("invoke")
@@ -168,12 +154,14 @@ class _InvokeReader:
 
     def run(self) -> Block:
         source, here = self._source, self._head.end
-        if self._head.self_closed:
+        if self._head.closed:
             return self._whole(here)
         if source.char(source.skip_space(here)) == "<":
-            plain = self._without_tokens(here)
-            if plain is not None:
-                return plain
+            stop, found = source.find_any((_TOKEN, _PLAIN_CLOSER), here)
+            if found == _PLAIN_CLOSER:  # not one of its tags has its token
+                self._root.text = source.text[here:stop]
+                self._read_plain_tags()
+                return self._whole(stop + len(_PLAIN_CLOSER))
         while True:
             stop = source.find(_TOKEN, here)
             if stop < 0 or _is_cut(source, stop):
@@ -185,27 +173,13 @@ class _InvokeReader:
                 here = stop + len(_TOKEN)
                 continue
             self._add_text(source.text[here:stop])
-            if tag.closing:
+            if tag.kind == "close_value":
                 end = self._close(tag, here, stop)
                 if end is not None:
                     return self._whole(end)
             else:
                 self._open(tag)
             here = tag.end
-
-    def _without_tokens(self, at: int) -> Block | None:
-        """Read an invoke none of whose tags has its token, if it is one."""
-        source = self._source
-        stop, found = source.find_any((_TOKEN, _PLAIN_CLOSER), at)
-        if found != _PLAIN_CLOSER:
-            return None
-        self._root.text = source.text[at:stop]
-        self._read_plain_tags()
-        if self._readable:
-            return self._whole(stop + len(_PLAIN_CLOSER))
-        self._root, self._readable = _Node("invoke"), True
-        self._stack = [self._root]
-        return None
 
     def _whole(self, end: int) -> Block:
         source, name = self._source, self._head.label
@@ -225,17 +199,17 @@ class _InvokeReader:
         )
         return Block(call, end)
 
-    def _open(self, tag: _Tag) -> None:
+    def _open(self, tag: Tag) -> None:
         node = _Node(tag.word)
         self._leave_closed_without_token()
         top = self._stack[-1]
         if top.text.strip() or len(self._stack) > _MAX_DEPTH:
             self._readable = False
         top.children.append(node)
-        if not tag.self_closed and len(self._stack) <= _MAX_DEPTH:
+        if not tag.closed and len(self._stack) <= _MAX_DEPTH:
             self._stack.append(node)
 
-    def _close(self, tag: _Tag, begin: int, stop: int) -> int | None:
+    def _close(self, tag: Tag, begin: int, stop: int) -> int | None:
         """Close a tag; return the end of the invoke when that is what it closes."""
         source = self._source
         self._leave_closed_without_token()
@@ -293,7 +267,7 @@ class _InvokeReader:
         self._receipts.append(text_receipt(rule, before, after))
 
 
-def _tag_at(source: Source, at: int) -> _Tag | None:
+def _tag_at(source: Source, at: int) -> Tag | None:
     """Return the tag after a token that stands here; white space may be between them."""
     if source.char(at) != "]" or not source.starts(_TOKEN, at):
         return None
@@ -305,7 +279,10 @@ def _tag_at(source: Source, at: int) -> _Tag | None:
         if not source.final and is_unfinished_tag(source.text, here):
             raise NeedMore
         return None
-    return _Tag(match, at)
+    kind: TagKind = "close_value" if match["slash"] else "open_value"
+    label = parse_attributes(match["rest"]).get("name", "")
+    closed = match["rest"].rstrip().endswith("/")
+    return Tag(kind, at, match.end(), label, match["word"], closed=closed)
 
 
 def _is_cut(source: Source, at: int) -> bool:
@@ -338,7 +315,7 @@ _HTML: Final = frozenset({
 })
 # fmt: on
 _MCP: Final = "use_mcp_tool"
-_MCP_GRAMMAR: Final = ElementGrammar(
+_MCP_GRAMMAR: Final = Grammar(
     calls=(_MCP,), values=("server_name", "tool_name", "arguments"), style="tag"
 )
 _IN_ITEM: Final = r"((?:[^<]++|<(?!/item>))*+)"
@@ -433,8 +410,8 @@ def _read_mcp(source: Source, at: int) -> Block | None:
 
 
 @lru_cache(maxsize=256)
-def _grammar_of(name: str, properties: tuple[str, ...]) -> ElementGrammar:
-    return ElementGrammar(calls=(name,), values=properties, style="tag")
+def _grammar_of(name: str, properties: tuple[str, ...]) -> Grammar:
+    return Grammar(calls=(name,), values=properties, style="tag")
 
 
 def _build_nested(
