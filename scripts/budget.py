@@ -38,7 +38,7 @@ ROOMS: Final[dict[str, tuple[int, int]]] = {
     "gateway": (6_000, 7_170),
     "faults": (2_800, 3_142),
     "evals": (18_000, 16_331),
-    "cli": (7_000, 7_460),
+    "cli": (7_000, 7_191),
 }
 """The rooms with their budgets in code lines, and what they may not pass until they meet them."""
 FIGURES: Final[dict[str, tuple[int, int]]] = {

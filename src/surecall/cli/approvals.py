@@ -15,10 +15,17 @@ from surecall.loop import approve, deny
 from surecall.text import decode, encode_text
 from surecall.tools.approvals import Approval, ApprovalStatus, ApprovalStore
 
-from .flags import count_flag, invalid_option, output_flags, pass_output, pass_to_commands
+from .flags import (
+    count_flag,
+    flag,
+    invalid_option,
+    output_flags,
+    pass_output,
+    pass_to_commands,
+    place_flag,
+)
 from .output import Output
-from .suggestions import complete_files
-from .terminal import bounded, escape_json, line_of, make_table, shown_value
+from .terminal import bounded, escape_json, line_of, shown_value
 
 T = TypeVar("T")
 
@@ -27,16 +34,8 @@ STORE_FILE: Final = ".surecall/approvals.db"
 _STATUSES: Final = (*get_args(ApprovalStatus), "all")
 _PAYLOAD_CHARS: Final = 60
 
-_store_flag: Final = click.option(
-    "--store",
-    "place",
-    default=STORE_FILE,
-    show_default=True,
-    metavar="FILE|URL",
-    shell_complete=complete_files,
-    help="File or PostgreSQL address that holds the approvals.",
-)
-_by_flag: Final = click.option("--by", metavar="NAME", help="Who decides; by default you.")
+_store_flag: Final = place_flag("approvals", STORE_FILE)
+_by_flag: Final = flag("--by NAME", "Who decides; by default you.")
 
 
 @click.group(invoke_without_command=True)
@@ -51,14 +50,8 @@ def approvals(context: click.Context, place: str) -> None:
 
 
 @approvals.command("list")
-@click.option(
-    "--status",
-    type=click.Choice(_STATUSES),
-    default="pending",
-    show_default=True,
-    help="Only approvals of this status.",
-)
-@click.option("--run", "run_id", metavar="ID", help="Only those of this run.")
+@flag("--status", "Only approvals of this status.", choices=_STATUSES, shown="pending")
+@flag("--run ID", "Only those of this run.", to="run_id")
 @count_flag("--limit", "How many to list.", 50)
 @_store_flag
 @pass_output
@@ -78,7 +71,7 @@ def list_approvals(output: Output, status: Any, run_id: str | None, limit: int, 
         (each.id, _time_text(each.created_at), each.status, line_of(each.name), _payload(each))
         for each in found
     )
-    output.page().print(make_table(columns, rows, optional=("asked", "status", "arguments")))
+    output.table(columns, rows, optional=("asked", "status", "arguments"))
 
 
 @approvals.command("show", short_help="Show one approval.")
@@ -93,7 +86,7 @@ def show_approval(output: Output, approval_id: str, place: str) -> None:
 
 @approvals.command("approve", short_help="Approve a call, as it is or with other arguments.")
 @click.argument("approval_id", metavar="APPROVAL")
-@click.option("--edit", metavar="JSON", help="Run these arguments instead; they must fit the tool.")
+@flag("--edit JSON", "Run these arguments instead; they must fit the tool.")
 @_by_flag
 @_store_flag
 @pass_output
@@ -110,7 +103,7 @@ def approve_call(
 
 @approvals.command("deny", short_help="Deny a call; the model reads the reason.")
 @click.argument("approval_id", metavar="APPROVAL")
-@click.option("--reason", default="", metavar="TEXT", help="Why; the model reads it.")
+@flag("--reason TEXT", "Why; the model reads it.", default="")
 @_by_flag
 @_store_flag
 @pass_output
@@ -184,8 +177,7 @@ def _show(output: Output, approval: Approval) -> None:
         facts["decided"] = f"{_time_text(approval.decided_at)} by {line_of(approval.decided_by)}"
     if approval.reason:
         facts["reason"] = line_of(approval.reason)
-    rows = [(name, value) for name, value in facts.items() if value]
-    output.page().print(make_table({"what": "dim whole", "text": ""}, rows, headings=False))
+    output.facts((name, value) for name, value in facts.items() if value)
     output.text("\n" + escape_json(encode_text(approval.payload, indent=2)))
     if approval.approved_payload is not None:
         output.text(

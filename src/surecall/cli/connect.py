@@ -21,11 +21,11 @@ from surecall.models.client.network import is_loopback
 from surecall.models.config import all_variables
 from surecall.text import decode, encode_text
 
-from .flags import pass_output
+from .flags import flag, pass_output
 from .output import Output
 from .progress import count_of
 from .serve import address_of, example_model, find_store, make_gateway
-from .suggestions import complete_files, complete_programs
+from .suggestions import complete_programs
 
 if TYPE_CHECKING:
     from surecall.gateway import Gateway, GatewaySettings
@@ -38,10 +38,10 @@ _KEPT_SUFFIX: Final = ".before-surecall"
 
 @click.command
 @click.argument("name", required=False, shell_complete=complete_programs)
-@click.option("--url", default=_DEFAULT_URL, show_default=True, help="Where the gateway is.")
-@click.option("--model", default="", help="The model that the program asks for.")
-@click.option("--key", help="A key of the gateway.  [default: your own keys stay]")
-@click.option("--write", is_flag=True, help="Write it into the program's own settings.")
+@flag("--url", "Where the gateway is.", shown=_DEFAULT_URL)
+@flag("--model", "The model that the program asks for.", default="")
+@flag("--key", "A key of the gateway.  [default: your own keys stay]", type=str)
+@flag("--write", "Write it into the program's own settings.")
 @pass_output
 def connect(
     output: Output, name: str | None, url: str, model: str, key: str | None, write: bool
@@ -158,21 +158,10 @@ def _join_toml(earlier: str, content: str) -> str:
 @click.command("with")
 @click.argument("name", metavar="NAME|COMMAND", shell_complete=complete_programs)
 @click.argument("words", nargs=-1, metavar="[-- ARGUMENTS]")
-@click.option("--upstream", metavar="URL", help="Where requests go; any OpenAI-compatible address.")
-@click.option(
-    "--config",
-    "config_file",
-    metavar="FILE",
-    shell_complete=complete_files,
-    help="Settings of the gateway, as TOML.",
-)
-@click.option("--model", default="", help="The model that the program asks for.")
-@click.option(
-    "--store",
-    metavar="PATH",
-    shell_complete=complete_files,
-    help="Where requests are recorded: a file, a postgresql:// address, or off.",
-)
+@flag("--upstream URL", "Where requests go; any OpenAI-compatible address.")
+@flag("--config FILE", "Settings of the gateway, as TOML.", to="config_file")
+@flag("--model", "The model that the program asks for.", default="")
+@flag("--store PATH", "Where requests are recorded: a file, a postgresql:// address, or off.")
 @pass_output
 def with_program(
     output: Output,

@@ -12,11 +12,10 @@ from surecall.models.transport import ScriptedReply, ScriptedTransport, assistan
 from surecall.text import encode_text
 from surecall.tools import Tool, tool
 
-from .flags import pass_output
+from .flags import flag, pass_output
 from .output import Output
 from .progress import Progress, count_of, duration_text
 from .run import render_result
-from .suggestions import complete_files
 from .terminal import save_svg, styled
 
 if TYPE_CHECKING:
@@ -118,18 +117,8 @@ class _Shop:
 
 
 @click.command
-@click.option(
-    "--trace",
-    metavar="FILE",
-    shell_complete=complete_files,
-    help="Save a trace for `surecall replay`.",
-)
-@click.option(
-    "--svg",
-    metavar="FILE",
-    shell_complete=complete_files,
-    help="Save a picture of the terminal as SVG.",
-)
+@flag("--trace FILE", "Save a trace for `surecall replay`.")
+@flag("--svg FILE", "Save a picture of the terminal as SVG.")
 @pass_output
 def demo(output: Output, trace: str | None, svg: str | None) -> None:
     """Show broken replies being repaired or refused: no key, no network.

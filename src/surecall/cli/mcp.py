@@ -16,21 +16,20 @@ from surecall.schema import SchemaChecker, lint_tool
 from surecall.text import repair_json as repair_text
 from surecall.tools.mcp.server import make_server, serve_http
 
-from .flags import output_flags, pass_output
+from .flags import flag, output_flags, pass_output
 from .output import Output
 from .progress import count_of
-from .suggestions import complete_files
-from .terminal import line_of, make_table
+from .terminal import line_of
 from .topics import explain_topic
 
 _PINS: Final = "mcp-pins.json"
 
 _target = click.argument("target")
-_name_flag = click.option("--name", help="What comes before the tools' names.")
+_name_flag = flag("--name", "What comes before the tools' names.", type=str)
 
 
 @click.group(invoke_without_command=True)
-@click.option("--http", "port", type=click.IntRange(1, 65535), metavar="PORT", help="Use HTTP.")
+@flag("--http PORT", "Use HTTP.", to="port", type=click.IntRange(1, 65535))
 @output_flags
 @click.pass_context
 def mcp(context: click.Context, port: int | None) -> None:
@@ -55,12 +54,7 @@ def mcp(context: click.Context, port: int | None) -> None:
 @mcp.command("tools", short_help="List the tools of another server.")
 @_target
 @_name_flag
-@click.option(
-    "--pins",
-    type=Path,
-    shell_complete=complete_files,
-    help="File of approved digests to compare with.",
-)
+@flag("--pins PATH", "File of approved digests to compare with.", type=Path)
 @pass_output
 def list_tools(output: Output, target: str, name: str | None, pins: Path | None) -> None:
     """List the tools of TARGET, a command in quotes or a URL, as the server defines them."""
@@ -75,14 +69,7 @@ def list_tools(output: Output, target: str, name: str | None, pins: Path | None)
 @mcp.command("pin", short_help="Approve the tools of another server as they are now.")
 @_target
 @_name_flag
-@click.option(
-    "--pins",
-    type=Path,
-    shell_complete=complete_files,
-    default=_PINS,
-    show_default=True,
-    help="File to write.",
-)
+@flag("--pins PATH", "File to write.", type=Path, shown=_PINS)
 @pass_output
 def pin_tools(output: Output, target: str, name: str | None, pins: Path) -> None:
     """Approve the tools of TARGET as they are defined now, and write their digests."""
@@ -106,26 +93,15 @@ def pin_tools(output: Output, target: str, name: str | None, pins: Path) -> None
 
 @mcp.command("guard", short_help="Stand between an MCP client and another server.")
 @click.argument("words", nargs=-1, required=True, metavar="[URL | -- COMMAND...]")
-@click.option("--name", help="What the server is called in messages and in the file of pins.")
-@click.option(
-    "--pins",
-    type=Path,
-    shell_complete=complete_files,
-    help="File of approved digests; written on first use.",
-)
-@click.option(
+@flag("--name", "What the server is called in messages and in the file of pins.", type=str)
+@flag("--pins PATH", "File of approved digests; written on first use.", type=Path)
+@flag(
     "--max-bytes",
+    "Most text and data that one result may have.",
     type=click.IntRange(1),
-    default=MAX_OUTPUT_BYTES,
-    show_default=True,
-    help="Most text and data that one result may have.",
+    shown=MAX_OUTPUT_BYTES,
 )
-@click.option(
-    "--store",
-    metavar="FILE|URL",
-    shell_complete=complete_files,
-    help="Record calls for `surecall requests` there.",
-)
+@flag("--store FILE|URL", "Record calls for `surecall requests` there.")
 @pass_output
 def guard_server(output: Output, words: tuple[str, ...], store: str | None, **options: Any) -> None:
     """Offer the tools of another server over standard input and output, and check every call.
@@ -177,15 +153,18 @@ async def _look(target: str, name: str | None, pins: Path | None) -> dict[str, A
 
 
 def _show(output: Output, found: dict[str, Any]) -> None:
-    if output.json:
-        output.data(found)
-        return
     words = {None: "", True: "pinned", False: "not pinned"}
-    table = make_table({"tool": "", "effect": "whole", "pin": "whole", "description": ""})
-    for row in found["tools"]:
-        text = line_of(" ".join(row["description"].split()))
-        table.add_row(line_of(row["name"]), row["effect"], words[row["pinned"]], text)
-    output.page().print(table)
+    columns = {"tool": "", "effect": "whole", "pin": "whole", "description": ""}
+    rows = (
+        (
+            *(line_of(row["name"]), row["effect"], words[row["pinned"]]),
+            line_of(" ".join(row["description"].split())),
+        )
+        for row in found["tools"]
+    )
+    output.listing(found, columns, rows)
+    if output.json:
+        return
     for name, reason in found["left_out"].items():
         output.note(f"left out: {name}: {reason}")
 

@@ -10,11 +10,11 @@ from surecall.loop.resolve import find_provider
 from surecall.models.config import load_config
 from surecall.models.profiles import Catalog, Merged, merge_presets, presets_for, select
 
-from .flags import output_flags, pass_output
+from .flags import flag, output_flags, pass_output
 from .groups import CommandEntry, LazyGroup
 from .output import Output
 from .suggestions import complete_models, complete_providers
-from .terminal import line_of, make_table, shown_value, styled
+from .terminal import line_of, shown_value, styled
 
 _KEY_PART: Final = re.compile(r'"([^"]*)"|([^."]+)')
 
@@ -54,13 +54,8 @@ def list_models(output: Output, filter: str) -> None:  # noqa: A002 - the word u
         return
     console = output.page()
     sources = list(dict.fromkeys(entry.source for entry in chosen))
-    columns = {
-        "model": "whole",
-        "tags": "",
-        "workarounds": "",
-        "date": "whole",
-        "src": "whole dim",
-    }
+    columns = {"model": "whole", "tags": "", "workarounds": "", "date": "whole"}
+    columns |= {"src": "whole dim"}
     rows = [
         (
             entry.id,
@@ -71,7 +66,7 @@ def list_models(output: Output, filter: str) -> None:  # noqa: A002 - the word u
         )
         for entry in chosen
     ]
-    console.print(make_table(columns, rows, optional=("date", "src", "workarounds", "tags")))
+    output.table(columns, rows, optional=("date", "src", "workarounds", "tags"))
     console.print()
     for number, source in enumerate(sources, 1):
         console.print(f"[{number}] {line_of(source)}", style="dim")
@@ -88,21 +83,18 @@ def presets() -> None:
 def list_presets(output: Output) -> None:
     """List all presets and what they set."""
     known = Catalog.builtin().presets
-    if output.json:
-        output.data({"type": "presets", "presets": known})
-        return
-    table = make_table({"preset": "whole", "sets": "", "date": "whole"}, optional=("date",))
-    for preset in known:
-        table.add_row(preset.name, ", ".join(preset.fields) or "-", preset.date.isoformat())
-    output.page().print(table)
+    columns = {"preset": "whole", "sets": "", "date": "whole"}
+    rows = ((one.name, ", ".join(one.fields) or "-", one.date.isoformat()) for one in known)
+    output.listing({"type": "presets", "presets": known}, columns, rows, optional=("date",))
 
 
 @presets.command("show", short_help="Show the options a model gets from presets.")
 @click.argument("model", shell_complete=complete_models)
-@click.option(
+@flag(
     "--provider",
-    shell_complete=complete_providers,
-    help="Provider; by default the one in the settings.",
+    "Provider; by default the one in the settings.",
+    type=str,
+    complete=complete_providers,
 )
 @pass_output
 def show_presets(output: Output, model: str, provider: str | None) -> None:
@@ -125,7 +117,7 @@ def show_presets(output: Output, model: str, provider: str | None) -> None:
     heading = styled((line_of(model), "bold"), (where, "dim"), (unknown, "yellow"))
     console.print(heading, soft_wrap=True)
     rows = ((line_of(text), origin) for text, origin in _rows(merged))
-    console.print(make_table({"option": "", "from": "dim"}, rows))
+    output.table({"option": "", "from": "dim"}, rows)
     console.print()
     for preset in used:
         dated = f"{preset.date.isoformat()}, {preset.source}"
@@ -139,12 +131,10 @@ def list_transforms(output: Output) -> None:
     from .topics import list_topics
 
     found = list_topics("transform")
-    if output.json:
-        listed = [{"name": topic.name, "title": topic.title, **topic.details} for topic in found]
-        output.data({"type": "transforms", "transforms": listed})
-        return
+    listed = [{"name": topic.name, "title": topic.title, **topic.details} for topic in found]
     rows = ((topic.name, topic.title) for topic in found)
-    output.page().print(make_table({"transform": "", "what it does": ""}, rows))
+    data = {"type": "transforms", "transforms": listed}
+    output.listing(data, {"transform": "", "what it does": ""}, rows)
 
 
 def _rows(merged: Merged) -> list[tuple[str, str]]:

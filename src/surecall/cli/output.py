@@ -4,7 +4,7 @@ import contextlib
 import errno
 import sys
 import traceback
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TextIO, cast
@@ -20,10 +20,10 @@ from surecall.base.errors import (
     ToolServerError,
 )
 
-from .terminal import escape_json, line_of, printable, styled
+from .terminal import escape_json, line_of, make_table, printable, styled
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
 SCHEMA_VERSION: Final = 1
 """Version of every JSON document; raised when a field changes its meaning or goes away."""
@@ -165,6 +165,34 @@ class Output:
             self.data(data)
         else:
             self.text(words)
+
+    def table(
+        self,
+        columns: Mapping[str, str],
+        rows: "Iterable[Iterable[RenderableType]]",
+        *,
+        headings: bool = True,
+        optional: Sequence[str] = (),
+    ) -> None:
+        """Write a table that fits the terminal; see `make_table`."""
+        self.page().print(make_table(columns, rows, headings=headings, optional=optional))
+
+    def listing(
+        self,
+        data: Mapping[str, Any],
+        columns: Mapping[str, str],
+        rows: "Iterable[Iterable[RenderableType]]",
+        **looks: Any,
+    ) -> None:
+        """Write a list: as a JSON document, or as a table."""
+        if self.json:
+            self.data(data)
+        else:
+            self.table(columns, rows, **looks)
+
+    def facts(self, facts: "Iterable[tuple[str, RenderableType]]") -> None:
+        """Write names with what they stand for, one a line."""
+        self.table({"what": "dim whole", "text": ""}, facts, headings=False)
 
     def page(self, *, record: bool = False) -> "Console":
         """Return a console on standard output, for tables and reports."""

@@ -33,7 +33,7 @@ from surecall.models.probe import (
 from surecall.models.profiles import Catalog, ResolvedCapabilities, resolve_capabilities
 from surecall.wire import WireProtocol
 
-from .flags import count_flag, invalid_option, pass_output, settings_flags
+from .flags import count_flag, flag, invalid_option, pass_output, settings_flags
 from .output import ExitCode, Output, select_fields
 from .progress import count_of
 from .reach import resolve_configured
@@ -291,21 +291,14 @@ _USUAL: Final = (
 @click.command
 @click.argument("named", metavar="[MODEL]", required=False, shell_complete=complete_models)
 @settings_flags("model", "base_url", "protocol", "provider")
-@click.option(
-    "--question",
-    "names",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=complete_questions,
-    help="Ask only this.",
-)
-@click.option("--all", "ask_all", is_flag=True, help="Ask everything, not only what runs use.")
-@click.option("--refresh", is_flag=True, help="Ask again what an earlier probe answered.")
+@flag("--question NAME", "Ask only this.", to="names", multiple=True, complete=complete_questions)
+@flag("--all", "Ask everything, not only what runs use.", to="ask_all")
+@flag("--refresh", "Ask again what an earlier probe answered.")
 @count_flag("--max-requests", "Total number of requests allowed.", DEFAULT_MAX_REQUESTS)
-@click.option("-y", "--yes", is_flag=True, help="Do not ask before sending anything.")
-@click.option("--list", "list_questions", is_flag=True, help="List the questions and their cost.")
-@click.option("--facts", is_flag=True, help="Show what earlier probes found.")
-@click.option("--forget", is_flag=True, help="Forget what is known of MODEL, or everything.")
+@flag("-y --yes", "Do not ask before sending anything.")
+@flag("--list", "List the questions and their cost.", to="list_questions")
+@flag("--facts", "Show what earlier probes found.")
+@flag("--forget", "Forget what is known of MODEL, or everything.")
 @pass_output
 def probe(
     output: Output,

@@ -1,33 +1,182 @@
 """`surecall read`: one recorded reply explained, from bytes to execution."""
 
+import asyncio
+import sys
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, get_args
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
 
 import click
+from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.base.errors import Code, JSONTextError, ProviderError
-from surecall.base.records import Reading, Receipt
+from surecall.base.limits import MIB
+from surecall.base.records import Reading, Receipt, Reply, ToolCall, ToolResult
+from surecall.base.redaction import mask_known
 from surecall.calls import ToolNames
-from surecall.reading import Accept, read_reply
+from surecall.models.config import know_keys
+from surecall.reading import Accept, InputKind, parse_input, read_reply, tell_input
 from surecall.text import encode_text
+from surecall.tools import Dispatcher, MaskedRegistry, ToolContext
 
-from .flags import pass_output
+from .flags import flag, invalid_option, pass_output
 from .output import ExitCode, Output, select_fields
 from .progress import Progress, count_of, describe_error, shorten_pair
-from .recorded import (
-    Arrival,
-    Outcome,
-    Verdict,
-    grade_calls,
-    grade_reading,
-    parse_arrival,
-    read_input,
-)
 from .suggestions import complete_files, complete_protocols
 from .terminal import bounded, escape_json, line_of, printable, save_svg, shown_value, styled
 from .tool_files import load_offered_tools
+
+MAX_INPUT_BYTES: Final = 10 * MIB
+
+_MARK: Final = b"\xef\xbb\xbf"
+
+
+class Arrival(Struct, frozen=True, kw_only=True):
+    """Something that was recorded, and the reply in it or why there is none."""
+
+    kind: InputKind
+    protocol: str
+    data: bytes
+    reply: Reply | None = None
+    error: ProviderError | None = None
+
+
+def read_input(place: str) -> bytes:
+    """Return the bytes of a file, or of standard input for `-`.
+
+    Raises:
+        ConfigError: The file cannot be read, is empty, or is too large.
+    """
+    shown = "Standard input" if place == "-" else f"The file {place}"
+    try:
+        if place == "-":
+            data = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
+        else:
+            with Path(place).open("rb") as file:
+                data = file.read(MAX_INPUT_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        hint = "Name a file that can be read, or `-` for standard input."
+        raise invalid_option(f"{shown} cannot be read: {reason}.", hint) from error
+    if len(data) > MAX_INPUT_BYTES:
+        size = f"{MAX_INPUT_BYTES // MIB} MiB"
+        raise invalid_option(
+            f"{shown} is larger than {size}.", "Give one reply, not a log of many."
+        )
+    if not data.removeprefix(_MARK).strip():
+        raise invalid_option(f"{shown} is empty.", "Give what a model or provider sent.")
+    know_keys()
+    return mask_known(data)
+
+
+def parse_arrival(data: bytes, protocol: str | None = None, choice: int | None = None) -> Arrival:
+    """Find out what was recorded, and the reply in it.
+
+    Raises:
+        ConfigError: It is text that is not UTF-8, a message that no model wrote, or has no such
+            choice.
+    """
+    found = tell_input(data, protocol)
+    try:
+        reply, error = parse_input(found, choice), None
+    except ProviderError as problem:
+        reply, error = None, problem
+    return Arrival(kind=found.kind, protocol=found.protocol, data=data, reply=reply, error=error)
+
+
+_WORDS: Final = {
+    "would_run": "would run",
+    "not_checked": "readable, not checked against tools",
+    "refused": "refused",
+}
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What a run would do with one call."""
+
+    call: ToolCall
+    what: Literal["would_run", "refused", "not_checked"]
+    codes: tuple[str, ...] = ()
+    result: ToolResult | None = None
+    """What the model would be told, when the call is refused."""
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    """What a run would do with the whole reply."""
+
+    ok: bool
+    """Whether nothing is refused."""
+    is_checked: bool
+    """Whether the tools were there to check against."""
+    summary: str
+    calls: int = 0
+    would_run: int = 0
+    refused: int = 0
+    not_checked: int = 0
+    codes: tuple[str, ...] = ()
+    changes: int = 0
+    lossy_changes: int = 0
+    error: dict[str, Any] | None = None
+    """Why there is no reply at all, when that is so."""
+
+
+def grade_calls(reading: Reading, tools: MaskedRegistry) -> tuple[Outcome, ...]:
+    """Send every call through the checks of a run; behind them is nothing that acts."""
+    return asyncio.run(_dispatch(reading.calls, tools)) if reading.calls else ()
+
+
+async def _dispatch(calls: tuple[ToolCall, ...], tools: MaskedRegistry) -> tuple[Outcome, ...]:
+    dispatcher = Dispatcher(tools)
+    outcomes: list[Outcome] = []
+    for call in calls:
+        result = await dispatcher.dispatch(call, ToolContext(call_id=call.id))
+        codes = result.envelope.error_codes
+        if result.executed:
+            outcomes.append(Outcome(call=call, what="would_run"))
+        elif not len(tools) and codes == (Code.TOOL_NOT_ALLOWED,):
+            outcomes.append(Outcome(call=call, what="not_checked"))
+        else:
+            outcomes.append(Outcome(call=call, what="refused", codes=codes, result=result))
+    return tuple(outcomes)
+
+
+def grade_reading(reading: Reading, outcomes: tuple[Outcome, ...], *, has_tools: bool) -> Verdict:
+    """Count what would happen, and say it in one line."""
+    counts = {what: sum(outcome.what == what for outcome in outcomes) for what in _WORDS}
+    codes = tuple(dict.fromkeys(str(code) for outcome in outcomes for code in outcome.codes))
+    receipts = [*reading.receipts, *(item for call in reading.calls for item in call.receipts)]
+    parts: list[str] = []
+    for what, words in _WORDS.items():
+        named = f"{words} ({', '.join(codes)})" if what == "refused" else words
+        if counts[what]:
+            parts.append(named if len(outcomes) == 1 else f"{counts[what]} {named}")
+    calls = f"{count_of(len(outcomes), 'call')}: {', '.join(parts)}" if parts else "no calls"
+    if not parts and not has_tools and reading.content:
+        calls = "no calls; without tools, only markup was looked at"
+    return Verdict(
+        ok=not counts["refused"],
+        is_checked=has_tools,
+        summary=f"{calls}; {_changes_text(receipts)}",
+        calls=len(outcomes),
+        would_run=counts["would_run"],
+        refused=counts["refused"],
+        not_checked=counts["not_checked"],
+        codes=codes,
+        changes=len(receipts),
+        lossy_changes=sum(not receipt.lossless for receipt in receipts),
+    )
+
+
+def _changes_text(receipts: list[Receipt]) -> str:
+    if not receipts:
+        return "no changes"
+    lossy = sum(not receipt.lossless for receipt in receipts)
+    if len(receipts) == 1:
+        return "1 change, lossy" if lossy else "1 change, lossless"
+    which = f"{lossy} of them lossy" if lossy else "all lossless"
+    return f"{len(receipts)} changes, {which}"
 
 
 def indent_json(value: Any, room: int) -> list[str]:
@@ -287,36 +436,26 @@ _MAX_EXCERPT_BYTES: Final = 2000
 
 @click.command
 @click.argument("file", shell_complete=complete_files)
-@click.option(
-    "--tools",
-    "tool_files",
+@flag(
+    "--tools FILE",
+    "Tools that were offered: tool objects of any wire format in JSON, or a Python file.",
+    to="tool_files",
     multiple=True,
-    metavar="FILE",
-    shell_complete=complete_files,
-    help="Tools that were offered: tool objects of any wire format in JSON, or a Python file.",
 )
-@click.option(
-    "--protocol",
-    metavar="NAME",
-    shell_complete=complete_protocols,
-    help="The wire format, where FILE does not tell it.",
+@flag(
+    "--protocol NAME", "The wire format, where FILE does not tell it.", complete=complete_protocols
 )
-@click.option("--choice", type=int, metavar="N", help="Which of several choices, from 0.")
-@click.option(
+@flag("--choice N", "Which of several choices, from 0.", type=int)
+@flag(
     "--accept",
-    type=click.Choice(get_args(Accept)),
+    "Whether to take calls that the text only probably makes.",
     default="certain",
-    help="Whether to take calls that the text only probably makes.",
+    choices=get_args(Accept),
 )
-@click.option("--finish-reason", help="Why the model stopped; overrides FILE.")
-@click.option("--generation-prompt", help="What the template already opened, such as `<think>`.")
-@click.option("--format-only", is_flag=True, help="Print only the format of the calls.")
-@click.option(
-    "--svg",
-    metavar="FILE",
-    shell_complete=complete_files,
-    help="Save a picture of the terminal as SVG.",
-)
+@flag("--finish-reason", "Why the model stopped; overrides FILE.", type=str)
+@flag("--generation-prompt", "What the template already opened, such as `<think>`.", type=str)
+@flag("--format-only", "Print only the format of the calls.")
+@flag("--svg FILE", "Save a picture of the terminal as SVG.")
 @pass_output
 def read(
     output: Output,

@@ -21,7 +21,7 @@ from surecall.evals.recommendation import (
 from surecall.evals.standings import Standing
 from surecall.evals.store import RunInfo
 
-from .flags import max_errors_flag, pass_output, store_flag
+from .flags import flag, max_errors_flag, pass_output, store_flag
 from .output import Output, select_fields
 from .suggestions import complete_runs, complete_strategies
 from .terminal import line_of, make_table
@@ -32,19 +32,12 @@ if TYPE_CHECKING:
 
 @click.command("recommend")
 @click.argument("run", default="@latest", shell_complete=complete_runs)
-@click.option(
-    "--strategy",
-    metavar="NAME",
-    shell_complete=complete_strategies,
-    help="Strategy to look at. [default: production, or one that is surely better]",
+@flag(
+    "--strategy NAME",
+    "Strategy to look at. [default: production, or one that is surely better]",
+    complete=complete_strategies,
 )
-@click.option(
-    "--verdict",
-    type=click.Choice(["strict", "original"]),
-    default="strict",
-    show_default=True,
-    help="Verdict that decides.",
-)
+@flag("--verdict", "Verdict that decides.", choices=("strict", "original"), shown="strict")
 @max_errors_flag
 @store_flag
 @pass_output

@@ -14,11 +14,11 @@ from surecall.loop.resolve import make_transport
 from surecall.models.config import know_keys, load_config
 from surecall.wire import find_protocol
 
-from .flags import pass_output, settings_flags
+from .flags import flag, pass_output, settings_flags
 from .output import ExitCode, Output, select_fields
 from .progress import Progress, call_text, count_of, duration_text
 from .suggestions import complete_files
-from .terminal import bounded, make_table, printable
+from .terminal import bounded, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 @click.command
 @click.argument("trace_file", metavar="TRACE", shell_complete=complete_files)
-@click.option("--send", is_flag=True, help="Send the request of one turn to the provider again.")
-@click.option("--turn", type=int, help="Which turn to send, counted from 0. [default: 0]")
+@flag("--send", "Send the request of one turn to the provider again.")
+@flag("--turn", "Which turn to send, counted from 0. [default: 0]", type=int)
 @settings_flags("base_url")
 @pass_output
 def replay(
@@ -162,14 +162,12 @@ def _show_resent(output: Output, resent: Resent, turn: int) -> ExitCode:
         return ExitCode.OK
     console = output.page()
     now = f"now, {duration_text(resent.answer.elapsed_ms)}"
-    table = make_table({f"turn {turn}, recorded": "wide", now: "wide"})
     left = _list_calls(recorded.calls, recorded.ignored_calls)
     right = _list_calls(accepted.calls, accepted.ignored)
     if new.content.strip():
         right.append(bounded(new.content, 400))
-    for row in zip_longest(left, right, fillvalue=""):
-        table.add_row(*row)
-    console.print(table)
+    columns = {f"turn {turn}, recorded": "wide", now: "wide"}
+    output.table(columns, zip_longest(left, right, fillvalue=""))
     console.print()
     progress = Progress(console)
     words = "the same calls" if same else "not the recorded calls"

@@ -4,7 +4,7 @@ import asyncio
 import csv
 import io
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, Final, TypeVar
@@ -17,7 +17,7 @@ from surecall.base.errors import Code, StoreError
 from surecall.base.files import PRIVATE, explain_write_errors, write_whole
 from surecall.base.redaction import mask_known
 from surecall.base.spreadsheets import disarm_text
-from surecall.gateway.report import describe, show_share, summarize
+from surecall.gateway.report import ToolRow, describe, show_share, summarize
 from surecall.gateway.telemetry.requests import OUTCOMES
 from surecall.loop.stored import encode_kept
 from surecall.store.records import STORE_FILE, open_for_reading
@@ -35,57 +35,44 @@ from surecall.text import encode
 from .flags import (
     Decorated,
     count_flag,
+    flag,
     output_flags,
     parse_moment,
     pass_output,
     pass_to_commands,
+    place_flag,
 )
 from .output import Output
 from .progress import count_of
-from .suggestions import complete_files
-from .terminal import line_of, make_table, printable, shown_value
+from .terminal import line_of, printable, shown_value
 
 LATEST: Final = "@latest"
 
 T = TypeVar("T")
 
+_FIGURES: Final[Mapping[str, str]] = dict.fromkeys(("ms", "requests"), "right")
 _SHOWN_BODY_CHARS: Final = 4000
 _BODIES: Final = ("request_body", "reply_body")
 _LESS_IMPORTANT: Final = (
     *("upstream ms", "added ms", "changes", "upstream", "calls", "time", "findings", "model"),
 )
 
-_store_flag: Final = click.option(
-    "--store",
-    "place",
-    default=STORE_FILE,
-    show_default=True,
-    metavar="FILE|URL",
-    shell_complete=complete_files,
-    help="File or PostgreSQL address that holds the requests.",
-)
+_store_flag: Final = place_flag("requests", STORE_FILE)
 
 
 def _filter_flags(command: Decorated) -> Decorated:
     """Add the flags that say which requests are wanted."""
     flags = (
-        click.option("--key", "key_id", metavar="ID", help="Only requests with this key."),
-        click.option("--code", metavar="CODE", help="Only with this defect or error."),
-        click.option("--outcome", type=click.Choice(OUTCOMES), help="Only with this outcome."),
-        click.option("--upstream", metavar="NAME", help="Only to this upstream."),
-        click.option("--model", metavar="NAME", help="Only with this model asked or answering."),
-        click.option(
-            "--until", callback=parse_moment, metavar="TIME", help="Before this time (UTC) or age."
-        ),
-        click.option(
-            "--since",
-            callback=parse_moment,
-            metavar="TIME",
-            help="From this time (UTC) or age on.",
-        ),
+        flag("--key ID", "Only requests with this key.", to="key_id"),
+        flag("--code CODE", "Only with this defect or error."),
+        flag("--outcome", "Only with this outcome.", choices=OUTCOMES),
+        flag("--upstream NAME", "Only to this upstream."),
+        flag("--model NAME", "Only with this model asked or answering."),
+        flag("--until TIME", "Before this time (UTC) or age.", callback=parse_moment),
+        flag("--since TIME", "From this time (UTC) or age on.", callback=parse_moment),
     )
-    for flag in flags:
-        command = flag(command)
+    for added in flags:
+        command = added(command)
     return command
 
 
@@ -102,7 +89,7 @@ def requests(context: click.Context, place: str) -> None:
 
 @requests.command("list", short_help="List the latest requests.")
 @count_flag("--limit", "How many requests to list.", 20)
-@click.option("--before", metavar="ID", help="List what came before this request.")
+@flag("--before ID", "List what came before this request.")
 @_filter_flags
 @_store_flag
 @pass_output
@@ -120,28 +107,25 @@ def list_requests(
         rows = [_record_data(record) for record in page.records]
         output.data({"type": "requests", "requests": rows, "next": page.next})
         return
-    console = output.page()
     columns = {"request": "whole", "time": "whole", "model": "", "upstream": "", "outcome": "whole"}
     columns |= dict.fromkeys(("calls", "changes", "upstream ms", "added ms"), "right whole")
-    table = make_table(columns | {"findings": ""}, optional=_LESS_IMPORTANT)
-    for record in page.records:
-        table.add_row(
-            record.id,
-            _time_text(record.time),
-            line_of(record.model_asked, 60),
+    rows = (
+        (
+            *(record.id, _time_text(record.time), line_of(record.model_asked, 60)),
             line_of(record.upstream, 40),
             record.outcome + (" (left)" if record.client_closed else ""),
-            str(record.calls),
-            str(len(record.receipts)),
-            f"{record.upstream_ms:.0f}",
-            f"{record.added_ms:.2f}",
+            *(str(record.calls), str(len(record.receipts))),
+            *(f"{record.upstream_ms:.0f}", f"{record.added_ms:.2f}"),
             line_of(" ".join(_codes(record)), 80),
         )
-    console.print(table)
+        for record in page.records
+    )
+    output.table(columns | {"findings": ""}, rows, optional=_LESS_IMPORTANT)
     if not page.records:
         output.note("no request is recorded here, or none matches")
     if page.next is not None:
-        console.print(f"… more: --before {page.next}", style="dim", soft_wrap=True)
+        more = f"… more: --before {page.next}"
+        output.page().print(more, style="dim", soft_wrap=True)
 
 
 @requests.command("show", short_help="Show everything that is kept of a request.")
@@ -155,27 +139,24 @@ def show_request(output: Output, request: str, place: str) -> None:
         output.data({"type": "request", **_record_data(record)})
         return
     console = output.page()
-    rows = ((label, line_of(text)) for label, text in _facts(record))
-    console.print(make_table({"what": "dim whole", "text": ""}, rows, headings=False))
-    if record.attempts:
-        attempts = (
-            (item.upstream, line_of(item.model, 60), item.outcome, item.error, f"{item.ms:.0f}")
-            for item in record.attempts
-        )
-        columns = dict.fromkeys(("attempt at", "model", "outcome", "error"), "")
-        console.print()
-        console.print(make_table({**columns, "ms": "right"}, attempts))
-    if record.steps:
-        steps = ((step.name, step.outcome, str(step.requests)) for step in record.steps)
-        console.print()
-        console.print(make_table({"step": "", "outcome": "", "requests": "right"}, steps))
-    if record.receipts:
-        changes = (
-            (item.rule, line_of(item.place, 60), _short(item.before), _short(item.after))
-            for item in record.receipts
-        )
-        console.print()
-        console.print(make_table({"change": "", "place": "", "before": "", "after": ""}, changes))
+    output.facts((label, line_of(text)) for label, text in _facts(record))
+    attempts = [
+        (item.upstream, line_of(item.model, 60), item.outcome, item.error, f"{item.ms:.0f}")
+        for item in record.attempts
+    ]
+    steps = [(step.name, step.outcome, str(step.requests)) for step in record.steps]
+    changes = [
+        (item.rule, line_of(item.place, 60), _short(item.before), _short(item.after))
+        for item in record.receipts
+    ]
+    for names, rows in (
+        (("attempt at", "model", "outcome", "error", "ms"), attempts),
+        (("step", "outcome", "requests"), steps),
+        (("change", "place", "before", "after"), changes),
+    ):
+        if rows:
+            console.print()
+            output.table({name: _FIGURES.get(name, "") for name in names}, rows)
     for defect in record.defects:
         console.print()
         console.print(f"{line_of(defect.code)}  {line_of(defect.message)}")
@@ -217,42 +198,35 @@ def report_requests(output: Output, *, place: str, **wanted: Any) -> None:
         console.print(line_of(line, 400), soft_wrap=True)
     for name, rows in sides.items() if any(sides.values()) else ():
         heads = ("replies", "broken", "95 %", "repaired", "asked again", "not right")
-        table = make_table({"model": "", name: "", **dict.fromkeys(heads, "right whole"), "": ""})
-        for row in rows:
-            share = show_share(row.broken).partition(", ")
-            figures = (row.replies, share[0], share[2], row.repaired, row.reasked, row.unusable)
-            names = (line_of(item or "-", 60) for item in row.names)
-            table.add_row(*names, *map(str, figures), "observed" if row.is_observed else "")
+        columns = {"model": "", name: "", **dict.fromkeys(heads, "right whole"), "": ""}
         console.print()
-        console.print(table)
+        output.table(columns, map(_list_figures, rows))
     if costs:
         rows = (
             (line_of(key or "-", 60), line_of(name, 60), f"{cost:.6g}")
             for (key, name), cost in costs.items()
         )
         console.print()
-        console.print(make_table({"key": "", "model": "", "cost": "right whole"}, rows))
+        output.table({"key": "", "model": "", "cost": "right whole"}, rows)
+
+
+def _list_figures(row: ToolRow) -> list[str]:
+    share = show_share(row.broken).partition(", ")
+    figures = (row.replies, share[0], share[2], row.repaired, row.reasked, row.unusable)
+    names = (line_of(item or "-", 60) for item in row.names)
+    return [*names, *map(str, figures), "observed" if row.is_observed else ""]
 
 
 @requests.command("export")
-@click.option(
+@flag(
     "--format",
-    "form",
-    type=click.Choice(["jsonl", "csv"]),
-    default="jsonl",
-    show_default=True,
-    help="A line of JSON or a row for each request.",
+    "A line of JSON or a row for each request.",
+    to="form",
+    choices=("jsonl", "csv"),
+    shown="jsonl",
 )
-@click.option(
-    "-o",
-    "--out",
-    default="-",
-    show_default=True,
-    metavar="FILE",
-    shell_complete=complete_files,
-    help="Where to; `-` is here.",
-)
-@click.option("--bodies", is_flag=True, help="With bodies, where they were kept.")
+@flag("-o --out FILE", "Where to; `-` is here.", shown="-")
+@flag("--bodies", "With bodies, where they were kept.")
 @_filter_flags
 @_store_flag
 @pass_output

@@ -18,10 +18,10 @@ from surecall.loop import RunResult, Session, Trace, save_trace
 from surecall.loop.options import fold_parameters
 from surecall.models.config import Config, load_config
 
-from .flags import check_options, invalid_option, parse_options, pass_output, settings_flags
+from .flags import check_options, flag, invalid_option, parse_options, pass_output, settings_flags
 from .output import ExitCode, Output, select_fields
 from .progress import Progress
-from .suggestions import complete_files, complete_presets
+from .suggestions import complete_presets
 from .tool_files import load_tools
 
 if TYPE_CHECKING:
@@ -47,73 +47,44 @@ def _choose_places(config: Config, journal: str | None, trace: str | None) -> _P
 
 @click.command
 @click.argument("question")
-@click.option(
-    "--tools",
-    "tool_files",
+@flag("--tools FILE.py", "File with tools; may be repeated.", to="tool_files", multiple=True)
+@flag(
+    "--mcp TARGET",
+    "MCP server with tools: a command in quotes, or a URL.",
+    to="servers",
     multiple=True,
-    metavar="FILE.py",
-    shell_complete=complete_files,
-    help="File with tools; may be repeated.",
 )
-@click.option(
-    "--mcp",
-    "servers",
-    multiple=True,
-    metavar="TARGET",
-    help="MCP server with tools: a command in quotes, or a URL.",
-)
-@click.option(
-    "--mcp-pins",
-    metavar="FILE",
-    shell_complete=complete_files,
-    help="File of approved digests of MCP tools.",
-)
+@flag("--mcp-pins FILE", "File of approved digests of MCP tools.")
 @settings_flags("model", "base_url", "provider", "protocol", "profile")
-@click.option("--system", help="System text.")
-@click.option(
+@flag("--system", "System text.", type=str)
+@flag(
     "--preset",
+    "Preset; `auto` by default. [SURECALL_PRESET]",
     multiple=True,
-    shell_complete=complete_presets,
-    help="Preset; `auto` by default. [SURECALL_PRESET]",
+    complete=complete_presets,
 )
-@click.option(
-    "--option",
-    "options",
+@flag(
+    "--option KEY=VALUE",
+    "Any option of a run. [SURECALL_OPTIONS__KEY]",
+    to="options",
     multiple=True,
-    metavar="KEY=VALUE",
-    help="Any option of a run. [SURECALL_OPTIONS__KEY]",
 )
-@click.option("--stream/--no-stream", default=None, help="Stream every turn. [SURECALL_STREAM]")
-@click.option("--max-turns", type=int, help="Stop the run after this many requests.")
-@click.option("--temperature", type=float, help="How varied replies may be.")
-@click.option("--max-tokens", type=int, help="How long one reply may be.")
-@click.option("--seed", type=int, help="For replies that can be repeated, where that is possible.")
-@click.option("--stop", multiple=True, help="Text at which a reply ends; may be repeated.")
-@click.option(
-    "--header",
-    "headers",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Header of every request; may be repeated.",
+@flag("--stream/--no-stream", "Stream every turn. [SURECALL_STREAM]", default=None)
+@flag("--max-turns", "Stop the run after this many requests.", type=int)
+@flag("--temperature", "How varied replies may be.", type=float)
+@flag("--max-tokens", "How long one reply may be.", type=int)
+@flag("--seed", "For replies that can be repeated, where that is possible.", type=int)
+@flag("--stop", "Text at which a reply ends; may be repeated.", multiple=True)
+@flag(
+    "--header NAME=VALUE", "Header of every request; may be repeated.", to="headers", multiple=True
 )
-@click.option(
-    "--timeout",
+@flag(
+    "--timeout SECONDS",
+    "How long one request may take.",
     type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    help="How long one request may take.",
 )
-@click.option(
-    "--journal",
-    metavar="FILE",
-    shell_complete=complete_files,
-    help="Record the run, so that it can be resumed.",
-)
-@click.option(
-    "--trace",
-    metavar="FILE",
-    shell_complete=complete_files,
-    help="Save a trace for `surecall replay`.",
-)
+@flag("--journal FILE", "Record the run, so that it can be resumed.")
+@flag("--trace FILE", "Save a trace for `surecall replay`.")
 @pass_output
 def run(
     output: Output,

@@ -1,5 +1,6 @@
-"""`surecall eval runs` and `surecall eval report`: the stored eval runs, and files made of them."""
+"""`surecall eval runs`, `report` and `regrade`: stored eval runs, and what is made of them."""
 
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, cast
@@ -11,15 +12,82 @@ from surecall.evals.experiments import open_run_store
 from surecall.evals.export import FORMATS, Exported, export_run, parse_formats
 from surecall.evals.history import CaseReply, TrendPoint, compare_case, find_trend
 from surecall.evals.metrics.tally import tally_rows
+from surecall.evals.regrading import Regraded, VerdictChange, regrade_sync
 from surecall.evals.store import FIRST_EVAL, RightCounts, RunInfo
 from surecall.evals.wording import describe_cost, describe_rate, describe_reasons, label_simulated
 
 from .eval.page import show_summary, summary_data
-from .flags import count_flag, output_flags, pass_output, pass_to_commands, store_flag
+from .flags import count_flag, flag, output_flags, pass_output, pass_to_commands, store_flag
 from .output import ExitCode, Output, select_fields
 from .progress import count_of
-from .suggestions import complete_folders, complete_formats, complete_runs
-from .terminal import line_of, make_table, shown_value
+from .suggestions import complete_formats, complete_runs
+from .terminal import line_of, shown_value
+
+_MAX_CHANGES: Final = 20
+
+
+@click.command
+@click.argument("run", default="@latest", shell_complete=complete_runs)
+@flag("--dry-run", "Show what would change; write nothing.")
+@flag("--tag NAME", "Give the new run a name.")
+@store_flag
+@pass_output
+def regrade(
+    output: Output, *, run: str, dry_run: bool, tag: str | None, store_file: str | None
+) -> None:
+    """Judge the kept replies of a run again; RUN defaults to the latest.
+
+    Nothing is sent: the loop runs on the stored replies, with fresh tools, and the cases judge what
+    happens. The result is a new run; the old one stays as it is. Trials in which other requests
+    would be sent now keep their verdicts, and are counted.
+    """
+    with output.waiting("judging again"):
+        found = regrade_sync(run, store=store_file, tag=tag, dry_run=dry_run)
+    if output.json:
+        output.data(_render_regraded(found))
+        return
+    console = output.page()
+    if found.changes:
+        columns = {"trial": "right", "cell": "", "case": "", "verdict": "", "now": "", "why": "dim"}
+        output.table(columns, map(_list_change, found.changes[:_MAX_CHANGES]))
+        if len(found.changes) > _MAX_CHANGES:
+            console.print(f"… {len(found.changes) - _MAX_CHANGES} more: --json", style="dim")
+        console.print()
+    console.print(_summarize(found), soft_wrap=True)
+
+
+def _render_regraded(found: Regraded) -> dict[str, Any]:
+    return {
+        "type": "regraded",
+        "source": found.source,
+        "run": None if found.run is None else found.run.id,
+        "trials": found.trials,
+        "undecided": list(found.undecided),
+        "changes": msgspec.to_builtins(found.changes),
+    }
+
+
+def _list_change(change: VerdictChange) -> tuple[str, ...]:
+    why = "; ".join(f"{reason.code} {reason.message}".strip() for reason in change.reasons)
+    return (
+        *(f"#{change.index}", line_of(change.cell), line_of(change.case), change.verdict),
+        "✓ passed" if change.ok else "✗ failed",
+        line_of(f"before: {why}" if change.ok else why),
+    )
+
+
+def _summarize(found: Regraded) -> str:
+    ways = Counter((change.verdict, change.ok) for change in found.changes)
+    changed = ", ".join(
+        f"{count} {verdict} {'passed now' if ok else 'failed now'}"
+        for (verdict, ok), count in sorted(ways.items(), reverse=True)
+    )
+    text = f"run {found.source}: {count_of(found.trials, 'trial')} judged again, "
+    text += changed or "no verdict changed"
+    if found.undecided:
+        text += f"; {len(found.undecided)} could not be decided again and keep their verdicts"
+    return text + (f"; written as run {found.run.id}" if found.run else "; nothing was written")
+
 
 _MAX_TEXT: Final = 300
 
@@ -34,28 +102,22 @@ def trend(output: Output, run: str, store_file: str | None) -> None:
     Runs of the same trials are compared, whatever the versions of surecall and the suites.
     """
     points = find_trend(run, store=store_file)
-    if output.json:
-        output.data({"type": "trend", "points": [_point_data(point) for point in points]})
-        return
-    table = make_table(
-        {"model": "", "strategy": "", "started": "whole", "run": "whole"}
-        | dict.fromkeys(("strict", "p95", "cost"), "right whole")
-        | {"note": "dim"},
-        optional=("note", "cost", "p95", "started"),
-    )
+    columns = {"model": "", "strategy": "", "started": "whole", "run": "whole"}
+    columns |= dict.fromkeys(("strict", "p95", "cost"), "right whole") | {"note": "dim"}
     order = list(dict.fromkeys(point.task for point in points))
-    for point in sorted(points, key=lambda point: order.index(point.task)):
-        table.add_row(
+    rows = (
+        (
             line_of(_name(point)) + label_simulated(point.simulated),
             line_of(point.task.strategy),
             f"{datetime.fromtimestamp(point.created_at, UTC):%Y-%m-%d %H:%M}",
-            point.run,
-            describe_rate(point.strict),
-            f"{point.p95_ms:.0f} ms",
+            *(point.run, describe_rate(point.strict), f"{point.p95_ms:.0f} ms"),
             describe_cost(point.cost_usd),
             "regraded" if point.regraded_from else "",
         )
-    output.page().print(table)
+        for point in sorted(points, key=lambda point: order.index(point.task))
+    )
+    data = {"type": "trend", "points": [_point_data(point) for point in points]}
+    output.listing(data, columns, rows, optional=("note", "cost", "p95", "started"))
 
 
 def _name(point: TrendPoint | CaseReply) -> str:
@@ -80,27 +142,23 @@ def case_replies(output: Output, run: str, case: str, store_file: str | None) ->
     CASE is the id of a case, the scenario if it has only one, or SCENARIO/CASE.
     """
     replies = compare_case(case, run, store=store_file)
-    if output.json:
-        output.data({"type": "case", "replies": [_point_data(reply) for reply in replies]})
-        return
-    table = make_table(
-        {"trial": "right", "model": "", "strategy": "", "verdict": "whole"}
-        | {"calls": "", "answer": ""}
+    columns = {"trial": "right", "model": "", "strategy": "", "verdict": "whole"}
+    data = {"type": "case", "replies": [_point_data(reply) for reply in replies]}
+    output.listing(data, columns | {"calls": "", "answer": ""}, map(_list_cells, replies))
+
+
+def _list_cells(reply: CaseReply) -> tuple[str, ...]:
+    answer = line_of(reply.text, _MAX_TEXT)
+    if not reply.strict_ok:
+        answer = f"{answer}\n✗ {line_of(describe_reasons(reply.reasons), _MAX_TEXT)}".strip()
+    return (
+        f"#{reply.index}",
+        line_of(_name(reply)) + label_simulated("all" if reply.simulated else "none"),
+        line_of(reply.task.strategy),
+        "✓" if reply.strict_ok else "✗",
+        "\n".join(line_of(call, _MAX_TEXT) for call in reply.calls) or "-",
+        answer,
     )
-    for reply in replies:
-        calls = [line_of(call, _MAX_TEXT) for call in reply.calls]
-        answer = line_of(reply.text, _MAX_TEXT)
-        if not reply.strict_ok:
-            answer = f"{answer}\n✗ {line_of(describe_reasons(reply.reasons), _MAX_TEXT)}".strip()
-        table.add_row(
-            f"#{reply.index}",
-            line_of(_name(reply)) + label_simulated("all" if reply.simulated else "none"),
-            line_of(reply.task.strategy),
-            "✓" if reply.strict_ok else "✗",
-            "\n".join(calls) or "-",
-            answer,
-        )
-    output.page().print(table)
 
 
 _MAX_COMMAND: Final = 200
@@ -134,30 +192,27 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> None:
         rows = [_run_data(info, right[info.id], is_held) for info, is_held in shown]
         output.data({"type": "runs", "count": len(found), "runs": rows})
         return
-    console = output.page()
     columns = dict.fromkeys(("run", "started", "status"), "whole")
     columns |= dict.fromkeys(("trials", "strict", "original", "errors"), "right whole")
     columns |= {"models": "", "tags": "", "command": "dim cut"}
     optional = ("command", "errors", "original", "started", "tags", "models")
-    table = make_table(columns, optional=optional)
-    for info, is_held in shown:
-        table.add_row(
-            info.id,
-            _time_text(info.created_at),
-            _status(info, is_held=is_held),
+    rows = (
+        (
+            *(info.id, _time_text(info.created_at), _status(info, is_held=is_held)),
             f"{info.done}/{info.units}",
             f"{right[info.id].strict_ok}/{right[info.id].n}",
             f"{right[info.id].original_ok}/{right[info.id].n}",
-            str(info.errors or ""),
-            _label_simulated(info),
-            ", ".join(info.tags),
+            *(str(info.errors or ""), _label_simulated(info), ", ".join(info.tags)),
             line_of(info.manifest.command, _MAX_COMMAND),
         )
-    console.print(table)
+        for info, is_held in shown
+    )
+    output.table(columns, rows, optional=optional)
     if not found:
         output.note(f"there are no runs yet: {FIRST_EVAL}")
     if len(found) > limit:
-        console.print(f"… {len(found) - limit} more: --limit {len(found)}", style="dim")
+        more = f"… {len(found) - limit} more: --limit {len(found)}"
+        output.page().print(more, style="dim")
 
 
 @runs.command("show")
@@ -176,11 +231,9 @@ def show_run(output: Output, run: str, store_file: str | None) -> None:
         about = _run_data(info, right, is_held)
         output.data({**data, **about, "type": "run", "rows": data["rows"]})
         return
-    console = output.page()
-    rows = ((label, line_of(text)) for label, text in _facts(info, is_held=is_held))
-    console.print(make_table({"what": "dim whole", "text": ""}, rows, headings=False))
+    output.facts((label, line_of(text)) for label, text in _facts(info, is_held=is_held))
     if info.done:
-        console.print()
+        output.text("")
         show_summary(output, info, tallies)
 
 
@@ -215,7 +268,7 @@ def untag_run(output: Output, name: str, store_file: str | None) -> None:
 @click.argument(
     "references", nargs=-1, required=True, metavar="RUN...", shell_complete=complete_runs
 )
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@flag("-y --yes", "Do not ask.")
 @store_flag
 @pass_output
 def remove_runs(
@@ -292,23 +345,14 @@ def _time_text(seconds: float) -> str:
 
 @click.command
 @click.argument("run", default="@latest", shell_complete=complete_runs)
-@click.option(
-    "--format",
-    "formats",
-    default="html",
-    show_default=True,
-    metavar="LIST",
-    shell_complete=complete_formats,
-    help=f"What to write, separated by commas: {', '.join(FORMATS)} or all.",
+@flag(
+    "--format LIST",
+    f"What to write, separated by commas: {', '.join(FORMATS)} or all.",
+    to="formats",
+    complete=complete_formats,
+    shown="html",
 )
-@click.option(
-    "-o",
-    "--out",
-    "folder",
-    metavar="DIR",
-    shell_complete=complete_folders,
-    help="Folder to write to. [default: surecall-RUN]",
-)
+@flag("-o --out DIR", "Folder to write to. [default: surecall-RUN]", to="folder")
 @store_flag
 @pass_output
 def report(

@@ -10,9 +10,8 @@ import click
 
 from surecall.base.errors import Code, ConfigError
 
-from .flags import pass_output
+from .flags import flag, pass_output
 from .output import ExitCode, Output
-from .suggestions import complete_files
 
 if TYPE_CHECKING:
     from surecall.gateway import Gateway, GatewaySettings
@@ -21,40 +20,23 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.option("--upstream", metavar="URL", help="Where requests go; any OpenAI-compatible address.")
-@click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
-@click.option("--port", type=click.IntRange(0, 65535), help="Port.  [default: 8787]")
-@click.option(
-    "--store",
-    metavar="PATH",
-    shell_complete=complete_files,
-    help="Where requests are recorded: a file, a postgresql:// address, or off.",
+@flag("--upstream URL", "Where requests go; any OpenAI-compatible address.")
+@flag("--host", "Address to listen on.  [default: 127.0.0.1]", type=str)
+@flag("--port", "Port.  [default: 8787]", type=click.IntRange(0, 65535))
+@flag("--store PATH", "Where requests are recorded: a file, a postgresql:// address, or off.")
+@flag(
+    "--approvals PATH",
+    "Where calls wait for approval, to be decided in the dashboard: a file or an address.",
 )
-@click.option(
-    "--approvals",
-    metavar="PATH",
-    shell_complete=complete_files,
-    help="Where calls wait for approval, to be decided in the dashboard: a file or an address.",
-)
-@click.option(
-    "--config",
-    "config_file",
-    metavar="FILE",
-    shell_complete=complete_files,
-    help="Settings, as TOML.",
-)
-@click.option("--workers", type=click.IntRange(1, 64), help="Processes that serve.  [default: 1]")
-@click.option(
+@flag("--config FILE", "Settings, as TOML.", to="config_file")
+@flag("--workers", "Processes that serve.  [default: 1]", type=click.IntRange(1, 64))
+@flag(
     "--log",
-    type=click.Choice(["text", "json"]),
-    help="Write a line for every request to standard error, in this format.",
+    "Write a line for every request to standard error, in this format.",
+    choices=("text", "json"),
 )
-@click.option(
-    "--observe",
-    is_flag=True,
-    help="Pass every byte untouched, and only record what would have been done.",
-)
-@click.option("--check", is_flag=True, help="Show what would run, or every error, and end.")
+@flag("--observe", "Pass every byte untouched, and only record what would have been done.")
+@flag("--check", "Show what would run, or every error, and end.")
 @pass_output
 def serve(
     output: Output,
@@ -268,20 +250,8 @@ def keys() -> None:
 
 @keys.command("new")
 @click.argument("name", metavar="ID")
-@click.option(
-    "--role",
-    type=click.Choice(["call", "read-only", "admin"]),
-    default="call",
-    show_default=True,
-    help="What the key may do.",
-)
-@click.option(
-    "--config",
-    "config_file",
-    metavar="FILE",
-    shell_complete=complete_files,
-    help="Add the key's digest to this file.",
-)
+@flag("--role", "What the key may do.", choices=("call", "read-only", "admin"), shown="call")
+@flag("--config FILE", "Add the key's digest to this file.", to="config_file")
 @pass_output
 def new_key(output: Output, name: str, role: str, config_file: str | None) -> None:
     """Make a virtual key, show it once, and keep its digest only."""

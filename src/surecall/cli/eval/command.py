@@ -72,7 +72,7 @@ _COMMANDS: Final = {
     "diff": CommandEntry("diff", "diff", "Compare two runs, trial by trial."),
     "recommend": CommandEntry("recommend", "recommend_model", "Say which model a run speaks for."),
     "runs": CommandEntry("runs", "runs", "List, show, tag and remove runs."),
-    "regrade": CommandEntry("regrade", "regrade", "Judge the kept replies of a run again."),
+    "regrade": CommandEntry("runs", "regrade", "Judge the kept replies of a run again."),
     "vendors": CommandEntry("eval.vendors", "vendors", "Compare endpoints that serve one model."),
 }
 
