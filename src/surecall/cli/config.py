@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from textwrap import wrap
-from typing import Any, Final, Literal, cast, get_type_hints
+from typing import Any, Final, Literal, cast
 
 import click
 from msgspec import Struct
@@ -18,10 +18,9 @@ from msgspec.structs import asdict
 from surecall.base.errors import Code, ConfigError, SurecallError, did_you_mean
 from surecall.base.files import explain_write_errors, write_whole
 from surecall.loop import Options, resolve_options
-from surecall.loop.options import CallerArguments
 from surecall.models.config import SETTINGS, Config, find_keys, load_config
 from surecall.models.config.load import FILE_NAME
-from surecall.models.profiles import Capabilities, Catalog, Findings, ProviderEntry, embedded_name
+from surecall.models.profiles import Catalog, ProviderEntry, embedded_name
 from surecall.models.transport import Deadlines, RetryPolicy
 from surecall.text import encode_text
 
@@ -30,9 +29,6 @@ from .groups import CommandEntry, LazyGroup
 from .output import ExitCode, Output, select_fields
 from .reach import reach_provider, resolve_configured
 from .terminal import line_of, make_table, shown_value, styled
-
-_FREE: Final = ".*"
-
 
 _COMMANDS: Final = {
     "init": CommandEntry("config", "init", "Write a commented configuration to begin with."),
@@ -86,54 +82,10 @@ def check_config(output: Output, file: Path | None) -> ExitCode:
 @pass_output
 def print_schema(output: Output) -> None:
     """Print the JSON Schema of surecall.toml, for editors."""
+    from .topics import describe_config
+
     indent = None if output.json else 2
     output.stdout.write(encode_text(describe_config(), indent=indent) + "\n")
-
-
-def describe_config() -> dict[str, Any]:
-    """Return the JSON Schema of a configuration file."""
-    root: dict[str, Any] = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "surecall.toml",
-        "type": "object",
-        "properties": {},
-        "additionalProperties": False,
-    }
-    for key, setting in SETTINGS.items():
-        table, _, name = key.partition(".")
-        described = _describe_type(setting.type) | {"description": setting.doc}
-        if setting.default is not None:
-            described["default"] = setting.default
-        if not name:
-            root["properties"][key] = described
-        elif key.endswith(_FREE):
-            root["properties"][table] = _describe_free_table(table, described)
-        else:
-            inner = root["properties"].setdefault(
-                table, {"type": "object", "properties": {}, "additionalProperties": False}
-            )
-            inner["properties"][name] = described
-    return root
-
-
-def _describe_free_table(table: str, described: Mapping[str, Any]) -> dict[str, Any]:
-    if table == "headers":
-        return {"type": "object", "additionalProperties": dict(described)}
-    from surecall.cli.topics import describe_fields
-
-    records = (Options, CallerArguments) if table == "options" else (Capabilities, Findings)
-    fields: dict[str, Any] = {}
-    for record in records:
-        kinds = get_type_hints(record)
-        for name, words in describe_fields(record).items():
-            fields[name] = _describe_type(kinds[name]) | {"description": words}
-    return {"type": "object", "properties": fields, "additionalProperties": False}
-
-
-def _describe_type(kind: Any) -> dict[str, Any]:
-    from surecall.schema import infer_schema
-
-    return {} if kind is Any else infer_schema(kind)
 
 
 _SERVER: Final = "http://127.0.0.1:8000/v1"

@@ -7,7 +7,7 @@ import ast
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final, Literal, get_args, get_type_hints
 
@@ -265,6 +265,56 @@ def describe_fields(record: type[Any]) -> dict[str, str]:
                 words = _line(str(after.value.value))
             found[node.target.id] = words
     return found
+
+
+def describe_config() -> dict[str, Any]:
+    """Return the JSON Schema of a configuration file."""
+    root: dict[str, Any] = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "surecall.toml",
+        "type": "object",
+        "properties": {},
+        "additionalProperties": False,
+    }
+    from surecall.models.config import SETTINGS
+
+    for key, setting in SETTINGS.items():
+        table, _, name = key.partition(".")
+        described = _describe_type(setting.type) | {"description": setting.doc}
+        if setting.default is not None:
+            described["default"] = setting.default
+        if not name:
+            root["properties"][key] = described
+        elif key.endswith(".*"):
+            root["properties"][table] = _describe_free_table(table, described)
+        else:
+            inner = root["properties"].setdefault(
+                table, {"type": "object", "properties": {}, "additionalProperties": False}
+            )
+            inner["properties"][name] = described
+    return root
+
+
+def _describe_free_table(table: str, described: Mapping[str, Any]) -> dict[str, Any]:
+    if table == "headers":
+        return {"type": "object", "additionalProperties": dict(described)}
+    from surecall.loop import Options
+    from surecall.loop.options import CallerArguments
+    from surecall.models.profiles import Capabilities, Findings
+
+    records = (Options, CallerArguments) if table == "options" else (Capabilities, Findings)
+    fields: dict[str, Any] = {}
+    for record in records:
+        kinds = get_type_hints(record)
+        for name, words in describe_fields(record).items():
+            fields[name] = _describe_type(kinds[name]) | {"description": words}
+    return {"type": "object", "properties": fields, "additionalProperties": False}
+
+
+def _describe_type(kind: Any) -> dict[str, Any]:
+    from surecall.schema import infer_schema
+
+    return {} if kind is Any else infer_schema(kind)
 
 
 def _line(text: str) -> str:
