@@ -38,11 +38,11 @@ ROOMS: Final[dict[str, tuple[int, int]]] = {
     "gateway": (6_000, 7_170),
     "faults": (2_800, 3_142),
     "evals": (18_000, 16_331),
-    "cli": (7_000, 7_191),
+    "cli": (7_000, 7_171),
 }
 """The rooms with their budgets in code lines, and what they may not pass until they meet them."""
 FIGURES: Final[dict[str, tuple[int, int]]] = {
-    "files": (420, 475),
+    "files": (420, 470),
     "code lines": (74_000, 95_720),
     "names at the top": (19, 19),
     "layers": (8, 8),

@@ -4,13 +4,11 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import click
 import msgspec
 
-from surecall.exchange.prompting import choose_mode
-from surecall.loop.options import Options
 from surecall.loop.probing import FACTS_FILE, fact_address
 from surecall.loop.resolve import choose_protocol, find_provider, make_transport
 from surecall.models.config import Config, load_config
@@ -36,7 +34,7 @@ from surecall.wire import WireProtocol
 from .flags import count_flag, flag, invalid_option, pass_output, settings_flags
 from .output import ExitCode, Output, select_fields
 from .progress import count_of
-from .reach import resolve_configured
+from .reach import Change, list_changes
 from .suggestions import complete_models, complete_questions
 from .terminal import bounded, line_of, make_table, shown_value, styled
 
@@ -44,58 +42,6 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
     from rich.text import Text
-
-
-class Change(NamedTuple):
-    """One thing that a run does differently."""
-
-    what: str
-    before: str
-    after: str
-
-
-def list_changes(
-    config: Config, catalog: Catalog, before: ResolvedCapabilities, after: ResolvedCapabilities
-) -> tuple[Change, ...]:
-    """Return what a run with these settings does differently because of a probe."""
-    options = resolve_configured(config, catalog).options
-    rows = zip(_behaviour(options, before), _behaviour(options, after), strict=True)
-    return tuple(Change(what, old, new) for (what, old), (_, new) in rows if old != new)
-
-
-def _behaviour(options: Options, known: ResolvedCapabilities) -> list[tuple[str, str]]:
-    can = known.capabilities
-    text = "no" if options.text_formats == "off" else "where tools are offered"
-    if options.text_formats == "all" or (can.text_formats and options.text_formats == "auto"):
-        text = "in every turn"
-    several = can.supports_parallel_tools or known.origins["supports_parallel_tools"] == "default"
-    midturn = can.allows_midturn_system or known.origins["allows_midturn_system"] == "default"
-    window = can.context_window_tokens
-    mode = choose_mode(
-        can,
-        known.origins,
-        wanted=options.tool_prompting,
-        has_required=bool(options.required_tools),
-    ).mode
-    room = "any size" if window is None else f"{window - can.reserved_response_tokens} tokens"
-    return [
-        ("tools are given to the model", mode),
-        ("calls written as text are looked for", text),
-        ("parallel_tool_calls may be sent", _word(several)),
-        ("calls of one reply may run together", _word(several)),
-        ("call ids are made to match", can.tool_id_pattern or "nothing"),
-        ("system messages stay where they are", _word(midturn)),
-        ("empty reasoning is added to calls", _word(can.needs_reasoning_echo)),
-        ("replies may be streamed", _word(can.streaming)),
-        ("turns with tools may be streamed", _word(can.stream_equals_whole is not False)),
-        ("prompts may have", room),
-        ("response_format json_object may be sent", _word(can.json_object)),
-        ("response_format json_schema may be sent", _word(can.json_schema)),
-    ]
-
-
-def _word(is_so: object) -> str:
-    return "yes" if is_so else "no"
 
 
 _MARKS: Final = {
@@ -187,19 +133,15 @@ def _list_fields(fields: Mapping[str, Any]) -> str:
 
 def show_questions(output: Output, questions: tuple[Question, ...]) -> None:
     """List the questions with what they decide and cost."""
-    if output.json:
-        fields = ("name", "title", "decides", "max_requests", "rough_tokens")
-        listed = [select_fields(question, *fields) for question in questions]
-        output.data({"type": "questions", "questions": listed})
-        return
-    console = output.page()
+    fields = ("name", "title", "decides", "max_requests", "rough_tokens")
+    listed = [select_fields(question, *fields) for question in questions]
     columns = {"question": "whole", "asks": "", "decides": "", "requests": "right whole"}
-    table = make_table(columns, optional=("decides",))
-    for asked in questions:
-        table.add_row(asked.name, asked.title, ", ".join(asked.decides), str(asked.max_requests))
-    console.print(table)
-    requests, tokens = total_cost(questions)
-    console.print(f"\nin total: at most {requests} requests, about {tokens} tokens")
+    rows = ((q.name, q.title, ", ".join(q.decides), str(q.max_requests)) for q in questions)
+    data = {"type": "questions", "questions": listed}
+    output.listing(data, columns, rows, optional=("decides",))
+    if not output.json:
+        requests, tokens = total_cost(questions)
+        output.text(f"\nin total: at most {requests} requests, about {tokens} tokens")
 
 
 def show_facts(output: Output, store: FactStore, model: str | None, now: float) -> None:
@@ -271,19 +213,9 @@ def show_capabilities(
 
 
 _USUAL: Final = (
-    "tools",
-    "tools_seen",
-    "tool_choice",
-    "parallel_calls",
-    "streaming",
-    "id_pattern",
-    "strict_tools",
-    "json_object",
-    "json_schema",
-    "grammar",
-    "midturn_system",
-    "reasoning_echo",
-    "context_window",
+    *("tools", "tools_seen", "tool_choice", "parallel_calls", "streaming", "id_pattern"),
+    *("strict_tools", "json_object", "json_schema", "grammar", "midturn_system"),
+    *("reasoning_echo", "context_window"),
 )
 """What changes how a run goes."""
 
@@ -470,22 +402,16 @@ class _Asking:
         changes: tuple[Change, ...],
     ) -> None:
         findings: tuple[Finding, ...] = report.findings if report else ()
-        self._output.data(
-            {
-                "type": "probe",
-                "model": self._model,
-                "address": self._address,
-                "protocol": self._protocol.name,
-                "asked_at": date_text(report.asked_at) if report else None,
-                "fields": report.fields if report else {},
-                "inconclusive": [f.question for f in findings if f.verdict == "inconclusive"],
-                "cost": report.cost if report else None,
-                "capabilities": msgspec.to_builtins(after.capabilities),
-                "findings": msgspec.to_builtins(after.findings),
-                "origins": after.origins,
-                "changes": [change._asdict() for change in changes],
-            }
-        )
+        who = {"model": self._model, "address": self._address, "protocol": self._protocol.name}
+        asked = {
+            "asked_at": date_text(report.asked_at) if report else None,
+            "fields": report.fields if report else {},
+            "inconclusive": [f.question for f in findings if f.verdict == "inconclusive"],
+            "cost": report.cost if report else None,
+        }
+        known = msgspec.to_builtins(select_fields(after, "capabilities", "findings", "origins"))
+        listed = [change._asdict() for change in changes]
+        self._output.data({"type": "probe", **who, **asked, **known, "changes": listed})
 
     def _verdict(self, report: ProbeReport | None) -> ExitCode:
         if report is None:

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -10,7 +10,8 @@ from surecall.base.errors import Code, JSONTextError, ProviderReplyError, Sureca
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.limits import MIB
 from surecall.base.redaction import mask_known
-from surecall.loop.options import ResolvedOptions
+from surecall.exchange.prompting import choose_mode
+from surecall.loop.options import Options, ResolvedOptions
 from surecall.loop.resolve import (
     AUTO_PRESET,
     choose_protocol,
@@ -21,7 +22,7 @@ from surecall.loop.resolve import (
 from surecall.models.client import ClientLimits, open_once
 from surecall.models.client.network import Deadlines, join_url
 from surecall.models.config import Config
-from surecall.models.profiles import Catalog
+from surecall.models.profiles import Catalog, ResolvedCapabilities
 from surecall.text import decode
 from surecall.wire import WireProtocol
 
@@ -49,6 +50,55 @@ def resolve_configured(config: Config, catalog: Catalog) -> ResolvedOptions:
         overrides={},
         catalog=catalog,
     )
+
+
+class Change(NamedTuple):
+    """One thing that a run does differently."""
+
+    what: str
+    before: str
+    after: str
+
+
+def list_changes(
+    config: Config, catalog: Catalog, before: ResolvedCapabilities, after: ResolvedCapabilities
+) -> tuple[Change, ...]:
+    """Return what a run with these settings does differently because of a probe."""
+    options = resolve_configured(config, catalog).options
+    old, new = _behaviour(options, before), _behaviour(options, after)
+    return tuple(Change(what, old[what], new[what]) for what in old if old[what] != new[what])
+
+
+def _behaviour(options: Options, known: ResolvedCapabilities) -> dict[str, str]:
+    can = known.capabilities
+    text = "no" if options.text_formats == "off" else "where tools are offered"
+    if options.text_formats == "all" or (can.text_formats and options.text_formats == "auto"):
+        text = "in every turn"
+    several = can.supports_parallel_tools or known.origins["supports_parallel_tools"] == "default"
+    midturn = can.allows_midturn_system or known.origins["allows_midturn_system"] == "default"
+    window, has_required = can.context_window_tokens, bool(options.required_tools)
+    mode = choose_mode(
+        can, known.origins, wanted=options.tool_prompting, has_required=has_required
+    ).mode
+    room = "any size" if window is None else f"{window - can.reserved_response_tokens} tokens"
+    found = {
+        "tools are given to the model": mode,
+        "calls written as text are looked for": text,
+        "parallel_tool_calls may be sent": several,
+        "calls of one reply may run together": several,
+        "call ids are made to match": can.tool_id_pattern or "nothing",
+        "system messages stay where they are": midturn,
+        "empty reasoning is added to calls": can.needs_reasoning_echo,
+        "replies may be streamed": can.streaming,
+        "turns with tools may be streamed": can.stream_equals_whole is not False,
+        "prompts may have": room,
+        "response_format json_object may be sent": can.json_object,
+        "response_format json_schema may be sent": can.json_schema,
+    }
+    words = {True: "yes", False: "no", None: "no"}
+    return {
+        what: value if isinstance(value, str) else words[value] for what, value in found.items()
+    }
 
 
 class Reached(Struct, frozen=True):
