@@ -28,8 +28,8 @@ def text_formats_page() -> str:
     for title, forms in FAMILY_GROUPS.items():
         parts += [
             f"## {title}\n",
-            "| family | what it is | written by | begins with | line | space |",
-            "|---|---|---|---|---|---|",
+            "| family | what it is | written by | begins with |",
+            "|---|---|---|---|",
             *(format_row(form, tools) for form in forms),
             "",
         ]
@@ -43,10 +43,8 @@ def format_row(form: CallFormat, tools: ToolNames) -> str:
     begins = ", ".join(openers[:MAX_OPENERS])
     if len(openers) > MAX_OPENERS:
         begins += f" and {len(openers) - MAX_OPENERS} more"
-    line = "start" if form.line_start else "anywhere"
-    space = "dropped" if form.trims else "kept"
     about, origin = cell(form.about), cell(form.origin)
-    return f"| `{form.name}` | {about} | {origin} | {begins} | {line} | {space} |"
+    return f"| `{form.name}` | {about} | {origin} | {begins} |"
 
 
 def code_span(text: str) -> str:
@@ -71,8 +69,11 @@ def experiment_page() -> str:
 
 def old_names(names: tuple[OldName, ...]) -> list[str]:
     """Set old names in a table."""
-    rows = [f"| {code_list(one.old)} | {one.new} | {one.difference} | {one.why} |" for one in names]
-    return ["| old name | today | difference | why |", "|---|---|---|---|", *rows]
+    rows = [
+        f"| {code_list(one.old)} | {one.new} | {one.difference}{'; ' * bool(one.why)}{one.why} |"
+        for one in names
+    ]
+    return ["| old name | today | difference |", "|---|---|---|", *rows]
 
 
 def code_list(names: str) -> str:
@@ -84,22 +85,15 @@ def faults_page() -> str:
     """Every named fault and every simulated model."""
     parts = [
         "# Faults\n",
-        "Every fault of [a faulty provider](../how-to/test-against-a-faulty-provider.md), and how",
-        "a run ends when every reply has it: *right* means that the right call runs exactly once",
-        "and the answer comes; a code is an error. `surecall faults show NAME` shows more.\n",
+        "Every fault of [a faulty provider](../how-to/test-against-a-faulty-provider.md).",
+        "A run in which every reply has it makes the right call exactly once and answers, unless",
+        "the row says how it ends. `surecall faults show NAME` shows more.\n",
         "A fault exists in all four wire formats unless its row names some; in another one the",
         "answer is [FAULT_NOT_APPLICABLE](codes.md#fault_not_applicable).\n",
     ]
     for group in GROUPS:
         chosen = find_faults(group)
-        has_truth = group == "capability"
-        parts += [
-            f"## {group}\n",
-            f"| fault | what it does | a run |{' what is true |' if has_truth else ''}",
-            f"|---|---|---|{'---|' if has_truth else ''}",
-            *(fault_row(fault, has_truth=has_truth) for fault in chosen),
-            "",
-        ]
+        parts += [f"## {group}\n", *map(fault_item, chosen), ""]
     parts += [
         "## Simulated models\n",
         "They follow published descriptions of how models fail; the probabilities are chosen, not",
@@ -114,25 +108,24 @@ def faults_page() -> str:
     return "\n".join([*parts, ""])
 
 
-def fault_row(fault: Fault, *, has_truth: bool) -> str:
-    """Describe one fault in a row."""
-    outcome = "right" if fault.repairable else "a note that the call was not executed"
+def fault_item(fault: Fault) -> str:
+    """Describe one fault in an item of a list."""
+    outcome = "" if fault.repairable else "ends with a note that the call was not executed"
     if fault.code is not None:
-        outcome = f"[{fault.code}](codes.md#{fault.code.lower()})"
+        outcome = f"ends with [{fault.code}](codes.md#{fault.code.lower()})"
     for protocol, code in fault.codes.items():
         outcome += f" ([{code}](codes.md#{code.lower()}) in `{protocol}`)"
     if fault.refusal is not None:
         outcome += f"; the model reads [{fault.refusal}](codes.md#{fault.refusal.lower()})"
     if fault.needs:
-        outcome += f", with `{fault.needs}`"
+        outcome = f"{outcome or 'is right'}, with `{fault.needs}`"
+    outcome = f" A run {outcome}." if outcome else ""
     reach = {"both": "", "whole": " Whole replies only.", "stream": " Streamed replies only."}
     named = ", ".join(f"`{name}`" for name in fault.protocols)
     formats = "" if len(fault.protocols) == len(PROTOCOLS) else f" Only in {named}."
-    row = f"| `{fault.name}` | {cell(fault.does)}{reach[fault.reach]}{formats} | {outcome} |"
-    if not has_truth:
-        return row
-    truths = (f"`{name}` is `{cell(repr(value))}`" for name, value in fault.truth.items())
-    return f"{row} {', '.join(truths)} |"
+    truths = ", ".join(f"`{name}` is `{value!r}`" for name, value in fault.truth.items())
+    outcome += f" A probe finds that {truths}." if truths else ""
+    return f"- `{fault.name}`: {fault.does}{reach[fault.reach]}{formats}{outcome}"
 
 
 def scenarios_page() -> str:
@@ -175,9 +168,7 @@ def scenarios_page() -> str:
         "",
         "## Reasons\n",
         "A verdict of no has one reason or more, each with a stable code.\n",
-        "| reason | what it means |",
-        "|---|---|",
-        *(f"| `{reason}` | {cell(text)} |" for reason, text in REASON_MEANINGS.items()),
+        *(f"- `{reason}`: {text}" for reason, text in REASON_MEANINGS.items()),
     ]
     return "\n".join([*parts, ""])
 

@@ -13,7 +13,7 @@ import msgspec
 
 import surecall
 
-from .words import cell, doc_of, field_table, literal, one_line
+from .words import cell, doc_of, field_list, literal, one_line
 
 LINE_CHARS = 88
 TOP: dict[str, tuple[str, ...]] = {
@@ -115,7 +115,7 @@ def api_entry(name: str, value: Any) -> list[str]:
     """Describe one top-level name."""
     heading = f"### `{name}`\n"
     if name in PAGE_OF:
-        return [heading, f"{doc_of(value)}", f"See {PAGE_OF[name]}.\n"]
+        return [heading, *doc_lines(value), f"See {PAGE_OF[name]}.\n"]
     if not inspect.isclass(value):
         return [heading, *signature_block(name, value), *doc_lines(value)]
     entry = [heading]
@@ -123,7 +123,7 @@ def api_entry(name: str, value: Any) -> list[str]:
         entry += signature_block(name, value.__init__)
     entry += doc_lines(value)
     if issubclass(value, msgspec.Struct):
-        entry += field_table(value)
+        entry += field_list(value)
     return [*entry, *class_members(value)]
 
 
@@ -131,7 +131,7 @@ def doc_lines(value: Any) -> list[str]:
     """Write a docstring as text, with its sections as lists."""
     lines: list[str] = []
     in_section = False
-    for line in doc_of(value).splitlines():
+    for line in doc_of(value).replace("For example:\n\n", "").splitlines():
         item = re.fullmatch(r"    (\*{0,2}\w+): (.+)", line)
         if line in {"Args:", "Raises:", "Returns:"}:
             in_section = True
@@ -154,7 +154,7 @@ def class_members(value: type) -> list[str]:
             continue
         shown = name if isinstance(member, property) else f"{name}()"
         lines.append(f"- `{shown}`: {doc_of(member).partition(chr(10))[0]}")
-    return [*lines, ""] if lines else []
+    return [*lines, ""]
 
 
 def signature_block(name: str, function: Callable[..., Any]) -> list[str]:

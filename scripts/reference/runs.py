@@ -16,7 +16,7 @@ from surecall.models.profiles import Catalog
 from surecall.models.transport import Deadlines, RetryPolicy
 from surecall.wire import DEFAULT_PROTOCOL
 
-from .words import cell, code, doc_of, field_docs, field_table
+from .words import cell, code, doc_of, field_docs, field_list
 
 OPTION_GROUPS: dict[str, tuple[str, ...]] = {
     "Tools": (
@@ -63,7 +63,7 @@ def codes_page() -> str:
     """Every code, with what it means and what to do."""
     parts = [
         "# Codes\n",
-        "Every failure, refusal and finding has one stable code.",
+        "Every failure, refusal and finding has one stable code: what it means, and what to do.",
         "`surecall docs CODE` also prints why and where it occurs, and how surecall reacts.\n",
     ]
     for title, codes in code_groups():
@@ -73,7 +73,7 @@ def codes_page() -> str:
             parts += [
                 f"### {name}\n",
                 f"{text.title}\n",
-                f"**Do:** {text.fix}" + (f" See {page_link(text.page)}." if text.page else ""),
+                text.fix + (f" {page_link(text.page)}." if text.page else ""),
                 "",
             ]
     return "\n".join(parts)
@@ -87,13 +87,14 @@ def events_page() -> str:
         "Events carry sizes and codes, not bodies, except for text deltas.",
         "A listener that raises does not disturb the run.\n",
         "Every event has these fields:\n",
-        *field_table(Event),
+        *field_list(Event),
+        "",
     ]
     for event in get_args(RunEvent):
         tag = msgspec.structs.fields(event) and event.__struct_config__.tag
-        parts += [f"## {tag}\n", f"`{event.__name__}`: {doc_of(event)}\n", *field_table(event)]
+        parts += [f"## {tag}\n", f"`{event.__name__}`: {doc_of(event)}\n", *field_list(event), ""]
     for record in (CallSummary, Usage):
-        parts += [f"## {record.__name__}\n", f"{doc_of(record)}\n", *field_table(record)]
+        parts += [f"## {record.__name__}\n", f"{doc_of(record)}\n", *field_list(record), ""]
     return "\n".join(parts)
 
 
@@ -143,19 +144,18 @@ def settings_page() -> str:
         "what is given explicitly.",
         "An unknown key or variable is an error with a suggestion.",
         "`surecall config doctor` shows every value with its origin.\n",
-        "| key | variable | takes | default | what it does |",
-        "|---|---|---|---|---|",
+        "| key | takes | default | what it does |",
+        "|---|---|---|---|",
     ]
     for key, setting in SETTINGS.items():
-        variable = "SURECALL_" + key.upper().replace(".", "__").replace("*", "NAME")
         shown = {None: "unset", (): "none", False: "`false`"}
         default = shown.get(setting.default, f"`{setting.default}`")
         default = f"{built_in[key]:g}" if key in built_in else default
-        parts.append(
-            f"| `{key}` | `{variable}` | {setting.expected} | {default} | {cell(setting.doc)} |"
-        )
+        parts.append(f"| `{key}` | {setting.expected} | {default} | {cell(setting.doc)} |")
     parts += [
         "",
+        "The variable of a setting is `SURECALL_` and its name in capitals, with `__` for a dot:",
+        "`SURECALL_BASE_URL`, `SURECALL_LOCAL__N_CTX`.",
         "Variables are read as TOML values where the key takes more than text:",
         '`true`, `8`, `0.5`, `["a", "b"]`; anything else is text.',
         "A further `__` reaches inside an option: `SURECALL_OPTIONS__REQUEST_OVERRIDES__SEED=7`.",

@@ -58,10 +58,9 @@ def one_line(text: str) -> str:
     return " ".join(text.partition("\n\n")[0].split())
 
 
-def field_table(record: type) -> list[str]:
-    """Draw the fields of a record as a table."""
-    docs = field_docs(record)
-    if not docs:
-        return []
-    rows = [f"| {code(doc.name)} | {code(doc.type)} | {cell(doc.doc)} |" for doc in docs]
-    return ["| field | type | meaning |", "|---|---|---|", *rows, ""]
+def field_list(record: type) -> list[str]:
+    """List the fields of a record with their types."""
+    return [
+        f"- `{doc.name}`: `{doc.type}`" + (f". {doc.doc}" if doc.doc else "")
+        for doc in field_docs(record)
+    ]

@@ -107,10 +107,10 @@ def test_every_listed_rule_is_one_of_the_code() -> None:
 
 
 def test_the_page_about_receipts_names_every_rule_once() -> None:
-    """A reader of a receipt finds its rule there, in one row of a table."""
+    """A reader of a receipt finds its rule there, in one item of a list."""
     page = (ROOT / "docs" / "explanation" / "receipts.md").read_text("utf-8")
-    rows = [line for line in page.splitlines() if line.startswith("| `")]
-    documented = [rule for line in rows for rule in re.findall(r"`(\w+)`", line.split("|")[1])]
+    rows = [line for line in page.splitlines() if line.startswith("- `")]
+    documented = [rule for line in rows for rule in re.findall(r"`(\w+)`", line.split(":")[0])]
     assert sorted(documented) == sorted(KNOWN)
 
 

@@ -228,7 +228,7 @@ def _settings() -> Iterator[Topic]:
 
 
 def _words() -> Iterator[Topic]:
-    """Yield what pages say in tables and headings of variables, events, fields and files."""
+    """Yield what pages say in tables, lists and headings of variables, events and files."""
     from .manual import find_page
 
     seen: set[str] = set()
@@ -245,11 +245,11 @@ def _words() -> Iterator[Topic]:
 
 
 def _row(line: str) -> tuple[list[str], str]:
-    """Return the names in the first cell of a row of a table, and what the others say."""
-    if not line.startswith("| `"):
+    """Return the names at the start of a row or an item of a list, and what the rest says."""
+    if not line.startswith(("| `", "- `")):
         return [], ""
-    first, *cells = line.strip("| ").split(" | ")
-    said = "; ".join(filter(None, map(str.strip, cells)))
+    first, *rest = line.strip("| ").split(" | ") if line[0] == "|" else line.split(": ", 1)
+    said = "; ".join(filter(None, map(str.strip, rest)))
     return _NAME.findall(first), _LINK.sub(r"\1", said)
 
 

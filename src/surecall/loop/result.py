@@ -68,10 +68,10 @@ class RunResult(Struct, frozen=True, kw_only=True):
     usage: Usage
     finish_reason: str | None = None
     pending: tuple[Approval, ...] = ()
-    """What the run waits for: it has no answer yet, and `surecall.resume` continues it."""
+    """Approvals that the run waits for: it has no answer, and `surecall.resume` continues it."""
     elapsed_ms: float = 0.0
     text_receipts: tuple[Receipt, ...] = ()
-    """What transforms changed in the text; history and trace have it as the model wrote it."""
+    """The changes of transforms to the text; history and trace have it as the model wrote it."""
 
     @property
     def run_id(self) -> str:

@@ -94,7 +94,7 @@ def test_the_reference_lists_every_column(view: str, columns: Sequence[Column]) 
     """Names, types and meanings on the page are those of the code."""
     heading = "trial" if view == "v_trials" else "call"
     page = PAGE.read_text("utf-8").partition(f"### Columns of a {heading}\n")[2]
-    listed = re.findall(r"^\| `(\w+)` \| (\w+) \| (.+) \|$", page.partition("\n#")[0], re.MULTILINE)
+    listed = re.findall(r"^- `(\w+)`: (\w+)\. (.+)$", page.partition("\n#")[0], re.MULTILINE)
     assert listed == [(column.name, column.type, column.about) for column in columns]
 
 
