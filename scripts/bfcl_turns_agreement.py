@@ -22,8 +22,13 @@ from bfcl_agreement import STRANGE, judge_theirs
 
 from surecall.base.json_values import as_list
 from surecall.evals.cases import IdealCall
-from surecall.evals.suites.bfcl import check_results, check_state, play_turns
-from surecall.evals.suites.bfcl.conversations import BfclConversation, read_conversations
+from surecall.evals.suites.bfcl import (
+    BfclConversation,
+    check_results,
+    check_state,
+    play_turns,
+    read_conversations,
+)
 from surecall.evals.suites.bfcl.data import find_bfcl, list_files
 
 Turns = list[list[IdealCall]]

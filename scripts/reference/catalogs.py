@@ -6,9 +6,10 @@ from pathlib import Path
 from surecall.base.records import ToolSpec
 from surecall.calls import CallFormat, ToolNames
 from surecall.calls.families import GROUPS as FAMILY_GROUPS
-from surecall.evals.original.names import RULE, VARIABLES, WORDS, OldName
-from surecall.evals.scenarios import PRESETS, REASON_MEANINGS, SCENARIOS
+from surecall.evals.original import RULE, VARIABLES, WORDS, OldName
+from surecall.evals.scenarios import PRESETS, SCENARIOS
 from surecall.evals.strategies import TRANSFORM_FIELDS
+from surecall.evals.taxonomy import MEANINGS
 from surecall.faults import GROUPS, Fault, find_faults, zoo
 from surecall.reading.transforms import BUILTIN, FAMILIES
 from surecall.wire import PROTOCOLS
@@ -168,7 +169,7 @@ def scenarios_page() -> str:
         "",
         "## Reasons\n",
         "A verdict of no has one reason or more, each with a stable code.\n",
-        *(f"- `{reason}`: {text}" for reason, text in REASON_MEANINGS.items()),
+        *(f"- `{reason}`: {text}" for reason, text in MEANINGS["state"].items()),
     ]
     return "\n".join([*parts, ""])
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from surecall.evals.original.names import VARIABLES
+from surecall.evals.original import VARIABLES
 
 from .harness import document, documents, invoke
 

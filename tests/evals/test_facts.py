@@ -17,8 +17,7 @@ from surecall.base.errors import (
 )
 from surecall.base.records import Receipt
 from surecall.evals.facts import RunFacts, collect_facts, list_error_kinds, strict_object
-from surecall.evals.original import categorize
-from surecall.evals.taxonomy import is_timeout
+from surecall.evals.taxonomy import categorize, is_timeout
 from surecall.loop import Session, Trace
 from surecall.models.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
 from surecall.tools import ToolFailed

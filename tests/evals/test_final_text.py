@@ -2,7 +2,7 @@
 
 import pytest
 
-from surecall.evals.plain_checks import is_word, list_numbers, says_nothing, states_all
+from surecall.evals.made_calls import is_word, list_numbers, says_nothing, states_all
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,17 @@ from surecall.base.errors import Code
 from surecall.base.records import Usage
 from surecall.evals.metrics import Summary, summarize
 from surecall.evals.metrics.records import AXES, PassPoint, Stability
-from surecall.evals.records import TrialRow
+from surecall.evals.records import TrialRow, read_data
 from surecall.evals.stats import PairCounts, wilson
-from surecall.evals.taxonomy import Failure, Layer, blames_endpoint, classify, layer_of
+from surecall.evals.taxonomy import (
+    CUT_BY_LIMIT,
+    UNEXPLAINED,
+    Failure,
+    Layer,
+    blames_endpoint,
+    classify,
+    layer_of,
+)
 
 from .trial_rows import call, cell, row, series
 
@@ -428,6 +436,8 @@ def test_every_code_has_a_layer_other_than_harness() -> None:
     assert ours == {Code.INTERNAL_ERROR, Code.WORKER_LOST}
 
 
-def test_every_layer_says_what_it_means() -> None:
-    """Each has a sentence for people."""
-    assert all(layer.meaning.endswith(".") for layer in Layer)
+def test_the_table_of_layers_holds_codes_that_there_are() -> None:
+    """A code that is misspelt there would belong to another layer."""
+    listed = [code for codes in read_data("reasons.toml")["layers"].values() for code in codes]
+    assert len(set(listed)) == len(listed)
+    assert set(listed) - {str(code) for code in Code} == {CUT_BY_LIMIT, UNEXPLAINED}

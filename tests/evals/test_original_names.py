@@ -9,7 +9,7 @@ from support.eval_fakes import ORIGINAL_PROFILES
 from surecall.base.errors import ConfigError
 from surecall.evals.contenders import Contender
 from surecall.evals.matrix import Axes
-from surecall.evals.original.names import (
+from surecall.evals.original import (
     OriginalSettings,
     read_original_settings,
 )

@@ -11,10 +11,10 @@ import pytest
 from surecall.base.errors import ProviderStatusError
 from surecall.evals.executors import LocalExecutor
 from surecall.evals.experiments import plan
-from surecall.evals.pacing import Pace
 from surecall.evals.records import TrialRow
 from surecall.evals.runner import run_experiment
 from surecall.evals.store import RunStore
+from surecall.evals.transports import Pace
 
 
 class LimitedServer:

@@ -8,7 +8,7 @@ from typing import Any
 from support.completion_server import CompletionServer
 from surecall.base.records import WireReply, WireRequest
 from surecall.evals import Experiment, evaluate, plan
-from surecall.evals.reply_cache import CachedOpener, CachedTransport
+from surecall.evals.transports import CachedOpener, CachedTransport
 from surecall.models.transport import ScriptedTransport
 
 from .desk import DeskCase, contender, unit

@@ -1,8 +1,6 @@
 """The seam between an experiment and what is tried in it."""
 
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib import resources
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
@@ -245,9 +243,3 @@ def assign_calls(right: Sequence[Sequence[int]]) -> dict[int, int]:
     for place in range(len(right)):
         assign(place, set())
     return {place: made for made, place in owners.items()}
-
-
-def read_data(place: str, *, package: str = "surecall.evals.suites") -> dict[str, Any]:
-    """Return a file of TOML that comes with the suites, such as `errands.toml`."""
-    folder = resources.files(package)
-    return tomllib.loads(folder.joinpath(place).read_text("utf-8"))

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from surecall.base.errors import Code, ConfigError, did_you_mean
+from surecall.evals.wording import describe_reasons
 
 from .clusters import CasePairs, Difference, compare_pairs
 from .metrics.records import AXES, Simulated, say_simulated
@@ -18,7 +19,6 @@ from .metrics.tally import find_axes, merge_pairs
 from .records import Cell, TrialRow
 from .stats import PairCounts, correct_pairs, count_pairs
 from .taxonomy import Failure, classify
-from .wording import describe_reasons
 
 Judged = Literal["strict", "original"]
 """Which verdict is compared."""

@@ -7,12 +7,12 @@ from html import escape
 from typing import Any, Final, cast
 
 from surecall.base.pages import read_asset
+from surecall.evals.wording import describe_points, label_simulated
 from surecall.loop.stored import encode_kept
 
 from .clusters import METHOD
 from .diff import Change, DiffResult, PairedRate, Side, TrialPair
 from .records import TrialBody
-from .wording import describe_points, label_simulated
 
 PairBodies = Callable[[TrialPair], tuple[TrialBody | None, TrialBody | None]]
 """Returns what was kept of both trials of a pair."""

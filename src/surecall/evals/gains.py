@@ -12,14 +12,13 @@ from .diff import Judged
 from .metrics.tally import CaseTrials, Tallies, Tally, group_tallies, pair_trials
 from .recommendation import duration, percent
 from .records import Cell
-from .scenarios import REASON_MEANINGS
 from .standings import KNOWN_STRATEGIES, compare_cases, list_strategies
 from .stats import PairCounts
 from .strategies import UNAIDED
+from .taxonomy import MEANINGS
 
 _MAX_SHIFTS: Final = 3
 _MINUS: Final = "\u2212"
-_MEANINGS: Final = {str(code): meaning for code, meaning in REASON_MEANINGS.items()}
 
 
 class Spending(Struct, frozen=True):
@@ -55,7 +54,7 @@ class Shift(Struct, frozen=True):
     @property
     def why(self) -> str:
         """What its failures have in common, in words."""
-        meaning = _MEANINGS.get(self.reason, "").rstrip(".")
+        meaning = MEANINGS["state"].get(self.reason, "").rstrip(".")
         why = f"because {meaning[:1].lower()}{meaning[1:]}" if meaning else f"for {self.reason}"
         return f"most often {why}"
 

@@ -10,16 +10,16 @@ from msgspec import Struct
 
 from surecall.base.errors import Code, ConfigError
 from surecall.base.redaction import Secret
+from surecall.evals.transports import CachedOpener
 from surecall.models.config import load_config
 from surecall.models.profiles import Catalog
 
 from .cases import Case, Suite
 from .contenders import Contender, OpenTransport, close_transports, endpoint_of
-from .pacing import MAX_WAIT_S
 from .records import Task, TrialBody, TrialRow, Unit
-from .reply_cache import CachedOpener
 from .strategies import Settled, settle
 from .suites import load_suite
+from .transports import MAX_WAIT_S
 from .trial import run_trial
 
 

@@ -42,9 +42,9 @@ from surecall.wire import find_protocol
 from .cases import Case
 from .choosing import choose
 from .contenders import Contender, Price, endpoint_of
-from .original.names import read_original_settings
-from .pacing import MAX_WAIT_S, Pace, PacedTransport
+from .original import read_original_settings
 from .records import Unit
+from .transports import MAX_WAIT_S, Pace, PacedTransport
 
 SIMULATED: Final = "simulated:"
 """What the label begins with of a catalog model that is simulated."""

@@ -19,7 +19,7 @@ from .executors import DEFAULT_CONCURRENCY
 from .jobs import Job, make_trials_job
 from .matrix import Axes, Matrix, build_matrix, shuffle_units
 from .models import find_contenders
-from .original.names import KEY, PRESET, STABLE, read_original_settings
+from .original import KEY, PRESET, STABLE, read_original_settings
 from .records import Manifest, drop_defaults, hash_of, make_manifest
 from .store import FIRST_EVAL
 from .suites import load_suite, locate_suite

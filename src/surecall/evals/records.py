@@ -1,9 +1,10 @@
 """What an experiment is made of: cells, trials, verdicts and what was seen in each run."""
 
 import platform
+import tomllib
 from collections.abc import Iterable
-from enum import StrEnum
 from functools import cached_property
+from importlib import resources
 from typing import Any, Final, Literal, NamedTuple, Self, cast
 
 import msgspec
@@ -62,23 +63,6 @@ class Unit(Struct, frozen=True, kw_only=True):
     """Which case of the scenario; empty when it has only one."""
     trial: int = 1
     seed: int = 0
-
-
-class Meant(StrEnum):
-    """Names that carry their meaning in words: `NAME = auto(), "What it means."`."""
-
-    meaning: str
-
-    def __new__(cls, value: str, meaning: str) -> Self:
-        """Make a member with its meaning in words."""
-        member = str.__new__(cls, value)
-        member._value_ = value
-        member.meaning = meaning
-        return member
-
-    @staticmethod
-    def _generate_next_value_(name: str, start: int, count: int, last_values: list[str]) -> str:
-        return name
 
 
 class Reason(Struct, frozen=True):
@@ -293,6 +277,16 @@ class Manifest(Struct, frozen=True, kw_only=True, dict=True):
     def _list_compared(self) -> dict[str, Any]:
         fields = msgspec.to_builtins(self)
         return {name: value for name, value in fields.items() if name not in _TOLD}
+
+
+def read_text(place: str) -> str:
+    """Return a file of the folder `data`, such as `agents/shop.sql`."""
+    return resources.files("surecall.evals").joinpath("data", place).read_text("utf-8")
+
+
+def read_data(place: str) -> dict[str, Any]:
+    """Return what a file of TOML in the folder `data` holds, such as `errands.toml`."""
+    return tomllib.loads(read_text(place))
 
 
 def make_manifest(units: Iterable[Unit], *, axes: Any, **fields: Any) -> Manifest:

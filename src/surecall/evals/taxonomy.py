@@ -7,14 +7,21 @@ How grave a reason is decides which of a trial is shown, counted and exported fi
 """
 
 from collections.abc import Iterable
-from enum import IntEnum
-from typing import Final
+from enum import IntEnum, StrEnum
+from typing import Any, Final
 
 from msgspec import Struct
 
-from surecall.base.errors import Code, ProviderTimeoutError
-
-from .records import CallFact, Meant, Reason, TrialRow
+from surecall.base.errors import (
+    Code,
+    OutputError,
+    ProviderConnectionError,
+    ProviderError,
+    ProviderReplyError,
+    ProviderTimeoutError,
+)
+from surecall.evals.records import CallFact, Reason, TrialRow, read_data
+from surecall.loop import Trace
 
 
 class Severity(IntEnum):
@@ -30,22 +37,15 @@ class Severity(IntEnum):
     """Something was done or tried that must not be, or the user was told what is not true."""
 
 
-_GRADES: Final[dict[Severity, tuple[str, ...]]] = {
-    Severity.HARM: (
-        *("HIDDEN_TOOL_RUN", "HIDDEN_TOOL_CALLED", "INJECTION_OBEYED", "LOCKED_PATH_TRIED"),
-        *("CHANGED_ELSEWHERE", "CHANGE_TRIED", "CHANGE_TRIED_ELSEWHERE", "ACTED_UNASKED"),
-        *("CALL_FORBIDDEN", "EFFECT_REPEATED"),
-    ),
-    Severity.ORDER: (
-        *("SEVERAL_CALLS_AT_ONCE", "TEXT_BESIDE_CALL", "ANSWERED_EARLY", "CALL_AFTER_WORK"),
-        *("REFUSED_CALL_REPEATED", "NOT_READ_FIRST", "READ_REPEATED", "NO_PARALLEL_CALLS"),
-        *("ID_NOT_OMITTED", "IDS_NOT_UNIQUE", "KEY_GUESSED", "STEP_SKIPPED", "STEP_ORDER"),
-        *("FACT_MADE_UP", "SEVERAL_ANSWERS", "GUARD_NOT_FIRED", "NO_PARTIAL_FAILURE"),
-        "REPEATED_PATCH",
-    ),
-    Severity.FORM: ("FINAL_TEXT_WRONG", "CUT_BY_LIMIT", "TEXT_WRONG"),
+_DATA: Final = read_data("reasons.toml")
+MEANINGS: Final[dict[str, dict[str, str]]] = {
+    suite: _DATA[suite] for suite in ("state", "agents", "custom")
 }
-_SEVERITIES: Final = {code: grade for grade, codes in _GRADES.items() for code in codes}
+"""One sentence for each reason of a suite."""
+_SEVERITIES: Final = {
+    code: Severity[name] for name, codes in _DATA["severity"].items() for code in codes
+}
+_FALSE_CALLS: Final = frozenset(_DATA["false_calls"])
 
 
 def severity_of(code: str) -> Severity:
@@ -72,18 +72,27 @@ UNEXPLAINED: Final = "UNEXPLAINED"
 """The verdict is no, and nothing says why."""
 
 
-class Layer(Meant):
+class Layer(StrEnum):
     """Where a failure lies, from the outside in."""
 
-    SETUP = "setup", "The request was never sent: the configuration or the tools are wrong."
-    CONNECTION = "connection", "No usable connection, or a deadline passed."
-    PROVIDER = "provider", "The provider answered with an error."
-    REPLY = "reply", "The provider's answer is not a reply."
-    LIMIT = "limit", "A limit ended the run or a reply."
-    CALL = "call", "The model's call could not be used."
-    TOOL = "tool", "The tool refused the call, or failed."
-    BEHAVIOUR = "behaviour", "Everything worked, and the model did not do what was asked."
-    HARNESS = "harness", "An error inside surecall, or none that is known."
+    SETUP = "setup"
+    """The request was never sent: the configuration or the tools are wrong."""
+    CONNECTION = "connection"
+    """No usable connection, or a deadline passed."""
+    PROVIDER = "provider"
+    """The provider answered with an error."""
+    REPLY = "reply"
+    """The provider's answer is not a reply."""
+    LIMIT = "limit"
+    """A limit ended the run or a reply."""
+    CALL = "call"
+    """The model's call could not be used."""
+    TOOL = "tool"
+    """The tool refused the call, or failed."""
+    BEHAVIOUR = "behaviour"
+    """Everything worked, and the model did not do what was asked."""
+    HARNESS = "harness"
+    """An error inside surecall, or none that is known."""
 
 
 class Failure(Struct, frozen=True, order=True):
@@ -95,92 +104,7 @@ class Failure(Struct, frozen=True, order=True):
     """A status, the kind of schema error, the name of a tool, or what the model did."""
 
 
-_CODES: Final[dict[Layer, tuple[str, ...]]] = {
-    Layer.CONNECTION: (
-        Code.CONNECTION_FAILED,
-        Code.CONNECTION_REFUSED,
-        Code.CONNECTION_RESET,
-        Code.CONNECT_TIMEOUT,
-        Code.DNS_FAILURE,
-        Code.FIRST_BYTE_TIMEOUT,
-        Code.IDLE_TIMEOUT,
-        Code.TLS_FAILURE,
-        Code.TOTAL_TIMEOUT,
-    ),
-    Layer.PROVIDER: (
-        Code.AUTH,
-        Code.BAD_REQUEST,
-        Code.CONFLICT,
-        Code.FORBIDDEN,
-        Code.HTTP_STATUS,
-        Code.NOT_FOUND,
-        Code.NO_TOOL_USE_ENDPOINT,
-        Code.OVERLOADED,
-        Code.PAYMENT_REQUIRED,
-        Code.PROMPT_BLOCKED,
-        Code.QUOTA_EXCEEDED,
-        Code.RATE_LIMIT,
-        Code.REQUEST_TIMEOUT,
-        Code.REQUEST_TOO_LARGE,
-        Code.UNPROCESSABLE,
-        Code.UPSTREAM_5XX,
-        Code.UPSTREAM_REDIRECT,
-    ),
-    Layer.LIMIT: (
-        Code.CALL_BUDGET_EXCEEDED,
-        Code.DEADLINE_EXCEEDED,
-        Code.MAX_TURNS_REACHED,
-        Code.REPEATED_CALL,
-        Code.RUN_CANCELLED,
-        Code.TOKEN_BUDGET_EXCEEDED,
-        CUT_BY_LIMIT,
-    ),
-    Layer.CALL: (
-        Code.ARGUMENTS_HOLD_SECRET,
-        Code.ARGUMENTS_INVALID,
-        Code.ARGUMENTS_JSON_PARSE_ERROR,
-        Code.ARGUMENTS_TOO_DEEP,
-        Code.ARGUMENTS_TOO_LARGE,
-        Code.ARGUMENTS_TRUNCATED,
-        Code.CALL_NOT_CERTAIN,
-        Code.DUPLICATE_KEY,
-        Code.INVALID_JSON,
-        Code.INVALID_UTF8,
-        Code.JSON_TOO_DEEP,
-        Code.JSON_TOO_LARGE,
-        Code.LONE_SURROGATE,
-        Code.MALFORMED_FUNCTION_CALL,
-        Code.NON_FINITE_NUMBER,
-        Code.NUMBER_TOO_LONG,
-        Code.REPAIR_BUDGET_EXCEEDED,
-        Code.TOOL_NOT_ALLOWED,
-        Code.TOOL_NOT_EXECUTED,
-        Code.TOOL_NOT_IMPLEMENTED,
-    ),
-    Layer.TOOL: (
-        Code.APPROVAL_DENIED,
-        Code.ARGUMENT_ERROR,
-        Code.INVALID_PATCH,
-        Code.INVALID_POINTER,
-        Code.OUTCOME_UNKNOWN,
-        Code.TOOL_ERROR,
-        Code.TOOL_OUTPUT_SERIALIZATION_ERROR,
-        Code.TOOL_OUTPUT_TOO_LARGE,
-        Code.TOOL_TIMEOUT,
-    ),
-    Layer.BEHAVIOUR: (
-        Code.ANSWER_IS_ECHO,
-        Code.NO_TOOL_CALLS,
-        Code.OUTPUT_INVALID,
-        Code.REQUIRED_TOOL_MISSING,
-    ),
-    Layer.HARNESS: (
-        Code.INTERNAL_ERROR,
-        Code.WORKER_LOST,
-        UNEXPLAINED,
-    ),
-}
-_LAYERS: Final = {str(code): layer for layer, codes in _CODES.items() for code in codes}
+_LAYERS: Final = {code: Layer(name) for name, codes in _DATA["layers"].items() for code in codes}
 _REPLY_STARTS: Final = ("STREAM_", "UPSTREAM_")
 _KNOWN: Final = frozenset(str(code) for code in Code)
 
@@ -276,8 +200,65 @@ def _first_reason(row: TrialRow) -> str:
     return row.strict_reasons[0].code if row.strict_reasons else ""
 
 
+def has_false_call(row: TrialRow) -> bool:
+    """Tell whether a trial holds a call that should not have been made."""
+    if row.control and any(call.executed for call in row.calls):
+        return True
+    return any(reason.code in _FALSE_CALLS for reason in row.strict_reasons)
+
+
 def is_timeout(error: BaseException | None) -> bool:
     """Tell whether a deadline ended the run, so that it would have taken longer."""
     return isinstance(error, ProviderTimeoutError) or (
         getattr(error, "code", None) == Code.DEADLINE_EXCEEDED
     )
+
+
+__all__ = ["categorize"]
+
+_TOOL_USE: Final = frozenset({Code.NO_TOOL_CALLS, Code.NO_TOOL_USE_ENDPOINT, Code.TOOL_ERROR})
+_BY_STATUS: Final = {
+    401: "AUTH",
+    402: "PAYMENT_REQUIRED",
+    403: "FORBIDDEN",
+    404: "NOT_FOUND",
+    408: "TIMEOUT",
+    409: "CONFLICT",
+    413: "REQUEST_TOO_LARGE",
+    422: "UNPROCESSABLE",
+    429: "RATE_LIMIT",
+}
+
+
+def categorize(error: Exception | None, trace: Trace | None, text: str) -> str:
+    """Return the category that the original experiment gives a failed run."""
+    if error is not None:
+        return _category_of(error)
+    if not text.strip():
+        return "EMPTY_ASSISTANT_TEXT"
+    if trace is None or trace.options.tool_use_mode == "disabled" or not trace.tools:
+        return "ASSERTION_FAILED"
+    return "ASSERTION_FAILED" if any(turn.calls for turn in trace.turns) else "NO_TOOL_CALLS"
+
+
+def _category_of(error: Exception) -> str:
+    code: Any = getattr(error, "code", None)
+    match error:
+        case ProviderConnectionError():
+            return "CONNECTION_ERROR"
+        case ProviderTimeoutError():
+            return "TIMEOUT_ERROR"
+        case ProviderReplyError():
+            return "DECODE_ERROR"
+        case _ if code in _TOOL_USE:
+            return str(code)
+        case OutputError():
+            return "DIRECTIVES_RUN_FAILED"
+        case _ if is_timeout(error):
+            return "TIMEOUT"
+        case ProviderError(status=int(status)):
+            if 500 <= status <= 599:
+                return "UPSTREAM_5XX"
+            return _BY_STATUS.get(status, f"HTTP_{status}")
+        case _:
+            return "EXCEPTION"

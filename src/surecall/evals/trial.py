@@ -3,8 +3,6 @@
 import os
 import sys
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,15 +21,14 @@ from surecall.base.records import (
     StepNudged,
     TextDelta,
     ToolNotExecuted,
-    WireReply,
-    WireRequest,
     clip,
 )
 from surecall.base.redaction import redact
+from surecall.evals.taxonomy import categorize
 from surecall.loop import RunResult, Session, Trace
 from surecall.models.config import Config
 from surecall.models.profiles import Catalog
-from surecall.models.transport import Transport, WireStream
+from surecall.models.transport import Transport
 from surecall.text import mend_surrogates
 from surecall.tools import ToolRegistry
 from surecall.wire import WireProtocol, find_protocol
@@ -39,69 +36,13 @@ from surecall.wire import WireProtocol, find_protocol
 from .cases import Attempt, Case, Grades, Prepared, failed
 from .contenders import Contender, OpenTransport, cost_of
 from .facts import RunFacts, collect_facts
-from .original import categorize
 from .programs import OPTIONS as PLAYED_AGAIN
 from .programs import RecordingEndpoint, run_program
 from .records import Parts, Reason, TrialBody, TrialRow, Unit, Verdict
-from .reply_cache import CachedTransport
 from .strategies import GUIDED, NAIVE, Settled, rescue_naively
 from .taxonomy import blames_endpoint, is_timeout, refuses_request
 from .transcript import write_body
-
-
-class TimedTransport:
-    """Passes everything on, and looks at the clock while a reply is streamed."""
-
-    def __init__(self, inner: Transport) -> None:
-        self._inner = inner
-        self.first_token_ms: float | None = None
-        """From the first request to the first piece of its reply."""
-        self.writing_ms = 0.0
-        """From the first piece of a reply to its end, over all replies."""
-
-    async def send(self, request: WireRequest) -> WireReply:
-        """Send a request whose reply is not streamed."""
-        return await self._inner.send(request)
-
-    @asynccontextmanager
-    async def stream(self, request: WireRequest) -> AsyncGenerator[WireStream, None]:
-        """Open a stream and time its pieces."""
-        started = time.perf_counter()
-        async with self._inner.stream(request) as stream:
-            timed = _TimedStream(stream)
-            try:
-                yield timed
-            finally:
-                self._note(started, timed.first)
-
-    def _note(self, started: float, first: float | None) -> None:
-        if first is not None:
-            self.writing_ms += (time.perf_counter() - first) * 1000
-            if self.first_token_ms is None:
-                self.first_token_ms = (first - started) * 1000
-
-    async def aclose(self) -> None:
-        """Close nothing: the transport inside belongs to whoever opened it."""
-
-    def measure_speed(self, output_tokens: int) -> float | None:
-        """Return the tokens per second at which replies were written; None when it is not known."""
-        return output_tokens / self.writing_ms * 1000 if self.writing_ms and output_tokens else None
-
-
-class _TimedStream:
-    """A stream that remembers when its first piece arrived."""
-
-    def __init__(self, inner: WireStream) -> None:
-        self.status, self.headers, self.attempts = inner.status, inner.headers, inner.attempts
-        self.first: float | None = None
-        self._inner = inner
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for chunk in self._inner:
-            if self.first is None:
-                self.first = time.perf_counter()
-            yield chunk
-
+from .transports import CachedTransport, TimedTransport
 
 _NO_CATALOG: Final = Catalog()
 """What is known of the model was settled before; nothing may be added."""

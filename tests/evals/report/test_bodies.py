@@ -8,8 +8,7 @@ from typing import Any
 from support.eval_rows import MODELS, make_body, make_rows
 from support.reports import embedded, make_info, with_bodies
 from surecall.evals.records import TrialBody, TrialRow
-from surecall.evals.report import render_html
-from surecall.evals.report.page import PackedBodies, RowMark, order_bodies, pack_bodies
+from surecall.evals.report import PackedBodies, RowMark, order_bodies, pack_bodies, render_html
 
 ROWS = make_rows(models=MODELS[3:5], trials=3)
 MARKS = [RowMark.of(row) for row in ROWS]

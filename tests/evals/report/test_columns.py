@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.eval_rows import make_rows
 from surecall.base.records import Usage
 from surecall.evals.records import CallFact, Cell, Reason, TrialRow
-from surecall.evals.report.page import Columns
+from surecall.evals.report import Columns
 
 
 def columns_of(*rows: TrialRow) -> dict[str, Any]:

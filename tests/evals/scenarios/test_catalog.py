@@ -1,17 +1,20 @@
 """Choosing scenarios by name and preset, and the suite they make up."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from surecall.base.errors import Code, ConfigError
+from surecall.evals import scenarios
 from surecall.evals.scenarios import (
     PRESETS,
-    REASON_MEANINGS,
     SCENARIOS,
-    ReasonCode,
     StateSuite,
     find_scenario,
     select_scenarios,
 )
+from surecall.evals.taxonomy import MEANINGS
 
 TYPICAL = (
     "happy_path",
@@ -90,11 +93,25 @@ def test_a_scenario_is_found_by_its_name() -> None:
 
 def test_every_reason_has_a_meaning_in_one_sentence() -> None:
     """The page of scenarios can explain each of them."""
-    assert list(REASON_MEANINGS) == list(ReasonCode)
-    for meaning in REASON_MEANINGS.values():
+    for meaning in (text for suite in MEANINGS.values() for text in suite.values()):
         assert meaning.endswith(".")
         assert ". " not in meaning
-        assert len(meaning) <= 80
+        assert len(meaning) <= 120
+
+
+def test_every_reason_that_a_suite_gives_is_in_its_table() -> None:
+    """A code that is misspelt would have no meaning and another weight."""
+    folder = Path(scenarios.__file__).parent
+    used = {
+        "state": folder.glob("*.py"),
+        "agents": (folder.parent / "suites" / "agents").glob("*.py"),
+        "custom": (folder.parent / "suites" / "custom").glob("*.py"),
+    }
+    for suite, files in used.items():
+        text = "".join(file.read_text("utf-8") for file in files)
+        found = set(re.findall(r'Reason\(\s*"([A-Z_]+)"', text))
+        assert found
+        assert found <= MEANINGS[suite].keys()
 
 
 def test_the_suite_has_one_case_for_each_scenario() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from surecall.base.errors import Code, ProviderTimeoutError, ToolUseError
 from surecall.evals.cases import Attempt
-from surecall.evals.plain_checks import shows_call
+from surecall.evals.made_calls import shows_call
 from surecall.evals.scenarios import SCENARIOS, find_scenario
 from surecall.evals.scenarios.checks import is_done
 

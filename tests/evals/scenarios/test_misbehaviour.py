@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from surecall.base.records import Message
-from surecall.evals.scenarios import ReasonCode, find_scenario
+from surecall.evals.scenarios import find_scenario
+from surecall.evals.taxonomy import MEANINGS
 from surecall.models.transport import assistant, tool_call
 
 from .playing import cut, patch, perfect, play, read
@@ -409,7 +410,7 @@ async def test_mixed_up_results_are_found() -> None:
 def test_every_reason_has_a_lapse() -> None:
     """No reason is there that nothing brings about."""
     found = {code for lapse in LAPSES for code in f"{lapse.strict} {lapse.answer}".split()}
-    assert found | {"IDS_NOT_UNIQUE", "HIDDEN_TOOL_RUN"} == set(ReasonCode)
+    assert found | {"IDS_NOT_UNIQUE", "HIDDEN_TOOL_RUN"} == set(MEANINGS["state"])
 
 
 def _with_one_id(message: Message) -> Message:

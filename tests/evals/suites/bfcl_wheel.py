@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from surecall.evals.suites.bfcl.conversations import list_conversation_files
+from surecall.evals.suites.bfcl import list_conversation_files
 from surecall.evals.suites.bfcl.worlds import APIS
 
 from .bfcl_apis import SOURCES

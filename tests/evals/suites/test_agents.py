@@ -14,7 +14,8 @@ from surecall.evals.facts import collect_facts
 from surecall.evals.models import find_contenders, open_transport
 from surecall.evals.records import Cell, Unit
 from surecall.evals.strategies import settle
-from surecall.evals.suites.agents import AGENT_REASONS, AgentCase, AgentReason, AgentsSuite
+from surecall.evals.suites.agents import AgentCase, AgentsSuite
+from surecall.evals.taxonomy import MEANINGS
 from surecall.evals.trial import run_trial
 from surecall.models.config import Config
 from surecall.models.profiles import Catalog
@@ -93,15 +94,15 @@ class Mistake:
     id: str
     scenario: str
     changes: dict[str, Any]
-    strict: tuple[AgentReason, ...]
-    original: tuple[AgentReason, ...] = ()
+    strict: tuple[str, ...]
+    original: tuple[str, ...] = ()
 
 
-REFUSED = (AgentReason.RUN_FAILED, AgentReason.CALL_NOT_ACCEPTED)
-NOT_SOUND = (AgentReason.RUN_FAILED, AgentReason.CALL_NOT_VALID)
+REFUSED = ("RUN_FAILED", "CALL_NOT_ACCEPTED")
+NOT_SOUND = ("RUN_FAILED", "CALL_NOT_VALID")
 
 MISTAKES = [
-    Mistake("other workspace", "intent", {"workspace_id": "clinic"}, (AgentReason.INTENT_WRONG,)),
+    Mistake("other workspace", "intent", {"workspace_id": "clinic"}, ("INTENT_WRONG",)),
     Mistake("unknown workspace", "intent", {"workspace_id": "mobility"}, REFUSED, NOT_SOUND),
     Mistake("too sure", "intent", {"confidence": 1.5}, REFUSED, NOT_SOUND),
     Mistake("sure in words", "intent", {"confidence": "very"}, REFUSED, NOT_SOUND),
@@ -110,13 +111,13 @@ MISTAKES = [
         "a table too few",
         "table",
         {"relevant_tables": ["customers"]},
-        (AgentReason.TABLES_MISSING,),
+        ("TABLES_MISSING",),
     ),
     Mistake(
         "a table too many",
         "table",
         {"relevant_tables": ["customers", "orders", "order_items"]},
-        (AgentReason.TABLES_NEEDLESS,),
+        ("TABLES_NEEDLESS",),
     ),
     Mistake("unknown table", "table", {"relevant_tables": ["order"]}, REFUSED, NOT_SOUND),
     Mistake(
@@ -126,7 +127,7 @@ MISTAKES = [
             "relevant_columns": ["customers.name", "orders.customer_id"],
             "irrelevant_columns": [*COLUMNS["irrelevant_columns"], "customers.id"],
         },
-        (AgentReason.COLUMNS_MISSING,),
+        ("COLUMNS_MISSING",),
     ),
     Mistake(
         "a column too many",
@@ -135,7 +136,7 @@ MISTAKES = [
             "relevant_columns": [*COLUMNS["relevant_columns"], "customers.city"],
             "irrelevant_columns": COLUMNS["irrelevant_columns"][1:],
         },
-        (AgentReason.COLUMNS_NEEDLESS,),
+        ("COLUMNS_NEEDLESS",),
     ),
     Mistake(
         "a key more is no harm",
@@ -152,13 +153,13 @@ MISTAKES = [
         "a column left out of both",
         "column_prune",
         {"irrelevant_columns": COLUMNS["irrelevant_columns"][1:]},
-        (AgentReason.COLUMNS_UNSORTED,),
+        ("COLUMNS_UNSORTED",),
     ),
     Mistake(
         "a column in both",
         "column_prune",
         {"irrelevant_columns": [*COLUMNS["irrelevant_columns"], "customers.id"]},
-        (AgentReason.COLUMNS_UNSORTED,),
+        ("COLUMNS_UNSORTED",),
     ),
     Mistake(
         "unknown column",
@@ -178,39 +179,39 @@ MISTAKES = [
         "other rows",
         "sql_generation",
         {"sql_query": "SELECT name FROM customers", "tables_used": ["customers"]},
-        (AgentReason.SQL_WRONG,),
+        ("SQL_WRONG",),
     ),
     Mistake(
         "a column more in the answer",
         "sql_generation",
         {"sql_query": SQL["sql_query"].replace("SELECT name", "SELECT id, name")},
-        (AgentReason.SQL_WRONG,),
+        ("SQL_WRONG",),
     ),
     Mistake(
         "the answer itself",
         "sql_generation",
         {"sql_query": "SELECT 'Hana Novak'", "tables_used": []},
-        (AgentReason.SQL_NOT_GENERAL,),
+        ("SQL_NOT_GENERAL",),
     ),
     Mistake(
         "other tables named",
         "sql_generation",
         {"tables_used": ["customers"]},
-        (AgentReason.TABLES_USED_WRONG,),
+        ("TABLES_USED_WRONG",),
     ),
     Mistake(
         "a query that is wrong is still a text",
         "sql_generation",
         {"sql_query": "SELECT nothing FROM nowhere"},
         REFUSED,
-        (AgentReason.RUN_FAILED,),
+        ("RUN_FAILED",),
     ),
     Mistake(
         "unknown table named",
         "sql_generation",
         {"tables_used": ["clients"]},
         REFUSED,
-        (AgentReason.RUN_FAILED,),
+        ("RUN_FAILED",),
     ),
     Mistake("no query", "sql_generation", {"sql_query": None}, REFUSED, NOT_SOUND),
     Mistake(
@@ -234,7 +235,7 @@ async def test_a_mistake_is_seen(mistake: Mistake) -> None:
 async def test_no_call_at_all_is_told_as_that() -> None:
     """A model that only talks fails both verdicts."""
     played = await play(find("intent"), ["It is about the shop."])
-    expected = [AgentReason.RUN_FAILED, AgentReason.STAGE_NOT_CALLED]
+    expected = ["RUN_FAILED", "STAGE_NOT_CALLED"]
     assert played.strict_codes == played.original_codes == expected
 
 
@@ -458,19 +459,18 @@ def test_every_reason_has_a_sentence_and_a_case() -> None:
 
     Those about the calls as made and about the final text are in the suite of cheats.
     """
-    assert list(AGENT_REASONS) == list(AgentReason)
-    assert all(text.endswith(".") for text in AGENT_REASONS.values())
+    assert all(text.endswith(".") for text in MEANINGS["agents"].values())
     met = {code for mistake in MISTAKES for code in (*mistake.strict, *mistake.original)}
-    assert set(AgentReason) - met == {
-        AgentReason.STAGE_NOT_CALLED,
-        AgentReason.CHANGE_TRIED,
-        AgentReason.SEVERAL_ANSWERS,
-        AgentReason.SEVERAL_CALLS_AT_ONCE,
-        AgentReason.ANSWER_WRONG,
-        AgentReason.UNKNOWN_TOOL_CALLED,
-        AgentReason.CALL_NOT_MADE,
-        AgentReason.EMPTY_FINAL,
-        AgentReason.TEXT_CALL_LEAKED,
+    assert set(MEANINGS["agents"]) - met == {
+        "STAGE_NOT_CALLED",
+        "CHANGE_TRIED",
+        "SEVERAL_ANSWERS",
+        "SEVERAL_CALLS_AT_ONCE",
+        "ANSWER_WRONG",
+        "UNKNOWN_TOOL_CALLED",
+        "CALL_NOT_MADE",
+        "EMPTY_FINAL",
+        "TEXT_CALL_LEAKED",
     }
 
 
@@ -478,8 +478,8 @@ def test_the_page_lists_every_reason() -> None:
     """Each reason is in the table of the documentation, once."""
     rows = [line for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| `")]
     named = " ".join(row.split("|")[1] for row in rows)
-    assert {code: named.count(f"`{code}`") for code in AGENT_REASONS} == dict.fromkeys(
-        AGENT_REASONS, 1
+    assert {code: named.count(f"`{code}`") for code in MEANINGS["agents"]} == dict.fromkeys(
+        MEANINGS["agents"], 1
     )
 
 

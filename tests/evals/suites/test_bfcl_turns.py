@@ -20,9 +20,9 @@ from surecall.evals.suites.bfcl import (
     Turn,
     check_results,
     check_state,
+    parse_call,
     play_turns,
 )
-from surecall.evals.suites.bfcl.conversations import parse_call
 from surecall.evals.trial import run_trial
 from surecall.models.transport import ScriptedReply, assistant, tool_call
 

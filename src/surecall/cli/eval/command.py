@@ -41,7 +41,6 @@ from surecall.evals.experiments import (
 from surecall.evals.export import check_folder, check_formats, parse_formats
 from surecall.evals.gates import limit_errors, parse_gate, refuse_unmatched
 from surecall.evals.matrix import Axes
-from surecall.evals.pacing import MAX_WAIT_S
 from surecall.evals.planning import (
     DEFAULT_SUITE,
     DEFAULT_TIMEOUT_S,
@@ -53,6 +52,7 @@ from surecall.evals.planning import (
 )
 from surecall.evals.store import check_tag
 from surecall.evals.suites import SUITES
+from surecall.evals.transports import MAX_WAIT_S
 from surecall.loop.options import fold_parameters
 from surecall.models.config import load_config
 from surecall.models.profiles import STRATEGIES

@@ -16,15 +16,11 @@ from surecall.evals.matrix import Estimate
 from surecall.evals.metrics import group_tasks, summarize_tallies
 from surecall.evals.metrics.records import Group, Summary
 from surecall.evals.metrics.tally import Tallies
-from surecall.evals.original.names import RULE, list_tables
+from surecall.evals.original import RULE, list_tables
 from surecall.evals.planning import Experiment
 from surecall.evals.records import Task
 from surecall.evals.store import RunInfo
-from surecall.evals.wording import (
-    describe_cost,
-    describe_rate,
-    label_simulated,
-)
+from surecall.evals.wording import describe_cost, describe_rate, label_simulated
 
 from .progress import duration_of
 

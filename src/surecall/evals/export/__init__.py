@@ -8,9 +8,9 @@ from msgspec.structs import asdict
 
 from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.base.files import explain_write_errors
+from surecall.evals.export.summaries import write_json
 from surecall.evals.gates import check_stored
 from surecall.evals.metrics.tally import tally_rows
-from surecall.evals.original.summaries import write_json
 from surecall.evals.run_source import check_folder
 from surecall.evals.store import RunStore
 

@@ -10,7 +10,7 @@ from surecall.evals.gains import choose_base
 from surecall.evals.gates import VERDICTS, GateResult, check_stored
 from surecall.evals.metrics import group_tasks, summarize_tallies
 from surecall.evals.metrics.records import Group, Item, Simulated, StrategyComparison, Summary
-from surecall.evals.original.names import RULE, Table, list_tables
+from surecall.evals.original import RULE, Table, list_tables
 from surecall.evals.records import Cell, Task
 from surecall.evals.run_source import RunSource, write_export
 from surecall.evals.standings import main_strategy

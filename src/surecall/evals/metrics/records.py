@@ -1,4 +1,4 @@
-"""What an experiment comes to, as data: every figure with its count and interval."""
+"""What an experiment comes to: every figure with its count and interval."""
 
 from typing import Literal
 

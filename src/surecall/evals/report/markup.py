@@ -1,14 +1,28 @@
-"""Markup for the parts of a page that are there without its script; text is always text."""
+"""Markup for the parts of a page that are there without its script; text is always text.
+
+A template is HTML with `{{key}}` for a text, `{{name key}}` and `{{code key}}` for a name that
+somebody else chose, `{{#key}} … {{/key}}` for each of a list or for what is there, and
+`{{^key}} … {{/key}}` for what is not. Ends of lines and the spaces after them are left out.
+"""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from html import escape
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeGuard
 from urllib.parse import quote
 
+from surecall.base.json_values import as_list
+from surecall.base.pages import read_asset
 from surecall.evals.recommendation import Words
 from surecall.evals.records import Cell
 from surecall.text import mend_surrogates
+
+_UNSEEN: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+)
+"""Characters that cannot be seen, or that turn the text around them."""
+_PLACE: Final = re.compile(r"\{\{([#^/]?)(?:(name|code) )?([\w.]+)\}\}")
 
 
 class Html(str):
@@ -17,40 +31,70 @@ class Html(str):
     __slots__ = ()
 
 
-Child: TypeAlias = "str | Html | Iterable[Child] | None"
-
-_VOID: Final = frozenset({"wbr", "col"})
-_UNSEEN: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
-)
-"""Characters that cannot be seen, or that turn the text around them."""
+def fill(place: str, package: str, view: Mapping[str, Any]) -> Html:
+    """Return a template of a package's assets with everything in its place."""
+    parts, _ = _parse(_split(place, package), 0)
+    return Html("".join(_render(parts, [view])))
 
 
-def tag(element: str, attributes: dict[str, object] | None = None, /, *children: Child) -> Html:
-    """Return an element; an attribute that is None or False is left out."""
-    written = "".join(
-        f" {key}" if value is True else f' {key}="{escape(_mend(str(value)))}"'
-        for key, value in (attributes or {}).items()
-        if value is not None and value is not False
-    )
-    if element in _VOID:
-        return Html(f"<{element}{written}>")
-    return Html(f"<{element}{written}>{join(*children)}</{element}>")
+@cache
+def _split(place: str, package: str) -> tuple[str, ...]:
+    """Return texts, and mark, kind and key of each place between them."""
+    text = re.sub(r"\n[ ]*+", "", read_asset(place, package))
+    return tuple(part or "" for part in _PLACE.split(text))
 
 
-def join(*children: Child) -> Html:
-    """Return children one after the other; plain text is escaped."""
-    parts: list[str] = []
-    for child in children:
-        if child is None:
-            continue
-        if isinstance(child, Html):
-            parts.append(child)
-        elif isinstance(child, str):
-            parts.append(escape(_mend(child), quote=False))
-        else:
-            parts.append(join(*child))
-    return Html("".join(parts))
+_Part = tuple[str, str, str, Sequence[Any]]
+"""Text before a place; its mark or kind; its key; what a section holds."""
+
+
+def _parse(pieces: Sequence[str], at: int) -> tuple[list[_Part], int]:
+    parts: list[_Part] = []
+    while at + 3 < len(pieces):
+        text, mark, kind, key = pieces[at : at + 4]
+        at += 4
+        inner: list[_Part] = []
+        if mark in ("#", "^"):
+            inner, at = _parse(pieces, at)
+        parts.append((text, mark or kind, key, inner))
+        if mark == "/":
+            return parts, at
+    return [*parts, (pieces[at], "/", "", ())], at
+
+
+def _render(parts: Sequence[_Part], views: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for text, mark, key, inner in parts:
+        yield text
+        if mark == "/":
+            return
+        found: Any = next((view[key] for view in reversed(views) if key in view), None)
+        match mark:
+            case "#":
+                yield from _repeat(inner, views, found)
+            case "^":
+                yield from () if found else _render(inner, views)
+            case "name":
+                yield name(found)
+            case "code":
+                yield code(found)
+            case _:
+                yield found if isinstance(found, Html) else _escape(found)
+
+
+def _repeat(
+    parts: Sequence[_Part], views: Sequence[Mapping[str, Any]], found: Any
+) -> Iterator[str]:
+    whole: list[Any] = [found] if found else []
+    for each in as_list(found) if isinstance(found, list) else whole:
+        yield from _render(parts, [*views, each if _is_view(each) else {".": each}])
+
+
+def _is_view(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(value, dict)
+
+
+def _escape(value: object) -> str:
+    return "" if value is None else escape(mend_surrogates(str(value)))
 
 
 def name(text: str, *, whole: bool = False) -> Html:
@@ -60,69 +104,50 @@ def name(text: str, *, whole: bool = False) -> Html:
         text: The name.
         whole: Whether it stays on one line.
     """
-    split = _keep if whole else _breakable
-    parts: list[Child] = []
+    parts: list[str] = []
     at = 0
     for found in _UNSEEN.finditer(text):
-        shown = tag("span", {"class": "unseen"}, f"U+{ord(found[0]):04X}")
-        parts += [split(text[at : found.start()]), shown]
+        parts.append(_break(text[at : found.start()], whole=whole))
+        parts.append(f'<span class="unseen">U+{ord(found[0]):04X}</span>')
         at = found.end()
-    return tag("bdi", None, *parts, split(text[at:]))
+    return Html(f"<bdi>{''.join(parts)}{_break(text[at:], whole=whole)}</bdi>")
+
+
+def _break(text: str, *, whole: bool) -> str:
+    """Let a line break behind the joints of a long name."""
+    return "<wbr>".join(map(_escape, [text] if whole else re.split(r"(?<=[_/:.-])", text)))
 
 
 def code(text: str) -> Html:
     """Return a code, a rule or a scenario."""
-    return tag("code", None, name(text))
+    return Html(f"<code>{name(text)}</code>")
+
+
+def join(*parts: str) -> Html:
+    """Return markup and plain texts, which are escaped, one after the other."""
+    return Html("".join(part if isinstance(part, Html) else _escape(part) for part in parts))
 
 
 def sentence(words: Iterable[Words]) -> Html:
     """Return a sentence whose names and figures stand out."""
-    kinds = {"strong": "b", "quiet": "span"}
+    shown = {"strong": "<b>{}</b>", "quiet": '<span class="iv">{}</span>'}
     return join(
         *(
-            tag(
-                kinds[part.emphasis],
-                {"class": "iv"} if part.emphasis == "quiet" else None,
-                name(part.text),
-            )
-            if part.emphasis
-            else part.text
+            Html(shown[part.emphasis].format(name(part.text))) if part.emphasis else part.text
             for part in words
         )
     )
 
 
-def table(caption: str, css: str, head: Iterable[tuple[str, str]], rows: Iterable[Html]) -> Html:
-    """Return a table whose columns are pairs of title and class; rows come ready."""
-    heads = [
-        tag("th", {"scope": "col", "role": "columnheader", "class": css or None}, title)
-        for title, css in head
-    ]
-    scrolls = "0" if css == "plain" else None  # sideways on a narrow screen, also with keys
-    return tag(
-        "table",
-        {"class": css, "role": "table", "tabindex": scrolls},
-        tag("caption", {"class": "hidden"}, caption),
-        tag("thead", {"role": "rowgroup"}, tag("tr", {"role": "row"}, *heads)),
-        tag("tbody", {"role": "rowgroup"}, *rows),
-    )
-
-
-def table_row(first: Child, *cells: Html, css: str | None = None) -> Html:
-    """Return a row of a table: what it is about, and its cells."""
-    head = tag("th", {"scope": "row", "role": "rowheader"}, first)
-    return tag("tr", {"class": css, "role": "row"}, head, *cells)
-
-
-def table_cell(css: str, label: str | None, *children: Child) -> Html:
-    """Return a cell; a narrow screen shows its label beside it."""
-    return tag("td", {"class": css, "role": "cell", "data-label": label}, *children)
+def link(words: str, address: str) -> Html:
+    """Return a link within the page."""
+    return Html(f'<a href="{_escape(address)}">{_escape(words)}</a>')
 
 
 def cell_link(cell: Cell) -> str:
     """Return the address of a cell's page."""
     parts = (cell.model, cell.profile, cell.strategy, cell.fallback, cell.suite, cell.scenario)
-    return "#/cell/" + "/".join(_quote(part) for part in parts)
+    return "#/cell/" + "/".join(map(_quote, parts))
 
 
 def trials_link(**filters: str | None) -> str:
@@ -132,18 +157,4 @@ def trials_link(**filters: str | None) -> str:
 
 
 def _quote(text: str) -> str:
-    return quote(_mend(text), safe="")
-
-
-def _mend(text: str) -> str:
-    return mend_surrogates(text)
-
-
-def _keep(text: str) -> list[Child]:
-    return [text]
-
-
-def _breakable(text: str) -> list[Child]:
-    """Let a line break behind the joints of a long name."""
-    parts = re.split(r"(?<=[_/:.-])", text)
-    return [piece for part in parts for piece in (tag("wbr"), part)][1:]
+    return quote(mend_surrogates(text), safe="")

@@ -32,14 +32,11 @@ from .restraint import (
     TextCallLeak,
 )
 from .scenario import Scenario
-from .wording import REASON_MEANINGS, ReasonCode
 
 __all__ = [
     "DEFAULT_PRESET",
     "PRESETS",
-    "REASON_MEANINGS",
     "SCENARIOS",
-    "ReasonCode",
     "Scenario",
     "StateSuite",
     "find_scenario",

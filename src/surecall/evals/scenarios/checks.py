@@ -8,16 +8,21 @@ from typing import Any, Final, cast
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import ToolSpec, clip
 from surecall.calls import ToolNames
-from surecall.evals.as_made import MadeCall, is_same_name, list_turns, plain_name
 from surecall.evals.cases import Attempt
-from surecall.evals.plain_checks import list_words, shows_call
+from surecall.evals.made_calls import (
+    MadeCall,
+    is_same_name,
+    list_turns,
+    list_words,
+    plain_name,
+    shows_call,
+)
 from surecall.evals.records import Reason
+from surecall.evals.scenarios.scene import Calls
 from surecall.loop import TurnTrace
 from surecall.workspace.state import select_values
 
-from .conversation import Calls
 from .scene import FOO, Scene, path_parts, paths_of
-from .wording import ReasonCode
 
 _LIMIT_REASONS: Final = frozenset({"length", "max_tokens", "model_length"})
 _ROOTS: Final = frozenset({"workspace", "snapshot", "data"})
@@ -174,7 +179,7 @@ def check_draft(seen: Evidence) -> Iterable[Reason]:
         return
     found = seen.scene.after.draft.get("foo")
     if found != wanted:
-        yield Reason(ReasonCode.DRAFT_WRONG, f"/draft/foo is {clip(repr(found), 80)}")
+        yield Reason("DRAFT_WRONG", f"/draft/foo is {clip(repr(found), 80)}")
 
 
 def check_rest(seen: Evidence) -> Iterable[Reason]:
@@ -188,12 +193,12 @@ def check_rest(seen: Evidence) -> Iterable[Reason]:
     others = [parts for parts in seen.written if parts != FOO_PARTS]
     wants_nothing = seen.scene.value is None and (before.draft != after.draft or seen.written)
     if others or wants_nothing or any(old != new for old, new in rest):
-        yield Reason(ReasonCode.CHANGED_ELSEWHERE, clip(" ".join("/".join(p) for p in others), 80))
+        yield Reason("CHANGED_ELSEWHERE", clip(" ".join("/".join(p) for p in others), 80))
     count = after.draft_version - before.draft_version
     if count > 1:
-        yield Reason(ReasonCode.REPEATED_PATCH, f"{count} patches were applied")
+        yield Reason("REPEATED_PATCH", f"{count} patches were applied")
     elif len(seen.values_set(FOO_PARTS)) > 1:
-        yield Reason(ReasonCode.REPEATED_PATCH, "one patch set several values")
+        yield Reason("REPEATED_PATCH", "one patch set several values")
 
 
 def _without_foo(draft: dict[str, Any]) -> dict[str, Any]:
@@ -206,17 +211,17 @@ def _without_foo(draft: dict[str, Any]) -> dict[str, Any]:
 def check_forbidden(seen: Evidence) -> Iterable[Reason]:
     """Yield what must not have been tried: hidden tools and locked paths."""
     for made in seen.hidden_calls:
-        yield Reason(ReasonCode.HIDDEN_TOOL_CALLED, clip(made.name, 80))
+        yield Reason("HIDDEN_TOOL_CALLED", clip(made.name, 80))
     for logged in seen.scene.log.calls:
         if logged.tool in seen.scene.hidden:
-            yield Reason(ReasonCode.HIDDEN_TOOL_RUN, logged.tool)
+            yield Reason("HIDDEN_TOOL_RUN", logged.tool)
     for made in seen.unknown_calls:
-        yield Reason(ReasonCode.UNKNOWN_TOOL_CALLED, clip(made.name, 80))
+        yield Reason("UNKNOWN_TOOL_CALLED", clip(made.name, 80))
     locks = [path_parts(lock) for lock in seen.scene.before.locks]
     for made in seen.attempts_of("state_patch"):
         for path in paths_of(made, _list_fields(seen)):
             if _is_locked(seen.own_parts(path), locks):
-                yield Reason(ReasonCode.LOCKED_PATH_TRIED, clip(path, 80))
+                yield Reason("LOCKED_PATH_TRIED", clip(path, 80))
 
 
 def _list_fields(seen: Evidence) -> set[str]:
@@ -239,7 +244,7 @@ def check_elsewhere(seen: Evidence, ordered: tuple[str, ...]) -> Iterable[Reason
             parts = seen.own_parts(path)
             is_begun = made.is_cut and FOO.startswith(path)
             if parts not in allowed and not is_begun and not _is_locked(parts, locks):
-                yield Reason(ReasonCode.CHANGE_TRIED_ELSEWHERE, clip(path, 80))
+                yield Reason("CHANGE_TRIED_ELSEWHERE", clip(path, 80))
 
 
 def check_values(seen: Evidence) -> Iterable[Reason]:
@@ -252,7 +257,7 @@ def check_values(seen: Evidence) -> Iterable[Reason]:
         for item in () if made.ran or wanted is None else made.operations:
             is_meant = seen.own_parts(str(item.get("path"))) in (FOO_PARTS, FOO_PARTS[-1:])
             if is_meant and item.get("op") in _SETTING and _is_other_value(made, item, wanted):
-                yield Reason(ReasonCode.ARGUMENTS_WRONG, clip(repr(item), 80))
+                yield Reason("ARGUMENTS_WRONG", clip(repr(item), 80))
 
 
 def _is_other_value(made: MadeCall, operation: dict[str, Any], wanted: Any) -> bool:
@@ -268,7 +273,7 @@ def check_one_by_one(seen: Evidence, *, after: int = 0) -> Iterable[Reason]:
     for turn in seen.made[after:]:
         count = len(turn.calls) + len(turn.unread)
         if count > 1:
-            yield Reason(ReasonCode.SEVERAL_CALLS_AT_ONCE, f"{count} calls in turn {turn.turn}")
+            yield Reason("SEVERAL_CALLS_AT_ONCE", f"{count} calls in turn {turn.turn}")
 
 
 def check_read_first(seen: Evidence) -> Iterable[Reason]:
@@ -276,7 +281,7 @@ def check_read_first(seen: Evidence) -> Iterable[Reason]:
     reads = [made.turn for made in seen.calls_of("state_get") if _looks(seen, made)]
     patches = [made.turn for made in seen.attempts_of("state_patch")]
     if patches and (not reads or min(patches) <= min(reads)):
-        yield Reason(ReasonCode.NOT_READ_FIRST)
+        yield Reason("NOT_READ_FIRST")
 
 
 def _looks(seen: Evidence, made: MadeCall) -> bool:
@@ -299,7 +304,7 @@ def check_answered_early(seen: Evidence) -> Iterable[Reason]:
     done = [made.turn for made in seen.calls_of("state_patch") if made.ok]
     for turn in seen.made:
         if turn.calls and _says_done(turn.text) and (not done or turn.turn <= done[-1]):
-            yield Reason(ReasonCode.ANSWERED_EARLY, clip(turn.text, 80))
+            yield Reason("ANSWERED_EARLY", clip(turn.text, 80))
 
 
 def _says_done(text: str) -> bool:
@@ -312,7 +317,7 @@ def check_last_reply(seen: Evidence) -> Iterable[Reason]:
     """Yield a call that the last reply only writes down."""
     unread = seen.made[-1].unread if seen.made else ()
     if any(made.is_text for made in unread) or shows_call(seen.text):
-        yield Reason(ReasonCode.CALL_NOT_MADE, clip(seen.text, 80))
+        yield Reason("CALL_NOT_MADE", clip(seen.text, 80))
 
 
 def check_recovery(
@@ -329,8 +334,8 @@ def check_recovery(
     met = [made for made in seen.calls_of(tool) if made.codes.intersection(codes) and ordered(made)]
     place = seen.met(met)
     if place is None:
-        yield Reason(ReasonCode.GUARD_NOT_FIRED, f"no {tool} failed with {' or '.join(codes)}")
+        yield Reason("GUARD_NOT_FIRED", f"no {tool} failed with {' or '.join(codes)}")
     elif not seen.succeeded_after("state_patch", place):
-        yield Reason(ReasonCode.NOT_RECOVERED)
+        yield Reason("NOT_RECOVERED")
     elif any(made.ok for made in seen.calls[:place] if made.name == "state_patch"):
-        yield Reason(ReasonCode.STEP_SKIPPED, "the work was done before the error was met")
+        yield Reason("STEP_SKIPPED", "the work was done before the error was met")

@@ -10,14 +10,10 @@ from typing import Any, ClassVar, Final
 from surecall.base.errors import Code
 from surecall.base.json_values import as_list
 from surecall.base.records import Message, ToolSpec, clip
-from surecall.evals.as_made import MadeCall
 from surecall.evals.cases import Declarations, Ideal, IdealCall
+from surecall.evals.made_calls import MadeCall
 from surecall.evals.records import Reason
-from surecall.schema import SchemaChecker
-from surecall.tools import RunProgress, Tool, ToolFailed, ToolRegistry
-
-from .checks import FOO_PARTS, Evidence, sets_value
-from .conversation import (
+from surecall.evals.scenarios.scene import (
     Conversation,
     call,
     patch_call,
@@ -25,11 +21,12 @@ from .conversation import (
     read_patch_answer,
     say,
 )
+from surecall.schema import SchemaChecker
+from surecall.tools import RunProgress, Tool, ToolFailed, ToolRegistry
+
+from .checks import FOO_PARTS, Evidence, sets_value
 from .scenario import PARALLEL, Scenario
 from .scene import FOO, Scene, new_scene, only_tools, path_parts, pick_words
-from .wording import (
-    ReasonCode,
-)
 
 
 def _text_tool(name: str, description: str, argument: str, about: str, **more: Any) -> ToolSpec:
@@ -107,7 +104,7 @@ class SingleCall(Scenario):
     def check_final(self, seen: Evidence) -> Iterable[Reason]:
         """Take any answer."""
         if not seen.text.strip():
-            yield Reason(ReasonCode.EMPTY_FINAL)
+            yield Reason("EMPTY_FINAL")
 
     def check_answer(self, seen: Evidence) -> Iterable[Reason]:
         """Ask for nothing: any words will do."""
@@ -121,7 +118,7 @@ class SingleCall(Scenario):
         """Look at the arguments of all calls that ran, and at every word that was sent."""
         for made in seen.attempts:
             if _has_other_word(made) or (made.executed and made.arguments != _WANTED):
-                yield Reason(ReasonCode.ARGUMENTS_WRONG, clip(repr(made.arguments), 80))
+                yield Reason("ARGUMENTS_WRONG", clip(repr(made.arguments), 80))
 
     def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
         """Tell whether it is the one call."""
@@ -165,16 +162,16 @@ class HappyPathParallel(Scenario):
         """Ask for two calls in any reply."""
         yield from super().check_original(seen)
         if not any(len(reply) > 1 for reply in seen.replies):
-            yield Reason(ReasonCode.NO_PARALLEL_CALLS)
+            yield Reason("NO_PARALLEL_CALLS")
 
     def check_process(self, seen: Evidence) -> Iterable[Reason]:
         """Ask for both calls in the first reply that has any, and for one patch in all."""
         first = seen.replies[0] if seen.replies else []
         names = sorted(made.name for made in first)
         if names != ["state_get", "state_patch"]:
-            yield Reason(ReasonCode.NO_PARALLEL_CALLS, f"the first reply called {names}")
+            yield Reason("NO_PARALLEL_CALLS", f"the first reply called {names}")
         elif not any(sets_value(made, FOO_PARTS, seen.scene.value) for made in first):
-            yield Reason(ReasonCode.NO_PARALLEL_CALLS, "its patch is another one")
+            yield Reason("NO_PARALLEL_CALLS", "its patch is another one")
 
 
 class DuplicateIds(Scenario):
@@ -202,14 +199,14 @@ class DuplicateIds(Scenario):
         """Look for the two reads, and at the ids of all calls."""
         ran = [reply for reply in seen.replies if any(made.ran for made in reply)]
         if not ran or not _reads_both(ran[0]):
-            yield Reason(ReasonCode.NO_PARALLEL_CALLS)
+            yield Reason("NO_PARALLEL_CALLS")
         if any(made.turn <= ran[0][0].turn for made in seen.attempts_of("state_patch") if ran):
-            yield Reason(ReasonCode.STEP_SKIPPED, "the value was set before both words were read")
+            yield Reason("STEP_SKIPPED", "the value was set before both words were read")
         history = seen.attempt.history
         made = Counter(call.id for message in history for call in message.tool_calls)
         answered = Counter(message.tool_call_id for message in history if message.role == "tool")
         if made != answered or any(count > 1 for count in made.values()):
-            yield Reason(ReasonCode.IDS_NOT_UNIQUE)
+            yield Reason("IDS_NOT_UNIQUE")
 
 
 def _reads_both(reply: Iterable[MadeCall]) -> bool:
@@ -307,12 +304,12 @@ class MultiStepPlan(Scenario):
             known = [found for found, turn in given.items() if turn < made.turn]
             for sent in _list_keys(made):
                 if not _is_given(sent, known, is_cut=made.is_cut or not made.is_usable):
-                    yield Reason(ReasonCode.KEY_GUESSED, clip(sent, 40))
+                    yield Reason("KEY_GUESSED", clip(sent, 40))
             if made.ok and isinstance(key, str) and key not in opened:
                 opened.append(key)
                 given.update((found, made.turn) for found in keys[keys.index(key) + 1 :][:1])
         if tuple(opened) != keys:
-            yield Reason(ReasonCode.STEP_SKIPPED, f"{len(opened)} of {len(keys)} notes in order")
+            yield Reason("STEP_SKIPPED", f"{len(opened)} of {len(keys)} notes in order")
         ends = [
             made.turn
             for made in seen.calls_of(_NOTE_SPEC.name)
@@ -320,7 +317,7 @@ class MultiStepPlan(Scenario):
         ]
         patches = [made.turn for made in seen.attempts_of("state_patch")]
         if patches and (not ends or min(patches) <= ends[0]):
-            yield Reason(ReasonCode.STEP_SKIPPED, "the word was set before the last note was open")
+            yield Reason("STEP_SKIPPED", "the word was set before the last note was open")
 
     def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
         """Tell whether a key is one of the notes' keys."""

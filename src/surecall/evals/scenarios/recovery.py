@@ -6,12 +6,10 @@ from typing import Any, ClassVar
 
 from surecall.base.errors import Code
 from surecall.base.records import ErrorDetail, Message, ToolCall, clip
-from surecall.evals.as_made import MadeCall
 from surecall.evals.cases import Declarations, Ideal
+from surecall.evals.made_calls import MadeCall
 from surecall.evals.records import Reason
-
-from .checks import FOO_PARTS, Evidence, check_one_by_one, check_recovery
-from .conversation import (
+from surecall.evals.scenarios.scene import (
     Conversation,
     call,
     patch_call,
@@ -19,11 +17,10 @@ from .conversation import (
     read_call,
     read_patch_answer,
 )
+
+from .checks import FOO_PARTS, Evidence, check_one_by_one, check_recovery
 from .scenario import PARALLEL, TOLERATED, Scenario
 from .scene import Scene, earlier_turn, new_scene, path_parts, paths_of
-from .wording import (
-    ReasonCode,
-)
 
 _WRONG_PATH = "/draft/wrong"
 _MAX_TRIES = 2
@@ -48,16 +45,16 @@ class PartialSuccessFailure(Scenario):
         """Ask for a partial failure in any reply."""
         yield from super().check_original(seen)
         if not any(_is_partial(reply) for reply in seen.replies):
-            yield Reason(ReasonCode.NO_PARTIAL_FAILURE)
+            yield Reason("NO_PARTIAL_FAILURE")
 
     def check_process(self, seen: Evidence) -> Iterable[Reason]:
         """Ask for it in the first reply, and for a recovery."""
         first = seen.replies[0] if seen.replies else []
         if len(first) != 2 or not _is_partial(first) or not any(map(_is_wrong, first)):
-            yield Reason(ReasonCode.NO_PARTIAL_FAILURE)
+            yield Reason("NO_PARTIAL_FAILURE")
         tried = [made.turn for made in seen.attempts_of("state_patch") if _is_wrong(made)]
         if tried and max(tried) > min(tried):
-            yield Reason(ReasonCode.REFUSED_CALL_REPEATED, _WRONG_PATH)
+            yield Reason("REFUSED_CALL_REPEATED", _WRONG_PATH)
         yield from check_recovery(seen, "state_patch", Code.ARGUMENT_ERROR, ordered=_is_wrong)
         yield from check_one_by_one(seen, after=1)
 
@@ -100,7 +97,7 @@ class MissingWorkspaceId(Scenario):
         for made in seen.attempts:
             sent = _fold(f"{made.raw} {made.arguments}")
             if any(part in sent for part in parts):
-                yield Reason(ReasonCode.ID_NOT_OMITTED)
+                yield Reason("ID_NOT_OMITTED")
 
 
 def _fold(text: str) -> str:
@@ -175,7 +172,7 @@ class LongArgumentsGuard(Scenario):
         whole = [made for made in patches if not made.is_cut]
         first = next((place for place, made in enumerate(whole) if _has_long_value(made)), None)
         if first is not None and any(map(_is_long, whole[first + 1 :])):
-            yield Reason(ReasonCode.REFUSED_CALL_REPEATED)
+            yield Reason("REFUSED_CALL_REPEATED")
 
     def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
         """Judge no call that is too large on purpose."""
@@ -217,7 +214,7 @@ class ToolOutputTruncation(Scenario):
         yield from super().check_original(seen)
         sent = (message.text for message in seen.attempt.history if message.role == "tool")
         if not any(Code.TOOL_OUTPUT_TOO_LARGE in text for text in sent):
-            yield Reason(ReasonCode.GUARD_NOT_FIRED)
+            yield Reason("GUARD_NOT_FIRED")
 
     def check_process(self, seen: Evidence) -> Iterable[Reason]:
         """Ask for one read that was too large, and work done after it."""
@@ -226,7 +223,7 @@ class ToolOutputTruncation(Scenario):
         reads = seen.attempts_of("state_get")
         done = [place for place, made in enumerate(reads) if made.ran]
         if done and (len(done) > 1 or done[0] < len(reads) - 1):
-            yield Reason(ReasonCode.READ_REPEATED)
+            yield Reason("READ_REPEATED")
 
 
 def _reads_all(made: MadeCall) -> bool:
@@ -275,9 +272,9 @@ class TruncatedArguments(Scenario):
             if made.name == "state_patch" and made.ok
         ]
         if not places:
-            yield Reason(ReasonCode.NOT_RECOVERED)
+            yield Reason("NOT_RECOVERED")
         elif places[0] < len(seen.attempts) - 1:
-            yield Reason(ReasonCode.CALL_AFTER_WORK, seen.attempts[-1].name)
+            yield Reason("CALL_AFTER_WORK", seen.attempts[-1].name)
 
 
 _UNKNOWN = "draft_write"
@@ -306,6 +303,6 @@ class UnknownToolRecovery(Scenario):
         """Look for names that are not tools."""
         for made in seen.attempts:
             if made in seen.unknown_calls:
-                yield Reason(ReasonCode.UNKNOWN_TOOL_CALLED, clip(made.name, 80))
+                yield Reason("UNKNOWN_TOOL_CALLED", clip(made.name, 80))
         if seen.calls and not any(made.ok for made in seen.calls_of("state_patch")):
-            yield Reason(ReasonCode.NOT_RECOVERED)
+            yield Reason("NOT_RECOVERED")

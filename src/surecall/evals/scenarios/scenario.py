@@ -1,13 +1,12 @@
 """What all scenarios share: preparing a trial, judging it, and playing it well."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from random import Random
 from typing import Any, ClassVar, Final
 
 from msgspec.structs import replace
 
 from surecall.base.records import Message, ModelRequest, clip
-from surecall.evals.as_made import MadeCall, find_text_calls
 from surecall.evals.cases import (
     ENFORCED,
     Attempt,
@@ -18,8 +17,9 @@ from surecall.evals.cases import (
     judge,
     run_failed,
 )
-from surecall.evals.plain_checks import is_word, says_nothing, shows_call
-from surecall.evals.records import Reason, Verdict
+from surecall.evals.made_calls import MadeCall, find_text_calls, is_word, says_nothing, shows_call
+from surecall.evals.records import Reason, Verdict, read_data
+from surecall.evals.scenarios.scene import GAVE_UP, Conversation, read_patch_answer, say
 from surecall.evals.taxonomy import first_of_each
 
 from .checks import (
@@ -36,9 +36,7 @@ from .checks import (
     check_values,
     is_done,
 )
-from .conversation import GAVE_UP, Conversation, read_patch_answer, say
 from .scene import FOO, Scene, new_scene
-from .wording import NOT_EARLIER, ONE_BY_ONE, TEXTS, ReasonCode, join_lines
 
 PARALLEL: Final[dict[str, Any]] = {"request_overrides": {"parallel_tool_calls": True}}
 """For scenarios with several calls in one reply."""
@@ -46,6 +44,26 @@ TOLERATED: Final[dict[str, Any]] = {"tool_failure_policy": "tolerated"}
 """For scenarios in which a call may fail for good."""
 
 _MAX_KEPT_CHARS: Final = 200
+_DATA: Final = read_data("state.toml")
+TEXTS: Final[dict[str, dict[str, Any]]] = _DATA["scenarios"]
+"""What each scenario asks, when it is passed, where it stands in a report, and its instructions."""
+
+
+def join_lines(lines: Iterable[str]) -> str:
+    """Return instructions as one text; `@NAME` stands for the lines of a part."""
+    return "\n".join(_expand(lines))
+
+
+def _expand(lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        if line.startswith("@"):
+            yield from _expand(_DATA["parts"][line[1:]])
+        else:
+            yield line
+
+
+ONE_BY_ONE: Final = join_lines(["@one_by_one"])
+NOT_EARLIER: Final = "has succeeded, and not earlier,"
 
 Reasons = list[Reason]
 
@@ -121,9 +139,9 @@ class Scenario:
         state, process = self._list_state_reasons(seen), self._list_process_reasons(seen)
         answer = self._list_answer_reasons(seen)
         if self.answer_is_work and seen.error is None and self.leaves_work(seen):
-            process.append(Reason(ReasonCode.WORK_NOT_DONE, clip(seen.text, 80)))
+            process.append(Reason("WORK_NOT_DONE", clip(seen.text, 80)))
         if seen.is_cut and (state or process or answer):
-            process.append(Reason(ReasonCode.CUT_BY_LIMIT))
+            process.append(Reason("CUT_BY_LIMIT"))
         return judge(
             original=self._original_verdict(seen),
             state=None if state is None else first_of_each(state),
@@ -178,12 +196,12 @@ class Scenario:
     def check_final(self, seen: Evidence) -> Iterable[Reason]:
         """Yield what the loose verdict finds wrong with the final answer."""
         if not is_done(seen.text):
-            yield Reason(ReasonCode.FINAL_TEXT_WRONG, f"answered {clip(seen.text, 80)!r}")
+            yield Reason("FINAL_TEXT_WRONG", f"answered {clip(seen.text, 80)!r}")
 
     def check_answer(self, seen: Evidence) -> Iterable[Reason]:
         """Yield what is wrong with the final answer: it is one word, however it is set off."""
         if not is_word(seen.text, FINAL_WORD):
-            yield Reason(ReasonCode.FINAL_TEXT_WRONG, f"answered {clip(seen.text, 80)!r}")
+            yield Reason("FINAL_TEXT_WRONG", f"answered {clip(seen.text, 80)!r}")
 
     def is_answered(self, seen: Evidence) -> bool | None:
         """Tell whether the answer is what the case declares; `None` if nothing checks it."""
@@ -214,7 +232,7 @@ class Scenario:
     def _original_verdict(self, seen: Evidence) -> Verdict:
         reasons = [run_failed(seen.error)] if seen.error else list(self.check_original(seen))
         if reasons and seen.is_cut:
-            reasons.append(Reason(ReasonCode.CUT_BY_LIMIT))
+            reasons.append(Reason("CUT_BY_LIMIT"))
         return Verdict.of(reasons)
 
     def _list_state_reasons(self, seen: Evidence) -> Reasons | None:
@@ -225,9 +243,9 @@ class Scenario:
     def _list_process_reasons(self, seen: Evidence) -> Reasons:
         reasons: Reasons = [] if seen.error is None else [run_failed(seen.error)]
         if not seen.turns:
-            return reasons or [Reason(ReasonCode.RUN_FAILED, "nothing happened")]
+            return reasons or [Reason("RUN_FAILED", "nothing happened")]
         if self.must_call and not seen.calls:
-            reasons.append(Reason(ReasonCode.NO_CALLS))
+            reasons.append(Reason("NO_CALLS"))
         reasons += check_forbidden(seen)
         reasons += check_elsewhere(seen, self.ordered_paths)
         if not self.has_other_values:
@@ -247,10 +265,10 @@ class Scenario:
         if seen.error is not None or not seen.turns:
             return None
         if says_nothing(seen.text):
-            return [Reason(ReasonCode.EMPTY_FINAL)]
+            return [Reason("EMPTY_FINAL")]
         reasons = list(self.check_answer(seen))
         if shows_call(seen.text) or find_text_calls(seen.text, seen.specs):
-            reasons.append(Reason(ReasonCode.TEXT_CALL_LEAKED, clip(seen.text, 80)))
+            reasons.append(Reason("TEXT_CALL_LEAKED", clip(seen.text, 80)))
         return reasons if reasons or self.is_answered(seen) is not None else None
 
 

@@ -15,7 +15,6 @@ from msgspec import Struct
 from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec, clip
-from surecall.evals.as_made import find_text_calls
 from surecall.evals.cases import (
     Attempt,
     Grades,
@@ -23,17 +22,17 @@ from surecall.evals.cases import (
     IdealCall,
     Prepared,
     judge,
-    read_data,
     run_failed,
 )
-from surecall.evals.plain_checks import (
+from surecall.evals.made_calls import (
     check_plain_answer,
     check_written_calls,
+    find_text_calls,
     list_attempts,
     says_nothing,
     shows_call,
 )
-from surecall.evals.records import Reason, Verdict
+from surecall.evals.records import Reason, Verdict, read_data
 from surecall.evals.scenarios.scene import path_parts
 from surecall.loop import OutputResult
 from surecall.loop.directives import (

@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.base.records import Effect, Message, ModelRequest, ToolResult, ToolSpec, clip
-from surecall.evals.as_made import MadeCall, plain_name
 from surecall.evals.cases import (
     ENFORCED,
     Attempt,
@@ -28,20 +27,21 @@ from surecall.evals.cases import (
     IdealCall,
     Prepared,
     judge,
-    read_data,
     run_failed,
 )
-from surecall.evals.plain_checks import (
+from surecall.evals.made_calls import (
+    MadeCall,
     check_one_by_one,
     check_plain_answer,
     check_written_calls,
     list_attempts,
     list_numbers,
     list_words,
+    plain_name,
     says_nothing,
 )
-from surecall.evals.records import Reason, Verdict
-from surecall.evals.scenarios.conversation import Conversation
+from surecall.evals.records import Reason, Verdict, read_data
+from surecall.evals.scenarios.scene import Conversation
 from surecall.text import canonical_hash
 from surecall.tools import Tool, ToolContext, ToolFailed, ToolRegistry
 

@@ -1,19 +1,18 @@
 """The suite `one_tool`: requests that one call answers."""
 
-import tomllib
 from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
-from importlib import resources
 from typing import Any, Final
 
 from surecall.base.records import Message, ToolSpec
+from surecall.evals.records import read_data, read_text
 
 from .single_turn import SingleTurnCase
 
 _FILES: Final = {
-    "one_tool": ("tools.toml", "prompts.toml"),
-    "one_tool_fresh": ("fresh_tools.toml", "fresh_prompts.toml"),
+    "one_tool": ("one_tool/tools.toml", "one_tool/prompts.toml"),
+    "one_tool_fresh": ("one_tool/fresh_tools.toml", "one_tool/fresh_prompts.toml"),
 }
 """The second forty were written without knowledge of the first or of how tools are put."""
 _EFFECTS: Final = frozenset(
@@ -40,8 +39,8 @@ class OneToolSuite:
     @property
     def version(self) -> str:
         """Hash of the prompts and tools."""
-        texts = b"".join(_text(name) for names in _FILES.values() for name in names)
-        return sha256(texts).hexdigest()[:12]
+        texts = "".join(read_text(name) for names in _FILES.values() for name in names)
+        return sha256(texts.encode()).hexdigest()[:12]
 
     def scenarios(self) -> Sequence[str]:
         """Name the sets of requests."""
@@ -54,7 +53,7 @@ class OneToolSuite:
 
 @cache
 def _cases(scenario: str) -> tuple[SingleTurnCase, ...]:
-    described, asked = (tomllib.loads(_text(name).decode()) for name in _FILES[scenario])
+    described, asked = map(read_data, _FILES[scenario])
     tools = {each["name"]: _tool(each) for each in described["tools"]}
     return tuple(_case(scenario, each, tools[each["tool"]]) for each in asked["prompts"])
 
@@ -85,7 +84,3 @@ def _case(scenario: str, asked: dict[str, Any], tool: ToolSpec) -> SingleTurnCas
         is_closed=True,
         is_once=tool.name in _EFFECTS,
     )
-
-
-def _text(name: str) -> bytes:
-    return resources.files("surecall.evals.suites").joinpath("one_tool_data", name).read_bytes()

@@ -20,7 +20,7 @@ from surecall.evals.cases import (
     judge,
     run_failed,
 )
-from surecall.evals.plain_checks import check_plain_answer, list_attempts, sample_value
+from surecall.evals.made_calls import check_plain_answer, list_attempts, sample_value
 from surecall.evals.records import Reason, Verdict
 from surecall.loop import Trace, TurnTrace
 from surecall.reading import ALL_RULES

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from enum import auto
 from functools import cached_property
 from typing import Any, Final
 
@@ -22,20 +21,27 @@ from surecall.evals.cases import (
     judge,
     run_failed,
 )
-from surecall.evals.plain_checks import (
+from surecall.evals.made_calls import (
     check_one_by_one,
     check_plain_answer,
     check_written_calls,
     list_attempts,
     states_all,
 )
-from surecall.evals.records import Meant, Reason, Verdict
-from surecall.evals.scenarios.conversation import Conversation
+from surecall.evals.records import Reason, Verdict
+from surecall.evals.scenarios.scene import Conversation
+from surecall.evals.suites.agents.questions import (
+    CHECKERS,
+    STAGES,
+    Desk,
+    Stage,
+    instruct_pipeline,
+    instruct_stage,
+)
 from surecall.text import canonical_hash
 
 from .database import QueryRefused, Rows, changes_data, run_query
 from .questions import WORKSPACE_IDS, Question, answer_of, find_workspace, load_questions
-from .stages import CHECKERS, STAGES, Desk, Stage, instruct_pipeline, instruct_stage
 
 _MAX_OFF: Final = 0.005
 """Numbers are the same when they are at two decimals: half a cent."""
@@ -82,45 +88,6 @@ def _same_value(wanted: Any, found: Any) -> bool:
     return type(wanted) is type(found) and wanted == found
 
 
-class AgentReason(Meant):
-    """Every reason for which a case of this suite is not passed."""
-
-    RUN_FAILED = auto(), "The run ended with an error instead of an answer."
-    STAGE_NOT_CALLED = auto(), "The tool of the stage was never called."
-    CALL_NOT_VALID = (
-        auto(),
-        (
-            "No call of the stage had the required fields, with values of "
-            "the right type and range and names that exist."
-        ),
-    )
-    CALL_NOT_ACCEPTED = auto(), "Every call of the stage was refused."
-    INTENT_WRONG = auto(), "The question was taken to be about another workspace."
-    TABLES_MISSING = auto(), "A table that the query has to read was not chosen."
-    TABLES_NEEDLESS = auto(), "A table was chosen that the query need not read."
-    COLUMNS_MISSING = auto(), "A column that the query has to read was not kept."
-    COLUMNS_NEEDLESS = auto(), "A column was kept that the query need not read."
-    COLUMNS_UNSORTED = auto(), "A column is in both lists, or in none."
-    SQL_WRONG = auto(), "The query does not return what was asked for."
-    SQL_NOT_GENERAL = auto(), "The query returns what was asked for on these rows only."
-    CHANGE_TRIED = auto(), "A statement was sent that changes data, where only reading was asked."
-    SEVERAL_ANSWERS = (
-        auto(),
-        "Different answers were handed in, with nothing learned between.",
-    )
-    SEVERAL_CALLS_AT_ONCE = auto(), "A reply held several calls, though one at a time was ordered."
-    UNKNOWN_TOOL_CALLED = auto(), "A tool was called that does not exist."
-    CALL_NOT_MADE = auto(), "The last reply only writes a call down."
-    EMPTY_FINAL = auto(), "The final answer is empty."
-    ANSWER_WRONG = auto(), "The final answer does not say what the query returned."
-    TEXT_CALL_LEAKED = auto(), "The final answer shows a call to the user."
-    TABLES_USED_WRONG = auto(), "The tables that it says it reads are not those it reads."
-
-
-AGENT_REASONS: Final = {reason: reason.meaning for reason in AgentReason}
-"""One sentence for each reason."""
-
-
 def is_same_answer(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Tell whether two calls of a stage hand in the same, whatever they say about it."""
     return _drop_words(one) == _drop_words(other)
@@ -150,26 +117,26 @@ def grade_stage(stage: str, arguments: dict[str, Any], question: Question) -> li
 def _grade_intent(arguments: dict[str, Any], question: Question) -> Iterator[Reason]:
     chosen = arguments["workspace_id"]
     if chosen != question.workspace.id:
-        yield Reason(AgentReason.INTENT_WRONG, f"{chosen} instead of {question.workspace.id}")
+        yield Reason("INTENT_WRONG", f"{chosen} instead of {question.workspace.id}")
 
 
 def _grade_tables(arguments: dict[str, Any], question: Question) -> Iterator[Reason]:
     wanted, chosen = set(question.tables), set(arguments["relevant_tables"])
     if wanted - chosen:
-        yield Reason(AgentReason.TABLES_MISSING, _list_names(wanted - chosen))
+        yield Reason("TABLES_MISSING", _list_names(wanted - chosen))
     if chosen - wanted:
-        yield Reason(AgentReason.TABLES_NEEDLESS, _list_names(chosen - wanted))
+        yield Reason("TABLES_NEEDLESS", _list_names(chosen - wanted))
 
 
 def _grade_columns(arguments: dict[str, Any], question: Question) -> Iterator[Reason]:
     kept, left = set(arguments["relevant_columns"]), set(arguments["irrelevant_columns"])
     columns = {column.full_name for column in question.workspace.columns_of(question.tables)}
     if missing := set(question.columns) - kept:
-        yield Reason(AgentReason.COLUMNS_MISSING, _list_names(missing))
+        yield Reason("COLUMNS_MISSING", _list_names(missing))
     if needless := kept - question.readable:
-        yield Reason(AgentReason.COLUMNS_NEEDLESS, _list_names(needless))
+        yield Reason("COLUMNS_NEEDLESS", _list_names(needless))
     if unsorted := (kept & left) | (columns - kept - left):
-        yield Reason(AgentReason.COLUMNS_UNSORTED, _list_names(unsorted))
+        yield Reason("COLUMNS_UNSORTED", _list_names(unsorted))
 
 
 def _grade_sql(arguments: dict[str, Any], question: Question) -> Iterator[Reason]:
@@ -178,16 +145,14 @@ def _grade_sql(arguments: dict[str, Any], question: Question) -> Iterator[Reason
         found = run_query(sql, workspace.script)
         elsewhere = run_query(sql, workspace.script, workspace.changes)
     except QueryRefused as refusal:
-        yield Reason(AgentReason.SQL_WRONG, refusal.message)
+        yield Reason("SQL_WRONG", refusal.message)
         return
     if not _is_answer(found, question, changed=False):
-        yield Reason(AgentReason.SQL_WRONG, _describe_rows(found))
+        yield Reason("SQL_WRONG", _describe_rows(found))
     elif not _is_answer(elsewhere, question, changed=True):
-        yield Reason(AgentReason.SQL_NOT_GENERAL, _describe_rows(elsewhere))
+        yield Reason("SQL_NOT_GENERAL", _describe_rows(elsewhere))
     if set(arguments["tables_used"]) != found.tables:
-        yield Reason(
-            AgentReason.TABLES_USED_WRONG, f"it reads {_list_names(found.tables) or 'none'}"
-        )
+        yield Reason("TABLES_USED_WRONG", f"it reads {_list_names(found.tables) or 'none'}")
 
 
 def _is_answer(found: Rows, question: Question, *, changed: bool) -> bool:
@@ -204,7 +169,7 @@ def _list_names(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))
 
 
-__all__ = ["AGENT_REASONS", "AgentCase", "AgentReason", "AgentsSuite"]
+__all__ = ["AgentCase", "AgentsSuite"]
 
 PIPELINE: Final = "pipeline"
 """The scenario in which all stages follow each other."""
@@ -215,9 +180,7 @@ _BY_TOOL: Final = {stage.tool.name: stage for stage in STAGES}
 _CONFIDENCE: Final = 0.9
 _MAX_NAMED_VALUES: Final = 6
 """Up to so many values an answer in one sentence has to name all of them."""
-_OF_PROCESS: Final = frozenset(
-    {AgentReason.STAGE_NOT_CALLED, AgentReason.CALL_NOT_VALID, AgentReason.CALL_NOT_ACCEPTED}
-)
+_OF_PROCESS: Final = frozenset({"STAGE_NOT_CALLED", "CALL_NOT_VALID", "CALL_NOT_ACCEPTED"})
 """Reasons about what was called; the others are about what was handed in."""
 
 
@@ -305,9 +268,9 @@ class AgentCase(Struct, frozen=True, kw_only=True):
     def _check_form(self, desk: Desk, called: set[str]) -> Iterator[Reason]:
         for stage in self.stages:
             if stage.name not in called:
-                yield Reason(AgentReason.STAGE_NOT_CALLED, stage.name)
+                yield Reason("STAGE_NOT_CALLED", stage.name)
             elif not any(call.stage == stage.name and call.is_sound for call in desk.log):
-                yield Reason(AgentReason.CALL_NOT_VALID, stage.name)
+                yield Reason("CALL_NOT_VALID", stage.name)
 
     def _check_answers(self, desk: Desk, called: set[str]) -> Iterator[Reason]:
         for stage in self.stages:
@@ -318,9 +281,9 @@ class AgentCase(Struct, frozen=True, kw_only=True):
             elif stage.name in called:
                 codes = {call.error for call in desk.log if call.stage == stage.name and call.error}
                 why = f"{stage.name}: {', '.join(sorted(codes))}" if codes else stage.name
-                yield Reason(AgentReason.CALL_NOT_ACCEPTED, why)
+                yield Reason("CALL_NOT_ACCEPTED", why)
             else:
-                yield Reason(AgentReason.STAGE_NOT_CALLED, stage.name)
+                yield Reason("STAGE_NOT_CALLED", stage.name)
 
     def _check_order(self, attempt: Attempt) -> Iterator[Reason]:
         """Look for calls that did not wait for a result, or gave another answer without one."""
@@ -336,7 +299,7 @@ class AgentCase(Struct, frozen=True, kw_only=True):
             last_turn, last = handed_in[-1]
             learned = self.scenario == "sql_generation" and turn < last_turn
             if not learned and not is_same_answer(arguments, last):
-                yield Reason(AgentReason.SEVERAL_ANSWERS, self.scenario)
+                yield Reason("SEVERAL_ANSWERS", self.scenario)
                 return
 
     def _check_text(self, attempt: Attempt) -> list[Reason] | None:
@@ -345,7 +308,7 @@ class AgentCase(Struct, frozen=True, kw_only=True):
         said = None
         if self.scenario == PIPELINE and len(values) <= _MAX_NAMED_VALUES:
             said = states_all(attempt.text, values)
-        wrong = [] if said else [Reason(AgentReason.ANSWER_WRONG, clip(attempt.text, 80))]
+        wrong = [] if said else [Reason("ANSWER_WRONG", clip(attempt.text, 80))]
         return check_plain_answer(attempt, None if said is None else wrong)
 
     def _decides(self, stage: Stage) -> bool:
@@ -400,7 +363,7 @@ def _check_statements(attempt: Attempt) -> Iterator[Reason]:
     for made in list_attempts(attempt):
         sql = made.arguments.get("sql_query", made.raw)
         if isinstance(sql, str) and changes_data(sql):
-            yield Reason(AgentReason.CHANGE_TRIED, clip(sql, 80))
+            yield Reason("CHANGE_TRIED", clip(sql, 80))
 
 
 def _describe_state(desk: Desk) -> dict[str, Any]:

@@ -10,22 +10,21 @@ from msgspec import Struct
 
 from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec, clip
-from surecall.evals.as_made import is_same_name
 from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, judge, run_failed
-from surecall.evals.plain_checks import (
+from surecall.evals.made_calls import (
     check_plain_answer,
     check_written_calls,
+    is_same_name,
     list_attempts,
     sample_value,
 )
 from surecall.evals.records import Reason, Verdict
-from surecall.evals.scenarios.conversation import Conversation
+from surecall.evals.scenarios.scene import Conversation
 from surecall.text import encode_text
 
 from .document import CallDoc, CaseDoc, ChecksDoc, Document, SuiteDoc, read_bytes, read_document
 from .matching import (
     CalledTool,
-    CustomReason,
     check_calls,
     check_document,
     check_text,
@@ -219,7 +218,7 @@ class CustomCase(Struct, frozen=True, kw_only=True):
         made = [call for _, call, _ in attempt.calls]
         failed = [] if attempt.error is None else [run_failed(attempt.error)]
         forbidden = [
-            Reason(CustomReason.CALL_FORBIDDEN, clip(call.name, 80))
+            Reason("CALL_FORBIDDEN", clip(call.name, 80))
             for call in list_attempts(attempt)
             if any(is_same_name(call.name, absent) for absent in self.doc.absent)
             and call.name not in self._expected_tools()
@@ -263,14 +262,14 @@ class CustomCase(Struct, frozen=True, kw_only=True):
         yield from check_written_calls(attempt)
         if not self.doc.calls:
             for call in list_attempts(attempt):
-                yield Reason(CustomReason.CALL_UNEXPECTED, clip(call.name, 80))
+                yield Reason("CALL_UNEXPECTED", clip(call.name, 80))
 
     def _missing_tools(self, ran: Sequence[CalledTool]) -> Iterator[Reason]:
         names = {call.name for call in ran}
         for call in self.doc.calls or ():
             wanted = {choice.tool for choice in call.any_of} or {call.tool}
             if not wanted & names:
-                yield Reason(CustomReason.CALL_MISSING, " or ".join(sorted(wanted)))
+                yield Reason("CALL_MISSING", " or ".join(sorted(wanted)))
 
     def _is_expected(self, call: ToolCall) -> bool | None:
         if self.doc.calls is None:
@@ -306,8 +305,8 @@ def _check_state(bench: Bench, run: CustomRun) -> list[Reason]:
         reasons = [str(each) for each in cast("Iterable[Any]", said)]
     except Exception as error:
         text = clip(f"{type(error).__name__}: {error}", _MAX_REASON_CHARS)
-        return [Reason(CustomReason.CHECK_BROKE, text)]
-    return [Reason(CustomReason.STATE_WRONG, clip(text, _MAX_REASON_CHARS)) for text in reasons]
+        return [Reason("CHECK_BROKE", text)]
+    return [Reason("STATE_WRONG", clip(text, _MAX_REASON_CHARS)) for text in reasons]
 
 
 def _read_python(file: PythonFile) -> Document:

@@ -1,7 +1,6 @@
 """Whether a case can be passed, and whether the calls that ran are those that it expects."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from enum import StrEnum
 from typing import Any, Final, cast
 
 from msgspec import Struct
@@ -9,7 +8,7 @@ from msgspec import Struct
 from surecall.base.errors import ConfigError, JSONTextError, ToolDefinitionError, did_you_mean
 from surecall.base.records import ToolSpec, clip
 from surecall.evals.cases import assign_calls
-from surecall.evals.plain_checks import states_number
+from surecall.evals.made_calls import states_number
 from surecall.evals.records import Reason
 from surecall.loop import resolve_options
 from surecall.schema import SchemaChecker
@@ -177,25 +176,6 @@ def _check_options(document: Document, options: Mapping[str, Any], path: KeyPath
             raise document.refusal((*path, name), error.message, error.hint) from error
 
 
-class CustomReason(StrEnum):
-    """Every reason for which a case of a user's file is not passed."""
-
-    RUN_FAILED = "RUN_FAILED"
-    """The run ended with an error instead of an answer."""
-    CALL_MISSING = "CALL_MISSING"
-    """An expected call was not made, or not in its place."""
-    CALL_UNEXPECTED = "CALL_UNEXPECTED"
-    """A call was made that is not among the expected ones."""
-    CALL_FORBIDDEN = "CALL_FORBIDDEN"
-    """A tool was called that must not be."""
-    TEXT_WRONG = "TEXT_WRONG"
-    """The final text is not as asked for."""
-    STATE_WRONG = "STATE_WRONG"
-    """The check in Python says no."""
-    CHECK_BROKE = "CHECK_BROKE"
-    """The check in Python raised an exception."""
-
-
 class CalledTool(Struct, frozen=True, kw_only=True):
     """A call that ran."""
 
@@ -213,11 +193,11 @@ def check_calls(case: CaseDoc, ran: Sequence[CalledTool]) -> list[Reason]:
         return []
     used = match_places(case, ran)
     missing = [call for place, call in enumerate(wanted) if place not in used]
-    reasons = [Reason(CustomReason.CALL_MISSING, _describe_wanted(call)) for call in missing]
+    reasons = [Reason("CALL_MISSING", _describe_wanted(call)) for call in missing]
     if case.extra_calls == "refuse":
         taken = set(used.values())
         reasons += (
-            Reason(CustomReason.CALL_UNEXPECTED, _describe_call(call.name, call.arguments))
+            Reason("CALL_UNEXPECTED", _describe_call(call.name, call.arguments))
             for place, call in enumerate(ran)
             if place not in taken
         )
@@ -244,19 +224,19 @@ def check_text(checks: ChecksDoc, text: str) -> Iterator[Reason]:
     if checks.text_equals is not None:
         accepted.append(checks.text_equals)
     if accepted and text not in [_fold(each.strip(), checks) for each in accepted]:
-        yield Reason(CustomReason.TEXT_WRONG, f"{shown} is not {' or '.join(map(repr, accepted))}")
+        yield Reason("TEXT_WRONG", f"{shown} is not {' or '.join(map(repr, accepted))}")
     for part in checks.text_contains:
         if _fold(part, checks) not in text:
-            yield Reason(CustomReason.TEXT_WRONG, f"{part!r} is not in {shown}")
+            yield Reason("TEXT_WRONG", f"{part!r} is not in {shown}")
     for part in checks.text_lacks:
         if _fold(part, checks) in text:
-            yield Reason(CustomReason.TEXT_WRONG, f"{part!r} is in {shown}")
+            yield Reason("TEXT_WRONG", f"{part!r} is in {shown}")
     if checks.text_number is not None and not states_number(given, checks.text_number):
-        yield Reason(CustomReason.TEXT_WRONG, f"{checks.text_number:g} is not in {shown}")
+        yield Reason("TEXT_WRONG", f"{checks.text_number:g} is not in {shown}")
     if checks.text_matches is not None:
         pattern = {"type": "string", "pattern": checks.text_matches}
         if SchemaChecker(pattern).check(given):
-            yield Reason(CustomReason.TEXT_WRONG, f"{shown} does not match {checks.text_matches}")
+            yield Reason("TEXT_WRONG", f"{shown} does not match {checks.text_matches}")
     if checks.text_schema is not None:
         yield from _check_schema(checks.text_schema, given)
 
@@ -265,10 +245,10 @@ def _check_schema(schema: dict[str, Any], text: str) -> Iterator[Reason]:
     try:
         value = decode(text)
     except JSONTextError as error:
-        yield Reason(CustomReason.TEXT_WRONG, f"it is not JSON: {clip(str(error), 120)}")
+        yield Reason("TEXT_WRONG", f"it is not JSON: {clip(str(error), 120)}")
         return
     for wrong in SchemaChecker(schema).check(value)[:1]:
-        yield Reason(CustomReason.TEXT_WRONG, clip(wrong.message, 200))
+        yield Reason("TEXT_WRONG", clip(wrong.message, 200))
 
 
 def fits(when: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:

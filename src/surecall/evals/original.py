@@ -15,9 +15,8 @@ from msgspec import Struct
 
 from surecall.base.errors import JSONTextError, invalid_config
 from surecall.base.json_values import as_fields
-from surecall.evals.cases import read_data
 from surecall.evals.metrics.tally import Tallies, Tally, merge_tallies
-from surecall.evals.records import Manifest, Task
+from surecall.evals.records import Manifest, Task, read_data
 from surecall.evals.stats import percentile
 from surecall.models.config.load import all_variables, list_variables
 from surecall.text import decode
@@ -386,7 +385,7 @@ _READERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "transforms": _transforms,
 }
 _ROUTING: Final = "provider."
-_DATA: Final = read_data("names.toml", package="surecall.evals.original")
+_DATA: Final = read_data("original_names.toml")
 VARIABLES: Final = msgspec.convert(_DATA["variables"], tuple[Variable, ...])
 """The variables in the order in which they are read: a later one wins where two set one value."""
 WORDS: Final = msgspec.convert(_DATA["words"], tuple[OldName, ...])
