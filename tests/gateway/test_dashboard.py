@@ -1,6 +1,7 @@
 """The figures of the dashboard: overview, lists, one request, cases, replays and probes."""
 
 import re
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from support.dashboard_traffic import (
     open_store,
     usual_day,
 )
+from surecall.base.errors import ProviderStatusError, ProviderTimeoutError
 from surecall.base.rates import percentiles, share
 from surecall.evals.suites.custom import load_custom
 from surecall.faults import FaultServer, FaultyProvider
@@ -197,20 +199,23 @@ async def test_a_quiet_day_has_nothing_to_tell(tmp_path: Path) -> None:
 
 
 async def test_an_upstream_that_only_fails_is_reported_as_down(tmp_path: Path) -> None:
-    """Since its last reply; clients that left say nothing about it."""
-    records = [
-        make_request(1000, upstream="other"),
-        *(make_request(100 + at, **FAILED, upstream="other") for at in range(3)),
-        *(
-            make_request(90 + at, outcome="failed", error_code="CLIENT_CLOSED", client_closed=True)
-            for at in range(5)
-        ),
-    ]
-    async with serve_records(tmp_path, *records) as served:
+    """On both pages, after three failures in a row and until it answers; a 429 is an answer."""
+    async with serve_records(tmp_path, make_request(10)) as served:
+        health = served.gateway.state.upstreams["other"].health
+        timeout = ProviderTimeoutError("FIRST_BYTE_TIMEOUT", "Nothing came.")
+        began_s = time.time()
+        for failed in range(1, 4):
+            assert (await look(served, "overview?range=1h"))["down"] == []
+            health.note(timeout)
+            assert health.failures == failed
         (down,) = (await look(served, "overview?range=1h"))["down"]
         assert (down["upstream"], down["failed"]) == ("other", 3)
         assert down["code"] == "FIRST_BYTE_TIMEOUT"
-        assert down["since"] == pytest.approx(records[0].time)
+        assert down["since"] == pytest.approx(began_s, abs=60)
+        shown = {item["name"]: item for item in (await look(served, "models"))["upstreams"]}
+        assert (shown["other"]["is_failing"], shown["stub"]["is_failing"]) == (True, False)
+        health.note(ProviderStatusError("RATE_LIMIT", "Later.", status=429))
+        assert (await look(served, "overview?range=1h"))["down"] == []
 
 
 async def test_an_empty_store_has_lines_to_paste(tmp_path: Path) -> None:

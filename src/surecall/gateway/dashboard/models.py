@@ -108,7 +108,7 @@ def _describe(
         "protocol": entry.protocol,
         "address": "inside this process" if entry.embedded else place[0],
         "is_ready": upstream.is_ready,
-        "is_failing": upstream.breaker.is_open,
+        "is_failing": upstream.health.is_down or upstream.breaker.is_open,
         "in_flight": upstream.gate.inside,
         "no_probe": _why_no_probe(upstream),
         "models": [

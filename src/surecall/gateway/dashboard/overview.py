@@ -4,13 +4,12 @@ import asyncio
 import time
 from calendar import timegm
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from surecall.base.errors import Code
 from surecall.base.rates import Share, percentiles, share
 from surecall.gateway.core import Core, State
 from surecall.gateway.dashboard.lists import describe_row
@@ -78,10 +77,7 @@ class Overviews:
                 if made["has_any"]:  # the first request is shown at once
                     self._made[chosen.name] = (ended + kept_s, made)
         now = {"now": time.time(), "gateway": self._describe_gateway(state)}
-        if made["has_any"]:
-            named = {item["upstream"] for item in made["down"]}
-            made = {**made, "down": [*made["down"], *list_down(state, named)]}
-        return {**made, **now}
+        return {**made, **now, "down": list_down(state)}
 
     def _describe_gateway(self, state: State) -> dict[str, Any]:
         gate, store = self._core.gate, self._core.store
@@ -123,25 +119,18 @@ class Overviews:
             "observed": _describe_tools(models),
             "parse": _describe_parsing(models),
             "changed": await find_change(store, models, since, chosen.slot_s),
-            "down": await find_down(store),
             "spent": await _describe_spending(state, store),
             "recent": [describe_row(record) for record in recent.records],
             "not_clean": await count_all(store, RecordFilter(since=since, outcome=NOT_CLEAN)),
         }
 
 
-def list_down(state: State, named: Collection[str] = ()) -> list[dict[str, Any]]:
+def list_down(state: State) -> list[dict[str, Any]]:
     """Describe upstreams that only fail; behind a fallback no request has failed with them."""
     return [
-        {
-            "upstream": name,
-            "failed": health.failures,
-            "since": health.since,
-            "code": health.code,
-            "is_listed": False,
-        }
-        for name, item in state.upstreams.items()
-        if (health := item.health).is_down and name not in named
+        {"upstream": name, "failed": item.failures, "since": item.since, "code": item.code}
+        for name, item in ((name, item.health) for name, item in state.upstreams.items())
+        if item.is_down
     ]
 
 
@@ -276,12 +265,6 @@ def _plain(found: Share) -> dict[str, Any]:
 
 _BEFORE_S: Final = 86_400.0
 _MAX_FINDINGS: Final = 100
-_DOWN_S: Final = 300.0
-_DOWN_FAILURES: Final = 3
-_NOT_DOWN: Final = ", ".join(
-    f"'{code}'" for code in (Code.CLIENT_CLOSED, Code.RATE_LIMIT, Code.QUOTA_EXCEEDED)
-)
-"""Errors that say something about a client or its key."""
 
 Pair = tuple[str, str]
 """A model and an upstream."""
@@ -369,44 +352,3 @@ async def _find_code(store: Any, wanted: RecordFilter) -> str:
             if code:
                 codes[code] += count
     return codes.most_common(1)[0][0] if codes else ""
-
-
-async def find_down(store: Any) -> list[dict[str, Any]]:
-    """Name the upstreams that have only failed in the last minutes, and since when."""
-    now = time.time()
-    failed = f"r.outcome = 'failed' AND r.error_code NOT IN ({_NOT_DOWN})"
-    recent = f"r.time >= {now - _DOWN_S:.3f}"
-    asked = Selection(
-        columns=(
-            "r.upstream",
-            f"sum(CASE WHEN {failed} AND {recent} THEN 1 ELSE 0 END)",
-            f"sum(CASE WHEN NOT ({failed}) AND {recent} THEN 1 ELSE 0 END)",
-            f"max(CASE WHEN {failed} THEN NULL ELSE r.time END)",
-            f"min(CASE WHEN {failed} THEN r.time END)",
-            f"max(CASE WHEN {failed} THEN r.error_code END)",
-        ),
-        group_by=1,
-        limit=100,
-    )
-    rows = await store.select(asked, RecordFilter(since=now - 3600.0))
-    merged: dict[str, list[Any]] = {}
-    for row in rows:
-        had = merged.get(row[0])
-        merged[row[0]] = list(row) if had is None else _merge_down(had, row)
-    return [
-        {
-            "upstream": name,
-            "failed": bad,
-            "since": last or first,
-            "code": code,
-            "is_listed": True,
-        }
-        for name, bad, good, last, first, code in merged.values()
-        if name and bad >= _DOWN_FAILURES and not good
-    ]
-
-
-def _merge_down(had: list[Any], row: Any) -> list[Any]:
-    latest = max((moment for moment in (had[3], row[3]) if moment), default=None)
-    earliest = min((moment for moment in (had[4], row[4]) if moment), default=None)
-    return [had[0], had[1] + row[1], had[2] + row[2], latest, earliest, had[5] or row[5]]

@@ -99,7 +99,7 @@ function announce(spoken) {
 function drawTroubles(data) {
   const { gateway, down } = data;
   return [
-    down.map((item) => notice("stop", name(item.upstream), ` has failed ${countOf(item.failed, "time")} and answered nothing since ${moment(item.since)}`, item.code ? [", with ", code(item.code)] : "", ". Requests with a fallback go there. ", !item.is_listed ? null : link(`/ui/requests?${new URLSearchParams({ upstream: item.upstream, outcome: "failed", range: "1h" })}`, {}, "Show them"))),
+    down.map((item) => notice("stop", name(item.upstream), ` has failed ${countOf(item.failed, "time")} and answered nothing since ${moment(item.since)}`, item.code ? [", with ", code(item.code)] : "", ". Requests with a fallback go there. ", link(`/ui/requests?${new URLSearchParams({ upstream: item.upstream, outcome: "failed", range: "1h" })}`, {}, "Show failed requests"))),
     gateway.open_breakers.filter((upstream) => !down.some((item) => item.upstream === upstream)).map((upstream) => notice("stop", name(upstream), " only fails at the moment, and is left alone for two seconds at a time.")),
     gateway.store_away ? notice("", "The store cannot be used at the moment; records wait on disk. These figures leave them out.") : null,
   ];
