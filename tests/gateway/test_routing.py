@@ -5,9 +5,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import anthropic
+import httpx
 import openai
 import pytest
 
+from surecall.gateway.budgets import RecentFailures
 from surecall.gateway.dashboard.overview import list_down
 from surecall.gateway.strategy import Strategies
 from surecall.gateway.upstreams import Target, Upstream
@@ -16,6 +19,7 @@ from surecall.wire.messages import Messages
 from .harness import (
     STREAM_END,
     STREAM_HEAD,
+    Served,
     ask,
     chat,
     completion,
@@ -49,18 +53,118 @@ def two_upstreams(first: str, second: str) -> str:
 # retries and fallbacks
 
 
+async def ask_openai(url: str, *, stream: bool) -> None:
+    """Ask with the official client, which sends a request that failed twice more."""
+    async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k-123456") as client:
+        made = await client.chat.completions.create(**chat("m"), stream=stream)
+        if stream:
+            [event async for event in made]
+
+
+async def ask_anthropic(url: str, *, stream: bool) -> None:
+    """Ask with the other one, which does the same."""
+    said: Any = [{"role": "user", "content": "Hi"}]
+    async with anthropic.AsyncAnthropic(base_url=url, api_key="k-123456") as client:
+        made = await client.messages.create(model="m", max_tokens=9, messages=said, stream=stream)
+        if stream:
+            [event async for event in made]
+
+
+async def ask_unknowing(url: str, *, stream: bool) -> None:
+    """Ask as the AI SDK for JavaScript does: twice more, whatever `x-should-retry` says."""
+    for _ in range(3):
+        got = await ask(Served(None, url, None, None), "POST", CHAT, chat("m", stream=stream))
+        if got.status < 400:
+            return
+    raise openai.APIError("none", httpx.Request("POST", url), body=None)
+
+
+ASKERS: dict[str, Any] = {"openai": ask_openai, "anthropic": ask_anthropic, "ai": ask_unknowing}
+SOON = reply({"error": {"message": "soon"}}, 429, retry_after_ms="10")
+TRANSIENT: dict[str, Any] = {
+    "broken": [BROKEN],
+    "soon": [SOON],
+    "closed": [None],
+    "a page": [HTML],
+    "timed out": [5],
+}
+
+
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-async def test_a_dead_upstream_is_asked_twice_at_most(stream: bool, tmp_path: Path) -> None:
-    """A client with retries of its own causes one retry, by the gateway, and no more."""
-    async with serve_stubbed(tmp_path, [BROKEN]) as (served, stub):
+@pytest.mark.parametrize("kind", TRANSIENT)
+@pytest.mark.parametrize("client", ASKERS)
+async def test_retries_do_not_multiply(
+    client: str, kind: str, stream: bool, tmp_path: Path
+) -> None:
+    """With a client that asks three times, an upstream that fails is asked four times at most.
+
+    The gateway retries the first request of the client, and only that.
+    """
+    text = f'protocol = "{"messages" if client == "anthropic" else "chat_completions"}"\n'
+    text += "deadlines = {first_byte_s = 0.2}\n"
+    async with serve_stubbed(tmp_path, TRANSIENT[kind], text=text) as (served, stub):
+        with pytest.raises((openai.APIError, anthropic.APIError)):
+            await ASKERS[client](served.url, stream=stream)
+        assert len(stub.heads) == (3 if kind == "timed out" else 4)
+        retries = [record.retries for record in served.store.records]
+        assert retries == [0 if kind == "timed out" else 1, 0, 0]
+        assert sum(record.upstream_requests for record in served.store.records) == len(stub.heads)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+async def test_a_client_may_try_as_often_as_without(stream: bool, tmp_path: Path) -> None:
+    """An upstream that is back after three failures answers a client that asks three times."""
+    good = STREAM if stream else [reply(completion())]
+    async with serve_stubbed(tmp_path, *[[BROKEN]] * 3, good) as (served, stub):
+        await ask_openai(served.url, stream=stream)
+        assert len(stub.heads) == 4
+        assert served.last.outcome == "clean"
+
+
+async def test_a_relayed_path_may_be_tried_again(tmp_path: Path) -> None:
+    """The gateway does not retry there, and keeps no client from it."""
+    async with serve_stubbed(tmp_path, [None], [None], [reply({"data": []})]) as (served, stub):
         async with openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key="k-123456") as client:
-            with pytest.raises(openai.InternalServerError) as caught:
-                await client.chat.completions.create(**chat("m"), stream=stream)
-        assert len(stub.heads) == 2
-        assert caught.value.response.headers["x-should-retry"] == "false"
-        assert served.last.retries == 1
-        assert served.last.upstream_requests == 2
-        assert served.last.error_code == "UPSTREAM_5XX"
+            await client.post("/rerank", body={"model": "m"}, cast_to=object)
+        assert len(stub.heads) == 3
+
+
+async def test_asking_again_does_not_multiply(tmp_path: Path) -> None:
+    """Of a client that repeats a reply that is none, only the first request is asked again."""
+    async with serve_stubbed(tmp_path, [reply({"choices": []})]) as (served, stub):
+        with pytest.raises(openai.APIError):
+            await ask_unknowing(served.url, stream=False)
+        assert len(stub.heads) == 4
+        assert [record.upstream_requests for record in served.store.records] == [2, 1, 1]
+
+
+async def test_another_key_or_body_is_another_request(tmp_path: Path) -> None:
+    """What failed for one client is retried for others, and again once it was repeated."""
+    async with serve_stubbed(tmp_path, [BROKEN]) as (served, _):
+        for key, text in (("a", "Hi"), ("b", "Hi"), ("a", "Ho"), ("a", "Hi")):
+            head = {"authorization": f"Bearer k-{key}23456"}
+            await ask(served, "POST", CHAT, chat("m", text), head)
+        assert [record.retries for record in served.store.records] == [1, 1, 1, 0]
+
+
+def test_what_failed_is_remembered_for_a_minute() -> None:
+    """And only of so many requests."""
+    now = 0.0
+    failures = RecentFailures(lambda: now)
+    failures.note("k", b"{}")
+    now = 59.0
+    assert failures.take("k", b"{}")
+    failures.note("k", b"{}")
+    now = 120.0
+    assert not failures.take("k", b"{}")
+    for number in range(1001):
+        failures.note("k", b"%d" % number)
+    assert not failures.take("k", b"0")
+    assert failures.take("k", b"1")
+    long = bytes(100_000)
+    failures.note("k", long)
+    assert not failures.take("k", long + b"1")
+    assert failures.take("k", long)
 
 
 async def test_nobody_listens(tmp_path: Path) -> None:
@@ -69,60 +173,38 @@ async def test_nobody_listens(tmp_path: Path) -> None:
     async with serve_gateway(settings) as served:
         got = await ask(served, "POST", CHAT, chat("m"))
         assert got.status == 503
-        assert got.headers["x-should-retry"] == "false"
+        assert "x-should-retry" not in got.headers
         assert served.last.error_code == "CONNECTION_REFUSED"
-
-
-@pytest.mark.parametrize(
-    ("answer", "asked"),
-    [
-        (reply({"error": {"message": "later"}}, 429, retry_after="86400"), 1),
-        (reply({"error": {"message": "no"}}, 503, x_should_retry="false"), 1),
-        (reply({"error": {"message": "no", "code": "insufficient_quota"}}, 429), 1),
-        (reply({"error": {"message": "no"}}, 400), 1),
-        (reply({"error": {"message": "soon"}}, 429, retry_after_ms="10"), 2),
-        (HTML, 2),
-        (CUT, 2),
-    ],
-    ids=["too long", "told not to", "quota", "bad request", "soon", "a page", "cut off"],
-)
-async def test_what_is_tried_again(answer: bytes, asked: int, tmp_path: Path) -> None:
-    """Only what may help, only once, and only after a wait that is short enough."""
-    async with serve_stubbed(tmp_path, [answer, None]) as (served, stub):
-        got = await ask(served, "POST", CHAT, chat("m"))
-        assert len(stub.heads) == asked
-        assert got.status in (400, 429, 502, 503)
-        assert got.headers["x-should-retry"] == "false"
-        assert served.last.upstream_requests == asked
-        if b"86400" in answer:
-            assert got.headers["retry-after"] == "86400"
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize(
-    ("retries", "answer", "asked"),
+    ("answer", "asked", "may"),
     [
-        (0, reply({"error": {"message": "soon"}}, 429, retry_after_ms="10"), 3),
-        (0, reply({"error": {"message": "soon"}}, 429, retry_after="3600"), 1),
-        (0, reply({"error": {"message": "no"}}, 429, x_should_retry="false"), 1),
-        (0, reply({"error": {"message": "no", "code": "insufficient_quota"}}, 429), 1),
-        (0, BROKEN, 1),
-        (1, reply({"error": {"message": "soon"}}, 429, retry_after_ms="10"), 2),
+        (reply({"error": {"message": "later"}}, 429, retry_after="86400"), 1, False),
+        (reply({"error": {"message": "no"}}, 503, x_should_retry="false"), 1, False),
+        (reply({"error": {"message": "no", "code": "insufficient_quota"}}, 429), 1, False),
+        (reply({"error": {"message": "no"}}, 400), 1, False),
+        (SOON, 2, True),
+        (HTML, 2, True),
+        (CUT, 2, True),
+        (reply(b"no JSON"), 2, False),
     ],
-    ids=["soon", "late", "told not to", "quota", "broken", "repeated"],
+    ids=["too long", "told not to", "quota", "bad", "soon", "a page", "cut off", "no JSON"],
 )
-async def test_a_client_repeats_what_the_gateway_has_not(
-    retries: int, answer: bytes, asked: int, stream: bool, tmp_path: Path
+async def test_what_is_tried_again(
+    answer: bytes, asked: int, may: bool, stream: bool, tmp_path: Path
 ) -> None:
-    """Only a rate limit that soon allows more; of a gateway that repeats, none."""
-    text = f"[retry]\nmax_retries = {retries}\n"
-    async with serve_stubbed(tmp_path, [answer], text=text) as (served, stub):
-        async with openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key="k-123456") as client:
-            with pytest.raises(openai.APIStatusError) as caught:
-                await client.chat.completions.create(**chat("m"), stream=stream)
-        assert len(stub.heads) == asked
-        says = caught.value.response.headers.get("x-should-retry")
-        assert says == (None if asked == 3 else "false")
+    """Only what may help, only once, and only after a wait that is short enough."""
+    async with serve_stubbed(tmp_path, [answer, None]) as (served, stub):
+        got = await ask(served, "POST", CHAT, chat("m", stream=stream))
+        begun = stream and b" 200 " in answer  # a stream that has begun is not asked for again
+        assert len(stub.heads) == (1 if begun else asked)
+        assert got.status in (400, 429, 502, 503)
+        assert ("x-should-retry" not in got.headers) is (may and not begun)
+        assert served.last.upstream_requests == len(stub.heads)
+        if b"86400" in answer:
+            assert got.headers["retry-after"] == "86400"
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])

@@ -8,9 +8,10 @@ only known when a request is over: those of the requests under way may go beyond
 
 import asyncio
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
+from hashlib import blake2b
 from typing import Final
 
 from surecall.base.errors import Code, ProviderStatusError, StoreError, explain
@@ -132,6 +133,48 @@ class RetryBudget:
         """End a retry."""
         self._retries -= 1
 
+
+class RecentFailures:
+    """Which requests have just failed: whoever repeats one retries without the gateway's help.
+
+    >>> failures = RecentFailures()
+    >>> failures.note("key", b"{}")
+    >>> failures.take("key", b"{}"), failures.take("key", b"{}")
+    (True, False)
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._failed_at: OrderedDict[tuple[str, bytes], float] = OrderedDict()
+
+    def note(self, whose: str, body: bytes) -> None:
+        """Note a request that failed."""
+        self._failed_at[whose, _digest(body)] = self._clock()
+        if len(self._failed_at) > _MAX_FAILURES:
+            self._failed_at.popitem(last=False)
+
+    def take(self, whose: str, body: bytes) -> bool:
+        """Tell whether a request has just failed, and forget that it has."""
+        if not self._failed_at:
+            return False
+        failed_at = self._failed_at.pop((whose, _digest(body)), None)
+        return failed_at is not None and self._clock() - failed_at < _REPEATED_WITHIN_S
+
+
+def _digest(body: bytes) -> bytes:
+    """Return what stands for a body; of a long one its beginning and its end count."""
+    ends = (
+        body
+        if len(body) <= 2 * _DIGESTED_BYTES
+        else body[:_DIGESTED_BYTES] + body[-_DIGESTED_BYTES:]
+    )
+    return blake2b(b"%d:%b" % (len(body), ends), digest_size=16).digest()
+
+
+_MAX_FAILURES: Final = 1000
+_REPEATED_WITHIN_S: Final = 60.0
+"""What clients wait between two tries at most, in most cases."""
+_DIGESTED_BYTES: Final = 64 * 1024
 
 SHARE: Final = 50
 """A process takes one part of so many of a limit at a time."""

@@ -21,7 +21,7 @@ from surecall.store.records.spool import SpooledRecords
 from surecall.store.records.sqlite import SqliteRecords
 from surecall.store.records.store import Retention, StoreCounts
 
-from .budgets import Budgets, Gate, RetryBudget, overloaded
+from .budgets import Budgets, Gate, RecentFailures, RetryBudget, overloaded
 from .headers import ATTEMPTS, OUTCOME, RECEIPTS, REQUEST_ID, TRACEPARENT, UPSTREAM, Head, Hosts
 from .keys import Keyring
 from .log import log_request
@@ -182,6 +182,7 @@ class Core:
         self.gate = Gate(limits.max_in_flight, limits.max_waiting, limits.max_wait_s, "The gateway")
         if isinstance(store, SpooledRecords) and isinstance(store.store, SqliteRecords):
             store.store.is_alone = self._is_alone
+        self.failures = RecentFailures()
         self.budget = RetryBudget(settings.retry.budget_share, settings.retry.budget_floor)
         self._named = set(list_models_of(settings))
         self.metrics = Metrics()

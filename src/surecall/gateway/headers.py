@@ -5,13 +5,21 @@ and only those that are listed here come back.
 """
 
 import re
+import time
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final
 
 from msgspec import Struct
 
-from surecall.base.errors import Code, ProviderStatusError, RequestError, SurecallError
+from surecall.base.errors import (
+    Code,
+    ProviderError,
+    ProviderStatusError,
+    RequestError,
+    SurecallError,
+)
 from surecall.base.redaction import Secret, excerpt, redact_name
 from surecall.exchange.policy import (
     OUTCOME_HEADER,
@@ -22,6 +30,7 @@ from surecall.exchange.policy import (
     StepName,
     read_refused_calls,
 )
+from surecall.models.transport.retry import parse_retry_after
 from surecall.serving import RawHeaders
 from surecall.serving.admission import LOOPBACK_NAMES, Refusal, check_admission, list_hosts
 from surecall.text import encode
@@ -333,6 +342,8 @@ def too_large(limit: int) -> ProviderStatusError:
 
 AnswerHeaders = list[tuple[bytes, bytes]]
 _NO_RETRY: Final = (_SHOULD_RETRY, b"false")
+_MAX_CLIENT_WAIT_S: Final = 60.0
+"""What official clients wait at most; with more, some do not wait at all."""
 
 
 async def respond(
@@ -370,16 +381,28 @@ def render_error(protocol: WireProtocol, error: SurecallError) -> tuple[int, byt
     return status, encode(wire.body)
 
 
+def may_repeat(error: SurecallError, headers: Mapping[str, str] = MappingProxyType({})) -> bool:
+    """Tell whether a client may repeat a request that failed, as it would without a gateway.
+
+    Not where the upstream answered 200 with something that is no reply: for that the gateway has
+    asked again, and clients alone would not.
+    """
+    if not isinstance(error, ProviderError) or not error.retryable:
+        return False
+    is_whole = error.code != Code.UPSTREAM_TRUNCATED_BODY
+    is_answer = is_whole and error.status is not None and error.status < 400
+    waits_s = error.retry_after_s or parse_retry_after(headers, time.time()) or 0.0
+    return waits_s <= _MAX_CLIENT_WAIT_S and not is_answer and error.code != Code.QUOTA_EXCEEDED
+
+
 def retry_headers(error: SurecallError) -> AnswerHeaders:
-    """Say when a client may repeat what the gateway refused, or that repeating does not help."""
-    waits_s = error.retry_after_s if isinstance(error, ProviderStatusError) else None
-    if waits_s is None:
-        return [_NO_RETRY]
-    after = (b"retry-after", str(max(1, round(waits_s))).encode())
-    return [after, _NO_RETRY] if error.code == Code.QUOTA_EXCEEDED else [after]
+    """Say when a client may repeat what has failed, or that repeating does not help."""
+    waits_s = error.retry_after_s if isinstance(error, ProviderError) else None
+    after = [] if waits_s is None else [(b"retry-after", str(max(1, round(waits_s))).encode())]
+    return after if may_repeat(error) else [*after, _NO_RETRY]
 
 
 def end_retries(headers: AnswerHeaders) -> AnswerHeaders:
-    """Say that a client need not try again: the gateway has."""
+    """Say that another try does not help."""
     kept = [item for item in headers if item[0] != _SHOULD_RETRY]
     return [*kept, _NO_RETRY]

@@ -220,6 +220,7 @@ def _spent(window: Window, limit: int, left_s: float) -> ProviderStatusError:
         f"The key {window.key!r} may {what} a {unit}, and has.",
         hint=f"Try again in {int(left_s) + 1} s.",
         status=429,
+        retryable=window.length == MINUTE_S,
         retry_after_s=float(int(left_s) + 1),
     )
 

@@ -22,6 +22,7 @@ from surecall.gateway.headers import (
     REQUEST_ID,
     UPSTREAM,
     end_retries,
+    may_repeat,
     render_error,
     retry_headers,
     returned_plain,
@@ -50,10 +51,17 @@ class AskingJob(ClientJob):
     _requests = 0
     _retries = 0
     _waited_s = 0.0
+    _is_repeated = False
+    """Whether the client repeats what has just failed: then the gateway does not as well."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._attempts: list[AttemptNote] = []
+
+    @property
+    def _scope(self) -> str:
+        """Whose conversation it is."""
+        return self._caller.id if self._caller is not None else self._head.token
 
     def note_attempt(self, target: Target, began_s: float, error: ProviderError | None) -> None:
         """Note how an attempt at a target ended."""
@@ -97,7 +105,7 @@ class AskingJob(ClientJob):
     async def wait_to_retry(self, error: ProviderError) -> bool:
         """Wait before a retry; return whether there is one."""
         settings = self._state.settings.retry
-        if self._has_started or self._has_left or self._is_cut:
+        if self._has_started or self._has_left or self._is_cut or self._is_repeated:
             return False
         policy = RetryPolicy(max_retries=settings.max_retries, max_wait_s=settings.max_wait_s)
         wait_s = plan_wait(
@@ -228,8 +236,6 @@ def read_error(protocol: WireProtocol, sent: Sent) -> ProviderError:
     return error
 
 
-_MAX_CLIENT_WAIT_S: Final = 60.0
-"""What official clients wait at most; with more, some do not wait at all."""
 _JSON_TYPE: Final = (b"content-type", b"application/json")
 
 
@@ -277,21 +283,15 @@ class AnsweringJob(AskingJob):
             headers.append((DEFECTS, codes.encode()))
         if delivered.headers:
             headers += returned_plain(delivered.headers)
-        if delivered.error is not None and status >= 400 and not self._may_be_repeated(delivered):
-            headers = end_retries(headers)
+        if delivered.error is not None and status >= 400:
+            self._note_failed(delivered.outcome)
+            if not delivered.should_retry or not may_repeat(delivered.error, delivered.headers):
+                headers = end_retries(headers)
         await self._respond(status, headers, body)
 
-    def _may_be_repeated(self, delivered: Delivered) -> bool:
-        """Tell whether a client may repeat what was asked only once: a rate that soon allows it.
-
-        Anything else the gateway has repeated, or an upstream that fails would be asked too often.
-        """
-        if not delivered.should_retry or delivered.status != 429 or self._requests > 1:
-            return False
-        error = delivered.error
-        wait_s = error.retry_after_s if isinstance(error, ProviderError) else None
-        wait_s = wait_s or parse_retry_after(delivered.headers, self.time)
-        return wait_s is None or wait_s <= _MAX_CLIENT_WAIT_S
+    def _note_failed(self, outcome: str) -> None:
+        if outcome == "failed" and self._requests:
+            self._core.failures.note(self._scope, self._body)
 
     def _own_headers(self, outcome: str, receipts: int) -> list[tuple[bytes, bytes]]:
         return [
@@ -326,6 +326,7 @@ class AnsweringJob(AskingJob):
         headers += own
         if self._core.is_draining:
             headers.append((b"connection", b"close"))
+        self._note_failed("failed")
         failed = Delivered(status=status, body=body, outcome="failed", error=error)
         await self._keep(self._record(status, failed, body))
         await self._respond(status, headers, body)

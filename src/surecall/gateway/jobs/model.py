@@ -64,6 +64,7 @@ class Job(StreamingJob):
                 check = partial(self._caller.check_models, (request.model,), request.body)
                 await read_in_thread(check, is_long=request.is_long)
             await self._begin_counting()
+        self._is_repeated = self._core.failures.take(self._scope, self._body)
         targets = state.router.find(request.model)
         self._check_prices(targets)
         share = self._core.prefixes.note(self._scope, prompt)
@@ -149,6 +150,8 @@ class Job(StreamingJob):
                 steps=tuple(step for step in policy.steps if step not in wishes.without),
                 show_receipts=wishes.receipts,
             )
+        if self._is_repeated:  # so that both together ask no more than one of them would
+            policy = replace(policy, max_requests=1)
         if request.offers_tools and not wishes.off:
             policy = self._with_refused_calls(policy, target, wishes)
         if request.stream:

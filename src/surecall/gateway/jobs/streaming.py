@@ -52,11 +52,6 @@ class StreamingJob(AnsweringJob):
     _is_asking = False
     """Whether nothing is done but waiting for an upstream, whose stream has begun."""
 
-    @property
-    def _scope(self) -> str:
-        """Whose conversation it is."""
-        return self._caller.id if self._caller is not None else self._head.token
-
     def _usage_so_far(self) -> Usage | None:
         return None if self._relay is None else self._relay.usage
 
