@@ -63,8 +63,21 @@ def test_identity_passes_through(encoding: str) -> None:
 def test_any_other_encoding_is_refused(encoding: str) -> None:
     """Codings that were not asked for are not decoded."""
     with pytest.raises(ProviderReplyError) as caught:
-        decoder(encoding)
+        decode(decoder(encoding), gzip.compress(b"{}"))
     assert caught.value.code == Code.UPSTREAM_ENCODING
+
+
+@given(cuts=st.lists(st.integers(1, 5), max_size=40))
+@pytest.mark.parametrize(
+    "body", [b'{"a": "Zo\xc3\xab"}', b" \n[1]", b"data: {}\n\n", b": hi\n\n", b""]
+)
+def test_plain_bytes_may_have_any_name(body: bytes, cuts: list[int]) -> None:
+    """JSON and events that are only labelled as encoded are read as they are, in any pieces."""
+    left, chunks = body, list[bytes]()
+    for size in [*cuts, len(body)]:
+        chunks.append(left[:size])
+        left = left[size:]
+    assert decode(decoder("br"), *chunks) == body
 
 
 @given(data=st.binary(max_size=2000), cuts=st.lists(st.integers(1, 50), max_size=40))

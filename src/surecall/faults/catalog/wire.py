@@ -119,9 +119,9 @@ def gzip_cut(answer: Answer, _: Occasion) -> Answer:
     return with_body(answer, packed[: len(packed) // 2], content_encoding="gzip")
 
 
-@TRANSPORT.on_wire(code=Code.UPSTREAM_ENCODING)
+@TRANSPORT.on_wire()
 def encoding_unasked(answer: Answer, _: Occasion) -> Answer:
-    """Uses a content encoding that was not asked for."""
+    """Names a content encoding that was not asked for, and sends plain text."""
     return with_body(answer, answer.body, content_encoding="br")
 
 

@@ -357,13 +357,9 @@ class Answer:
             return
         encoding = self._frame.encoding
         if encoding:
-            try:
-                self._decoder = open_decoder(
-                    encoding.decode("latin-1"), self._limits, max_bytes=max_bytes, code=code
-                )
-            except ProviderError as error:
-                self._unread.clear()
-                self.fail(error)
+            self._decoder = open_decoder(
+                encoding.decode("latin-1"), self._limits, max_bytes=max_bytes, code=code
+            )
 
     def _take_body(self, body: bytes) -> None:
         """Hand a piece of the body on, or keep it while its reader is not ready."""

@@ -1,6 +1,7 @@
 """Bodies decoded piece by piece, never larger than allowed; every door to a provider uses this.
 
 Only `identity`, `gzip` and `deflate` are read: other codings can burst in a single decoder step.
+A plain body under the name of another coding is read as it is.
 """
 
 import zlib
@@ -8,13 +9,15 @@ from functools import lru_cache
 from typing import Final
 
 from surecall.base.errors import Code, ProviderReplyError
-from surecall.base.redaction import excerpt
+from surecall.base.redaction import excerpt, open_log
 
 from .network import WireLimits
 
 ACCEPT_ENCODING: Final = "gzip, identity"
 """What is asked for; `deflate` is read where it comes unasked."""
 
+_log = open_log("surecall.models")
+_PLAIN_STARTS: Final = (b"{", b"[", b"data:", b"event:", b"id:", b"retry:", b":")
 _DEFLATED: Final = frozenset({"deflate", "gzip", "x-gzip"})
 _STEP_OUT_BYTES: Final = 256 * 1024
 _STEP_IN_BYTES: Final = 16 * 1024
@@ -24,18 +27,25 @@ _RAW: Final = -15  # `deflate`, as some servers send it: without
 
 
 class _PlainDecoder:
-    """Passes bytes through and counts them."""
+    """Passes bytes through and counts them.
 
-    __slots__ = ("_code", "_max_bytes", "_pending", "_total_bytes")
+    A `label` names an encoding that nobody asked for; the bytes must begin as JSON or events do.
+    """
 
-    def __init__(self, max_bytes: int, code: Code) -> None:
-        self._max_bytes = max_bytes
-        self._code = code
+    __slots__ = ("_code", "_label", "_max_bytes", "_pending", "_total_bytes")
+
+    def __init__(self, max_bytes: int, code: Code, label: str = "") -> None:
+        self._max_bytes, self._code, self._label = max_bytes, code, label
         self._pending = b""
         self._total_bytes = 0
 
     def feed(self, data: bytes) -> None:
         """Take bytes off the wire."""
+        if self._label and (start := data.lstrip()):
+            if not any(start.startswith(one) or one.startswith(start) for one in _PLAIN_STARTS):
+                raise _bad_encoding(f"uses the content encoding {excerpt(self._label, 40)!r}")
+            _log.warning("A provider labels plain answers %r; they are read.", self._label[:40])
+            self._label = ""
         self._total_bytes += len(data)
         if self._total_bytes > self._max_bytes:
             raise too_large(self._code, self._max_bytes)
@@ -139,13 +149,11 @@ BodyDecoder = _PlainDecoder | _Inflater
 
 
 def open_decoder(encoding: str, limits: WireLimits, *, max_bytes: int, code: Code) -> BodyDecoder:
-    """Return the decoder for a `Content-Encoding`; raise for one that is not read."""
+    """Return the decoder for a `Content-Encoding`; plain bytes may have any name."""
     named = encoding.strip().lower()
-    if named in {"", "identity"}:
-        return _PlainDecoder(max_bytes, code)
     if named in _DEFLATED:
         return _Inflater(named.removeprefix("x-"), max_bytes, code, limits)
-    raise _bad_encoding(f"uses the content encoding {excerpt(encoding, 40)!r}")
+    return _PlainDecoder(max_bytes, code, "" if named == "identity" else named)
 
 
 @lru_cache(maxsize=64)
