@@ -10,7 +10,6 @@ from surecall.base.records import Usage
 from surecall.cli import cli
 from surecall.evals.export.markdown import render_markdown
 from surecall.evals.gains import choose_base, find_gain, list_gains, list_helped_gains
-from surecall.evals.metrics import summarize
 from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.records import Manifest, TrialRow
 from surecall.evals.report import render_html
@@ -99,4 +98,4 @@ def test_every_surface_shows_the_line(tmp_path: Path) -> None:
         assert gain.setback in found.output
     assert gain.sentence.removeprefix("production") in page
     assert gain.cost in page
-    assert "- `production` against `naive`: +42.9 points" in render_markdown(summarize(rows), info)
+    assert "- `production` against `naive`: +42.9 points" in render_markdown(tally_rows(rows), info)

@@ -3,7 +3,6 @@
 import base64
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from html import escape
 from typing import Any, Final, cast
 
 from surecall.base.pages import read_asset
@@ -13,6 +12,7 @@ from surecall.loop.stored import encode_kept
 from .clusters import METHOD
 from .diff import Change, DiffResult, PairedRate, Side, TrialPair
 from .records import TrialBody
+from .report.markup import Html, fill
 
 PairBodies = Callable[[TrialPair], tuple[TrialBody | None, TrialBody | None]]
 """Returns what was kept of both trials of a pair."""
@@ -27,6 +27,7 @@ CHANGES: Final[dict[Change, str]] = {
 
 _MAX_TURN_CHARS: Final = 6000
 _MAX_LISTED: Final = 500
+_SHOWN: Final = ("a", "b", "judged", "only_a", "only_b", "errors")
 
 _STYLE: Final = read_asset("diff.css", "surecall.evals.report")
 
@@ -42,44 +43,28 @@ def render_diff_html(
         max_transcripts: Pairs whose transcripts are shown side by side.
     """
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    title = f"surecall eval diff {_text(result.a)} {_text(result.b)}"
-    parts = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{title}</title><style>{_STYLE}</style></head><body><main>",
-        f"<h1>{_text(result.a)} → {_text(result.b)}</h1>",
-        *_config(result),
-        *_rates(result),
-        *_pairs(result, bodies, max_transcripts),
-        "</main></body></html>",
-    ]
-    return "\n".join(parts) + "\n"
+    view: dict[str, Any] = {
+        "digest": digest,
+        "style": Html(_STYLE),
+        **{
+            name: getattr(result, name)
+            for name in ("a", "b", "judged", "only_a", "only_b", "errors")
+        },
+        "has_config": bool(result.config),
+        "config": list(result.config),
+        "aside": f", whatever the {' and '.join(result.across)}" if result.across else "",
+        "method": METHOD,
+        "rates": [_view_rate(rate) for rate in list_rates(result)],
+        "sentence": name_sentence(result),
+        "changes": list(_list_changes(result, bodies, max_transcripts)),
+    }
+    return fill("diff.html", "surecall.evals.report", view) + "\n"
 
 
-def _text(value: object) -> str:
-    # A lone surrogate in what a model wrote must not keep the page from being written.
-    return escape(str(value).encode("utf-8", "backslashreplace").decode())
-
-
-def _rates(result: DiffResult) -> Iterator[str]:
-    aside = f", whatever the {' and '.join(result.across)}" if result.across else ""
-    yield (
-        f'<p class="soft">{_text(result.judged)} verdict; trials paired by cell, case and number'
-        f"{_text(aside)}. {result.only_a} trials of A and {result.only_b} of B have no partner. "
-        f"{result.errors} pairs met an endpoint error, which counts as wrong. "
-        f"Differences are in points. Intervals: Newcombe, paired, {METHOD}, 95 %. "
-        "Test: McNemar, exact, two-sided, corrected for the groups of an axis and for the number "
-        "of named cases (Holm).</p>"
-    )
-    yield "<table><thead><tr><th>trials</th><th>pairs</th><th>A</th><th>B</th>"
-    yield "<th>B minus A</th><th>better/worse</th><th>p</th><th>verdict</th></tr>"
-    yield "</thead><tbody>"
-    yield from map(_rate_row, list_rates(result))
-    yield "</tbody></table>"
-    yield f"<p>{_text(name_sentence(result))}.</p>"
+def _view_rate(rate: PairedRate) -> dict[str, Any]:
+    name, *cells, words = describe_pair(rate)
+    css = rate.verdict.split()[0]
+    return {"who": name, "cells": [rate.counts.n, *cells], "css": css, "verdict": words}
 
 
 def name_sentence(result: DiffResult) -> str:
@@ -91,13 +76,6 @@ def list_rates(result: DiffResult) -> list[PairedRate]:
     """Return the rates in the order in which they are shown."""
     controls = [] if result.controls is None else [result.controls]
     return [result.overall, *controls, *result.groups]
-
-
-def _rate_row(rate: PairedRate) -> str:
-    name, *cells, words = describe_pair(rate)
-    numbers = "".join(f'<td class="number">{cell}</td>' for cell in (rate.counts.n, *cells))
-    verdict = f'<td class="{rate.verdict.split()[0]}">{_text(words)}</td>'
-    return f"<tr><td>{_text(name)}</td>{numbers}{verdict}</tr>"
 
 
 def describe_pair(rate: PairedRate) -> tuple[str, ...]:
@@ -115,37 +93,38 @@ def describe_pair(rate: PairedRate) -> tuple[str, ...]:
     )
 
 
-def _config(result: DiffResult) -> Iterator[str]:
-    if not result.config:
-        yield '<p class="soft">Same settings.</p>'
-        return
-    yield "<p>Different settings:</p><ul>"
-    yield from (f"<li>{_text(line)}</li>" for line in result.config)
-    yield "</ul>"
-
-
-def _pairs(result: DiffResult, bodies: PairBodies | None, room: int) -> Iterator[str]:
+def _list_changes(
+    result: DiffResult, bodies: PairBodies | None, room: int
+) -> Iterator[dict[str, Any]]:
     for change, heading in CHANGES.items():
-        pairs = result.having(change)
-        yield f'<h2 class="{change}" id="{change}">{heading}: {len(pairs)}</h2>'
+        pairs, views = result.having(change), list[dict[str, Any]]()
         for pair in pairs[:_MAX_LISTED]:
-            shown = bodies is not None and room > 0
-            room -= shown
-            yield from _pair(pair, bodies(pair) if bodies is not None and shown else (None, None))
-        if len(pairs) > _MAX_LISTED:
-            yield f'<p class="soft">and {len(pairs) - _MAX_LISTED} more</p>'
+            kept = bodies(pair) if bodies is not None and room > 0 else (None, None)
+            room -= bodies is not None
+            views.append(_view_pair(pair, kept))
+        left = max(0, len(pairs) - _MAX_LISTED)
+        yield {
+            "change": change,
+            "heading": heading,
+            "count": len(pairs),
+            "pairs": views,
+            "left": left,
+        }
 
 
-def _pair(pair: TrialPair, kept: tuple[TrialBody | None, TrialBody | None]) -> Iterator[str]:
-    anchor = f"pair-{pair.a.index}-{pair.b.index}"
-    yield f'<details id="{anchor}"><summary>{_text(pair.title)}: {_text(_why(pair))}</summary>'
-    yield '<div class="sides">'
-    for label, side in (("A", pair.a), ("B", pair.b)):
-        yield f"<div><p>{label}, trial #{side.index}: {_text(_side_words(side))}</p></div>"
-    yield "</div>"
-    if any(body is not None for body in kept):
-        yield from _transcripts(*kept)
-    yield "</details>"
+def _view_pair(pair: TrialPair, kept: tuple[TrialBody | None, TrialBody | None]) -> dict[str, Any]:
+    sides = (("A", pair.a), ("B", pair.b))
+    has_turns = any(body is not None for body in kept)
+    return {
+        "anchor": f"pair-{pair.a.index}-{pair.b.index}",
+        "title": pair.title,
+        "why": _why(pair),
+        "sides": [
+            {"words": f"{label}, trial #{side.index}: {_side_words(side)}"} for label, side in sides
+        ],
+        "has_turns": has_turns,
+        "turns": list(_list_turns(*kept)) if has_turns else [],
+    }
 
 
 def _why(pair: TrialPair) -> str:
@@ -161,20 +140,13 @@ def _side_words(side: Side) -> str:
     return f"✗ {path}: {side.reason}" if side.reason else f"✗ {path}"
 
 
-def _transcripts(a: TrialBody | None, b: TrialBody | None) -> Iterator[str]:
+def _list_turns(a: TrialBody | None, b: TrialBody | None) -> Iterator[dict[str, Any]]:
     turns = [body.transcript if body is not None else () for body in (a, b)]
     apart = first_divergence(*turns)
-    yield '<div class="sides">'
     for at in range(max(map(len, turns))):
         for side in turns:
-            mark = " apart" if at == apart else ""
-            words = " first difference" if at == apart else ""
             shown = _turn_text(side[at]) if at < len(side) else "(no such turn)"
-            yield (
-                f'<div class="turn{mark}"><span class="soft">turn {at + 1}{words}</span>'
-                f"<pre>{_text(shown)}</pre></div>"
-            )
-    yield "</div>"
+            yield {"number": at + 1, "is_first": at == apart, "shown": shown}
 
 
 def _turn_text(turn: dict[str, Any]) -> str:

@@ -1,21 +1,24 @@
 """A run that is exported: its trials, the dimensions in which they differ, and the files."""
 
 import tempfile
-from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping
+from array import array
+from collections import defaultdict
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple, Self, TypeVar
+from typing import Any, BinaryIO, Final, NamedTuple, TypeVar, cast
+
+import msgspec
 
 from surecall.base.files import explain_write_errors, write_whole
+from surecall.base.json_values import as_fields
 from surecall.loop.stored import encode_kept
 
 from .metrics.tally import Tallies, tally_rows
 from .records import Cell, Task, TrialBody, TrialRow
 from .store import RunStore
-
-_COPY_BYTES: Final = 1 << 16
 
 
 def check_folder(folder: Path) -> None:
@@ -41,65 +44,49 @@ def write_export(path: Path) -> Generator[BinaryIO]:
 
 
 class Spool:
-    """Pieces of a file, kept on disk until the place is reached where they belong."""
+    """Lines of JSON by key, kept on disk until the place is reached where they belong."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed on leaving the spool
-        self._spans: dict[Hashable, list[tuple[int, int]]] = {}
-        self._end = 0
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the spool
+        self._places: defaultdict[Task, array[int]] = defaultdict(lambda: array("q"))
 
-    def __enter__(self) -> Self:
-        return self
+    def append(self, key: Task, line: bytes) -> None:
+        """Add a line to a key."""
+        self._places[key].append(self._file.tell())
+        self._file.write(line + b"\n")
 
-    def __exit__(self, *_: object) -> None:
+    def lines(self, key: Task) -> Iterator[msgspec.Raw]:
+        """Yield every line of a key, in order."""
+        for place in self._places[key]:
+            self._file.seek(place)
+            yield msgspec.Raw(self._file.readline())
+
+    def close(self) -> None:
+        """Forget everything."""
         self._file.close()
 
-    def append(self, key: Hashable, piece: bytes) -> None:
-        """Add a piece to a key."""
-        spans = self._spans.setdefault(key, [])
-        start, self._end = self._end, self._end + len(piece)
-        if spans and spans[-1][1] == start:
-            spans[-1] = (spans[-1][0], self._end)
-        else:
-            spans.append((start, self._end))
-        self._file.write(piece)
 
-    def pieces(self, key: Hashable) -> Iterable[bytes]:
-        """Yield everything that was added to a key, in order."""
-        for start, end in self._spans.get(key, ()):
-            self._file.seek(start)
-            while start < end:
-                piece = self._file.read(min(_COPY_BYTES, end - start))
-                start += len(piece)
-                yield piece
-        self._file.seek(self._end)
+def render_lines(value: Any, depth: int, indent: int = 0) -> Iterator[bytes]:
+    """Yield JSON with a line for each member down to a depth, to be compared by eye."""
+    if not value or not depth or not isinstance(value, dict | list | Iterator):
+        yield encode_kept(value).rstrip()
+        return
+    is_object = isinstance(value, dict)
+    margin, separator = b"\n" + b"  " * indent, b"{" if is_object else b"["
+    unnamed: Iterable[tuple[str | None, Any]] = ((None, each) for each in cast("Any", value))
+    members = as_fields(value).items() if is_object else unnamed
+    for name, member in members:
+        yield separator + margin + b"  " + (b"" if name is None else encode_kept(name) + b": ")
+        yield from render_lines(member, depth - 1, indent + 1)
+        separator = b","
+    begun = b"" if separator == b"," else separator
+    yield begun + margin + (b"}" if is_object else b"]")
 
 
-class RawJson:
-    """A value that is written in pieces, each of them JSON already."""
-
-    def __init__(self, pieces: Iterable[bytes]) -> None:
-        self.pieces = pieces
-
-
-def render_object(fields: Mapping[str, Any], *, indent: int = 0) -> Iterator[bytes]:
-    """Yield an object with a field a line, so that two files can be compared by eye."""
-    margin = b"  " * (indent + 1)
-    separator = b"{\n"
-    for name, value in fields.items():
-        yield separator + margin + encode_kept(name) + b": "
-        if isinstance(value, RawJson):
-            yield from value.pieces
-        else:
-            yield encode_kept(value)
-        separator = b",\n"
-    yield b"{}" if separator == b"{\n" else b"\n" + b"  " * indent + b"}"
-
-
-def write_object(path: Path, fields: Mapping[str, Any]) -> None:
-    """Write a file that holds one object."""
+def write_object(path: Path, fields: dict[str, Any], *, depth: int = 1) -> None:
+    """Write a file that holds one object, with a line for each field."""
     with write_export(path) as file:
-        file.writelines(render_object(fields))
+        file.writelines(render_lines(fields, depth))
         file.write(b"\n")
 
 

@@ -3,15 +3,16 @@
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-from surecall.evals.clusters import METHOD, clustered_rate
+from surecall.evals.clusters import METHOD
 from surecall.evals.gains import choose_base
 from surecall.evals.gates import VERDICTS, GateResult, check_stored
 from surecall.evals.metrics import group_tasks, summarize_tallies
-from surecall.evals.metrics.records import Group, Item, Simulated, StrategyComparison, Summary
+from surecall.evals.metrics.records import Group, Simulated, StrategyComparison, Summary
+from surecall.evals.metrics.tally import Tallies
 from surecall.evals.original import RULE, Table, list_tables
-from surecall.evals.records import Cell, Task
+from surecall.evals.records import Task
 from surecall.evals.run_source import RunSource, write_export
 from surecall.evals.standings import main_strategy
 from surecall.evals.stats import Rate
@@ -39,9 +40,8 @@ def write_markdown(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
     """Write `summary.md` into a folder."""
     source = RunSource(store, run_id)
     path = out / "summary.md"
-    tasks = group_tasks(source.tallies)
     gates = check_stored(store, source.info, source.tallies)
-    text = render_markdown(summarize_tallies(source.tallies), source.info, tasks, gates)
+    text = render_markdown(source.tallies, source.info, gates)
     with write_export(path) as file:
         file.write(text.encode("utf-8"))
     tables = list_tables(source.info.manifest, source.tallies)
@@ -71,24 +71,13 @@ def _plain_cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def render_markdown(
-    summary: Summary,
-    info: RunInfo,
-    tasks: Sequence[tuple[Task, Group]] = (),
-    gates: Sequence[GateResult] = (),
-) -> str:
-    """Return the comment; names of models, tools and rules cannot become markup.
-
-    Args:
-        summary: The figures.
-        info: The run.
-        tasks: The figures of each row over all scenarios, for the time and cost beside each rate.
-        gates: What became of the gates of the run.
-    """
+def render_markdown(tallies: Tallies, info: RunInfo, gates: Sequence[GateResult] = ()) -> str:
+    """Return the comment; names of models, tools and rules cannot become markup."""
+    summary = summarize_tallies(tallies)
     lines = [
         *_head(summary, info),
         *_gates(gates),
-        *_rates(summary, dict(tasks)),
+        *_rates(group_tasks(tallies)),
         *_comparisons(summary.strategies),
         *_fabrications(summary.overall),
         *_failures(summary.overall),
@@ -165,63 +154,47 @@ def _gates(results: Sequence[GateResult]) -> Iterator[str]:
         yield ""
 
 
-class _Row(NamedTuple):
-    """One line of the table of rates: who, and the rate in each column."""
-
-    name: str
-    simulated: Simulated
-    rates: tuple[str, ...]
-    rank: float
-    """The rate that decides which rows are shown when there are too many."""
-
-
-def _rates(summary: Summary, tasks: Mapping[Task, Group]) -> Iterator[str]:
-    cells = [group for group in summary.cells if not group.control]
-    strategies = list(dict.fromkeys(_cell(group).strategy for group in cells))
+def _rates(tasks: Sequence[tuple[Task, Group]]) -> Iterator[str]:
+    """Yield a line for each model and what else tells rows apart, the strategies side by side."""
+    strategies = list(dict.fromkeys(task.strategy for task, _ in tasks))
     has_columns = 1 < len(strategies) <= _MAX_COLUMNS
     columns = [code_span(name) for name in strategies] if has_columns else ["right", "loose"]
-    rows: list[_Row] = []
-    items: dict[Cell, list[Item]] = {}
-    for item in summary.items:
-        items.setdefault(item.cell, []).append(item)
-    for name, members in _group(cells, with_strategy=not has_columns):
-        rates = (_pool(members, items), _pool(members, items, loose=True))
-        if has_columns:
-            rates = tuple(
-                _pool([group for group in members if _cell(group).strategy == strategy], items)
-                for strategy in strategies
-            )
-        decisive = rates[-1] if has_columns else rates[0]
-        rank = (decisive.value or 0.0) if decisive is not None else 0.0
-        found = list(dict.fromkeys(Task.of(_cell(group)) for group in members))
-        beside = {task.strategy: _describe_task(tasks.get(task)) for task in found}
-        shown = [
-            "" if rate is None else _share(rate) + (beside.get(column, "") if has_columns else "")
-            for column, rate in zip(strategies if has_columns else columns, rates, strict=True)
-        ]
-        if not has_columns and len(found) == 1:
-            shown[0] += beside[found[0].strategy]
-        rows.append(_Row(name, _merge_simulated(members), tuple(shown), rank))
+    axes = ("profile", "fallback") if has_columns else ("profile", "fallback", "strategy")
+    varying = [axis for axis in axes if len({getattr(task, axis) for task, _ in tasks}) > 1]
+    found: dict[tuple[str, ...], dict[str, Group]] = {}
+    for task, group in tasks:
+        key = tuple(getattr(task, axis) for axis in ("model", *varying))
+        found.setdefault(key, {})[task.strategy] = group
+    rows: list[tuple[float, str]] = []
+    for key, groups in found.items():
+        last = groups.get(strategies[-1]) if has_columns else next(iter(groups.values()))
+        shown = [_describe_task(groups.get(strategy)) for strategy in strategies]
+        if not has_columns:
+            shown = [_describe_task(last), _share(last.original_of_all) if last else ""]
+        marks = list({group.simulated for group in groups.values()})
+        mark = _mark(marks[0] if len(marks) == 1 else "some")
+        name = " ".join(map(code_span, key))
+        rate = (last.strict_of_all.value or 0.0) if last else 0.0
+        rows.append((rate, f"| {name}{mark} | {' | '.join(shown)} |"))
     if not rows:
         return
-    listed, left = rows, len(rows) - _MAX_ROWS
+    left = len(rows) - _MAX_ROWS
     if left > 0:
-        listed = sorted(rows, key=lambda row: row.rank)[:_MAX_ROWS]
+        rows = sorted(rows, key=lambda row: row[0])[:_MAX_ROWS]
     yield f"| model | {' | '.join(columns)} |"
     yield "|---" * (len(columns) + 1) + "|"
-    for row in listed:
-        yield f"| {row.name}{_mark(row.simulated)} | {' | '.join(row.rates)} |"
+    yield from (line for _, line in rows)
     if left > 0:
         yield f"| {left} more, none of them worse{' |' * len(columns)} |"
     yield ""
 
 
 def _describe_task(group: Group | None) -> str:
-    """Return the time and the cost of trials, to stand beside their rate."""
+    """Return the rate of a row, with the time and the cost of its trials."""
     if group is None:
         return ""
     cost = f", {describe_cost(group.costs.cost_usd)}" if group.costs.priced else ""
-    return f", p95 {group.latency.p95_ms:,.0f} ms{cost}"
+    return f"{_share(group.strict_of_all)}, p95 {group.latency.p95_ms:,.0f} ms{cost}"
 
 
 def _comparisons(found: Sequence[StrategyComparison]) -> Iterator[str]:
@@ -320,48 +293,5 @@ def _share(rate: Rate) -> str:
     return f"{rate.k:,}/{rate.n:,} ({low:.0f}–{high:.0f} %)"
 
 
-def _pool(
-    groups: Sequence[Group], items: Mapping[Cell, Sequence[Item]], *, loose: bool = False
-) -> Rate | None:
-    """Return the rate of several cells together, clustered by case; endpoint errors are wrong."""
-    if not groups:
-        return None
-    found = [item for group in groups for item in items.get(_cell(group), ())]
-    drawn: dict[tuple[str, str, str], tuple[int, int]] = {}
-    for item in (item for item in found if item.drawn):
-        key = (item.cell.suite, item.cell.scenario, item.case)
-        k, n = drawn.get(key, (0, 0))
-        drawn[key] = (k + (item.original_k if loose else item.k), n + item.tried)
-    k = sum(item.original_k if loose else item.k for item in found)
-    return clustered_rate(k, sum(item.tried for item in found), drawn.values())
-
-
-def _merge_simulated(groups: Sequence[Group]) -> Simulated:
-    first = groups[0].simulated
-    return first if all(group.simulated == first for group in groups) else "some"
-
-
 def _mark(simulated: Simulated) -> str:
     return label_simulated(simulated, " *{}*")
-
-
-# Names
-
-
-def _cell(group: Group) -> Cell:
-    assert group.cell is not None
-    return group.cell
-
-
-def _group(groups: Sequence[Group], *, with_strategy: bool) -> Iterator[tuple[str, list[Group]]]:
-    """Yield the groups of each row with its name: the model, and what else tells rows apart."""
-    others = ("profile", "fallback", "strategy") if with_strategy else ("profile", "fallback")
-    varying = [
-        name for name in others if len({getattr(_cell(group), name) for group in groups}) > 1
-    ]
-    rows: dict[tuple[str, ...], list[Group]] = {}
-    for group in groups:
-        key = tuple(getattr(_cell(group), name) for name in ("model", *varying))
-        rows.setdefault(key, []).append(group)
-    for key, members in rows.items():
-        yield " ".join(code_span(part) for part in key), members

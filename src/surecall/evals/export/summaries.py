@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -15,10 +16,8 @@ from surecall.evals.records import Manifest, Task, TrialBody, TrialRow
 from surecall.evals.run_source import (
     FileNames,
     Layout,
-    RawJson,
     RunSource,
     Spool,
-    render_object,
     utc_text,
     write_object,
 )
@@ -114,10 +113,10 @@ def write_json(
     layout, tallies = source.layout, source.tallies
     names = ("summary", "summary_by_scenario", "summary_by_scenario_and_strategy", "figures")
     paths = [out / f"{name}.json" for name in names]
-    with Spool() as spool:
+    with closing(Spool()) as spool:
         results = _Results(source, spool)
         results.write_trials(out)
-        write_object(paths[0], _summary(source, results))
+        write_object(paths[0], _summary(source, results), depth=4)
     by_strategy = {
         strategy: _render_scenarios(
             layout, {key: tally for key, tally in tallies.items() if key[0].strategy == strategy}
@@ -139,9 +138,8 @@ class _Results:
         self.reads_text: dict[Task, bool | None] = dict.fromkeys(source.layout.tasks)
         self.in_force: dict[str, Any] = {}
         """The options of the first trial with tools: those of a control are its own."""
+        self.spool = spool
         self._source = source
-        self._spool = spool
-        self._begun: set[Task] = set()
 
     def write_trials(self, out: Path) -> None:
         """Write a file for each trial, and note what the summary says of it."""
@@ -153,9 +151,7 @@ class _Results:
             report = f"{RUNS_FOLDER}/{names.name(row)}"
             write_object(out / report, render_trial(source.run_id, row, body, layout, base))
             result = _render_result(layout, row, base, report)
-            separator = b",\n      " if task in self._begun else b"\n      "
-            self._begun.add(task)
-            self._spool.append(task, separator + encode_kept(result))
+            self.spool.append(task, encode_kept(result))
             if not row.original_ok and len(self.samples[task]) < _MAX_SAMPLES:
                 self.samples[task].append(result)
             if not self.in_force and not row.control:
@@ -163,12 +159,6 @@ class _Results:
             if self.reads_text[task] is None:
                 self.reads_text[task] = reads_text(body)
         _remove_others(out / RUNS_FOLDER, names)
-
-    def entries(self, task: Task) -> Iterator[bytes]:
-        """Yield the entries of a task's trials, as JSON."""
-        yield b"["
-        yield from self._spool.pieces(task)
-        yield b"\n    ]"
 
 
 def _remove_others(folder: Path, names: FileNames) -> None:
@@ -217,20 +207,19 @@ def _summary(source: RunSource, results: _Results) -> dict[str, Any]:
     }
     head["best_effort_content_tag_tool_call_fallback_models"] = list(dict.fromkeys(by_effort))
     head["interval"] = {"method": "wilson", "confidence": CONFIDENCE}
-    head["models"] = RawJson(_entries(source, results))
+    head["models"] = _list_models(source, results)
     return head
 
 
-def _entries(source: RunSource, results: _Results) -> Iterator[bytes]:
-    layout, separator = source.layout, b"[\n    "
+def _list_models(source: RunSource, results: _Results) -> Iterator[dict[str, Any]]:
+    layout = source.layout
     for task in layout.tasks:
         cells = {key: tally for key, tally in source.tallies.items() if Task.of(key[0]) == task}
         tools, controls = (
             merge_tallies(tally for (_, control), tally in cells.items() if control is wanted)
             for wanted in (False, True)
         )
-        yield separator
-        fields = {
+        yield {
             **identify(layout, task, model_base_of(source.info.manifest, task.model)),
             "language_policy": NO_LANGUAGE_POLICY,
             "language_enabled": False,
@@ -239,12 +228,9 @@ def _entries(source: RunSource, results: _Results) -> Iterator[bytes]:
             **_render_counts(tools, "tool_"),
             **_render_counts(controls, "control_"),
             "scenarios": list(dict.fromkeys(layout.scenario(cell) for cell, _ in cells)),
-            "run_results": RawJson(results.entries(task)),
+            "run_results": results.spool.lines(task),
             "failure_samples": results.samples[task],
         }
-        yield from render_object(fields, indent=2)
-        separator = b",\n    "
-    yield b"[]" if separator == b"[\n    " else b"\n  ]"
 
 
 NO_LANGUAGE_POLICY: Final = "off"
