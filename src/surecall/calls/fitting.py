@@ -1,7 +1,7 @@
 """Whether JSON without markers may count as calls: shape, known name, fitting arguments."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from msgspec import structs
@@ -11,7 +11,7 @@ from surecall.base.limits import MAX_VALUE_DEPTH
 from surecall.base.records import Receipt
 from surecall.text import decode, repair_json
 
-from .formats import TextCall, text_receipt
+from .formats import Found, TextCall, text_receipt
 from .names import PLACEHOLDERS, ToolNames, parameter_names
 from .shapes import (
     ARGUMENT_KEYS,
@@ -113,6 +113,40 @@ def code_call(tools: ToolNames, code: str, *, is_ended: bool = True) -> TextCall
     )
 
 
+def read_code(source: Source, at: int, stops: Collection[str], name: str = "") -> Found | None:
+    """Read raw code up to a stop, for the one tool that runs code, if it has the name given.
+
+    It may stand in a code fence, or be a JSON string, as Functionary writes it.
+    """
+    known = code_call(source.tools, "")
+    if known is None or (name and source.tools.resolve(name) != known.name):
+        return None
+    end, _ = source.find_any(stops, at)
+    is_ended = end >= 0
+    end = end if is_ended else len(source.text)
+    written = code = source.text[at:end].strip("\n").rstrip()
+    rule, why = "strip_code_fence", "it was inside the markers"
+    if fenced := _FENCED_CODE.fullmatch(written):
+        code = fenced[1]
+    elif written.startswith('"'):
+        rule, why = "decode_nested_text", "the code was written as a JSON string"
+        code = unquote(written)
+    call = code_call(source.tools, code, is_ended=is_ended)
+    if call is not None and code != written:
+        call = structs.replace(call, receipts=(text_receipt(rule, written, code, why),))
+    return call and Found(end=end, calls=(call,))
+
+
+def unquote(text: str) -> str:
+    """Return the text that a JSON string holds; other text is returned as it is."""
+    try:
+        value = decode(text)
+    except JSONTextError:
+        return text
+    return value if isinstance(value, str) else text
+
+
+_FENCED_CODE: Final = re.compile(r"```(?:python|py)?+\n((?:[^\n]++|\n(?!```\Z))*+)\n```")
 _FINAL: Final = "final answer"
 _BARE_TEXT: Final = "quote_bare_text"
 _MAX_CALLS: Final = 128

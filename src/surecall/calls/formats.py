@@ -6,12 +6,14 @@ So one reader serves whole texts and streams alike, and every split gives the sa
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from surecall.base.errors import JSONTextError
 from surecall.base.records import CallState, Receipt, clip
+from surecall.text import decode_noting
 
 from .names import ToolNames
 from .source import Source
@@ -116,6 +118,17 @@ class OwnFormat(CallFormat, frozen=True, eq=False, kw_only=True):
     def read(self, source: Source, at: int) -> Found | None:
         """Read from the opener at `at`."""
         return self.reads(source, at)
+
+
+def as_object(arguments: Any) -> dict[str, Any] | None:
+    """Return arguments as an object: one, or the JSON text of one in which no key is repeated."""
+    if isinstance(arguments, str) and arguments.lstrip()[:1] == "{":
+        try:
+            arguments, repeated = decode_noting(arguments)
+        except JSONTextError:
+            return None
+        arguments = None if repeated else arguments
+    return cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else None
 
 
 def text_receipt(

@@ -15,6 +15,7 @@ from .shapes import calls_of_value, read_json_calls
 from .source import Source
 
 _FENCES: Final = ("```", "~~~")
+_MAX_WORD: Final = 40
 _MAX_STRICT: Final = 16_384
 _FENCE_MARKS: Final = frozenset("`~")
 _AFTER_BRACE: Final = frozenset("\"'{}“‘/#")
@@ -79,7 +80,7 @@ def read_block(source: Source, at: int, stops: Collection[str]) -> Block | None:
     """
     fence, here = "", source.skip_space(at)
     if source.char(here) in _FENCE_MARKS:
-        fence, here = _skip_fence(source, here)
+        fence, here = skip_fence(source, here)
         if not fence and close_block(source, here, _FENCES)[1]:
             return Block((), len(source.text), cut=True)
     calls: list[TextCall] = []
@@ -151,11 +152,11 @@ def _begins_json(source: Source, at: int) -> bool:
     return second in _AFTER_BRACE or second == "_" or second.isalpha()
 
 
-def _skip_fence(source: Source, at: int) -> tuple[str, int]:
-    fence = source.starts_any(_FENCES, at)
-    if not fence:
-        return "", at
-    _, here = source.read_name(at + len(fence))
+def skip_fence(source: Source, at: int) -> tuple[str, int]:
+    """Return the code fence that stands here, if any, and where what it holds begins."""
+    fence, here = source.starts_any(_FENCES, at), at
+    while fence and here - at < _MAX_WORD and source.char(here) not in ("\n", "{", "[", ""):
+        here += 1
     return fence, source.skip_space(here)
 
 

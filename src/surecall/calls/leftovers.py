@@ -6,15 +6,13 @@ where they can only be arguments, and the call is never certain.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from msgspec.structs import replace
 
-from surecall.base.errors import JSONTextError
 from surecall.base.records import Receipt
-from surecall.text import decode_noting
 
-from .formats import TextCall, add_receipts, text_receipt
+from .formats import TextCall, add_receipts, as_object, text_receipt
 from .names import ToolNames, parameter_names
 from .source import Source
 
@@ -76,7 +74,7 @@ def return_members(
     call: TextCall, members: Mapping[str, Any], tools: ToolNames | None, written: str
 ) -> TextCall:
     """Return a call with members that stood outside its arguments, where they can only be these."""
-    given = _object_of(call.arguments)
+    given = {} if call.arguments is None else as_object(call.arguments)
     known = parameter_names(None if tools is None else tools.parameters(call.name))
     fits = given is not None and given.keys().isdisjoint(members) and set(members) <= set(known)
     if given is None or not members or not fits:
@@ -95,30 +93,12 @@ def take_leftover(
     return (*others, replace(last, doubt=last.doubt if last.doubt != _BESIDE else _LEFT))
 
 
-def _object_of(arguments: Any) -> dict[str, Any] | None:
-    if isinstance(arguments, str):
-        arguments = _decoded(arguments)
-    if arguments is None:
-        return {}
-    return cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else None
-
-
-def _decoded(text: str) -> Any:
-    try:
-        value, repeated = decode_noting(text)
-    except JSONTextError:
-        return text
-    return text if repeated else value
-
-
 def _members_of(written: str) -> dict[str, Any]:
     """Return the members of an object that a text is the rest of; none if it is not all of it."""
     inner = written.strip().lstrip(",").strip()
     inner = inner[:end] if (end := inner.rfind("}")) >= 0 else inner
-    members = _decoded("{" + inner.rstrip(" \n\t\r,}") + "}")
-    if not isinstance(members, dict):
-        members = _decoded("{" + inner + "}")
-    return cast("dict[str, Any]", members) if isinstance(members, dict) else {}
+    members = as_object("{" + inner.rstrip(" \n\t\r,}") + "}")
+    return (as_object("{" + inner + "}") if members is None else members) or {}
 
 
 def find_leftover(

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, cast
 
-from surecall.base.errors import JSONTextError
 from surecall.base.records import Receipt, clip
-from surecall.text import decode, decode_plain, repair_json, scan_value_end
+from surecall.text import decode_plain, repair_json, scan_value_end
 
-from .formats import TextCall, text_receipt
+from .formats import TextCall, as_object, text_receipt
 from .json_spans import Keys, Record, scan_records
 from .leftovers import FLAT_ARGUMENTS, doubt_calls, return_members
 from .names import ToolNames, parameter_names
@@ -280,12 +279,8 @@ class _Finder:
 
 def _record_of(entry: Any) -> Any:
     """Return an entry of a list; one that is the JSON text of an object, as that object."""
-    if isinstance(entry, str) and entry.lstrip().startswith("{"):
-        try:
-            return decode(entry)
-        except JSONTextError:
-            return entry
-    return entry
+    record = as_object(entry)
+    return entry if record is None else record
 
 
 class _Inner(NamedTuple):

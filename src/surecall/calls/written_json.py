@@ -9,12 +9,11 @@ from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
-from surecall.base.errors import JSONTextError
 from surecall.base.records import Receipt
-from surecall.text import decode, repair_json, scan_value_end
+from surecall.text import repair_json, scan_value_end
 
 from .fitting import fits_exactly, is_tool
-from .formats import MAX_CANDIDATES, Candidate, TextCall, text_receipt
+from .formats import MAX_CANDIDATES, Candidate, TextCall, as_object, text_receipt
 from .names import MAX_NAME_DISTANCE, Name, ToolNames, begin_of_name, parameter_names
 from .shapes import (
     ARGUMENT_KEYS,
@@ -172,7 +171,7 @@ def repair_call(written: str, tools: ToolNames, name: str = "") -> TextCall | No
     calls = tuple(islice(_calls_of(guessed.value, tools, guessed.receipts), 2))
     if name and not calls:
         calls = (TextCall(name=name, arguments=guessed.value, receipts=guessed.receipts),)
-    arguments = _as_object(calls[0].arguments) if len(calls) == 1 else None
+    arguments = as_object(calls[0].arguments) if len(calls) == 1 else None
     if arguments is None or not fits_exactly(arguments, tools.parameters(calls[0].name)):
         return None
     return replace(calls[0], arguments=arguments)
@@ -185,11 +184,7 @@ def _leads_to_arguments(between: str) -> bool:
 
 def _is_record(written: str) -> bool:
     """Tell whether JSON has more members than a wrapper of calls would have."""
-    try:
-        record = _as_object(decode(written)) or {}
-    except JSONTextError:
-        return False
-    return len(record.keys() - _BESIDE_CALLS) > 1
+    return len((as_object(written) or {}).keys() - _BESIDE_CALLS) > 1
 
 
 def _is_name_alone(calls: tuple[TextCall, ...]) -> bool:
@@ -214,9 +209,9 @@ def _read_arguments_behind(
 
 def _as_arguments(value: Any) -> dict[str, Any]:
     """Return an object, or the one in it when all it has is its arguments."""
-    record = _as_object(value) or {}
+    record = as_object(value) or {}
     if len(record) == 1 and (key := next(iter(record))) in ARGUMENT_KEYS:
-        return _as_object(record[key]) or record
+        return as_object(record[key]) or record
     return record
 
 
@@ -244,7 +239,7 @@ def _is_meant(call: TextCall, record: Mapping[str, Any], tools: ToolNames) -> bo
     """Tell whether an object calls a known tool; settings under its name have other keys."""
     if tools.resolve(call.name) is None:
         return False
-    arguments = _as_object(call.arguments)
+    arguments = as_object(call.arguments)
     declared = parameter_names(tools.parameters(call.name))
     if describes_parameters(arguments):
         return False
@@ -264,7 +259,7 @@ def _loose_record(
         name = cast("str", record[name_key])
         given = next((record[key] for key in ARGUMENT_KEYS if key in record), None)
         if name_key not in NAME_KEYS:
-            arguments = _as_object(given) if record.keys() <= _CALL_KEYS else None
+            arguments = as_object(given) if record.keys() <= _CALL_KEYS else None
             if arguments is not None and fits_exactly(arguments, tools.parameters(name)):
                 yield TextCall(name=name, arguments=arguments, receipts=receipts)
             return
@@ -277,19 +272,10 @@ def _loose_record(
     for key, value in record.items():
         if not is_tool(key, tools):
             continue
-        arguments = _as_object(value)
+        arguments = as_object(value)
         declared = set(parameter_names(tools.parameters(key)))
         if arguments is not None and (arguments.keys() & declared or not declared):
             yield TextCall(name=key, arguments=arguments, receipts=receipts)
-
-
-def _as_object(value: Any) -> dict[str, Any] | None:
-    if isinstance(value, str) and value.lstrip().startswith("{"):
-        try:
-            value = decode(value)
-        except JSONTextError:
-            return None
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
 def _calls_in_text(text: str, tools: ToolNames) -> Iterator[TextCall]:

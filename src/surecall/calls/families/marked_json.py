@@ -1,21 +1,13 @@
 """JSON between marks: tags, tokens, a word, a label with a fence."""
 
-import re
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
 from surecall.base.errors import JSONTextError
 from surecall.base.records import Receipt
-from surecall.calls.fitting import code_call
-from surecall.calls.formats import (
-    CallFormat,
-    Found,
-    OwnFormat,
-    TextCall,
-    add_receipts,
-    text_receipt,
-)
+from surecall.calls.fitting import read_code
+from surecall.calls.formats import Found, OwnFormat, TextCall, add_receipts, text_receipt
 from surecall.calls.json_block import (
     RESULTS,
     Block,
@@ -25,27 +17,13 @@ from surecall.calls.json_block import (
     read_block,
     read_marked,
     read_payload,
+    skip_fence,
 )
 from surecall.calls.names import PLACEHOLDERS
 from surecall.calls.shapes import find_calls, read_json_calls
 from surecall.calls.source import Source
 from surecall.calls.yaml_lines import UnreadableError, read_mapping, read_value
 from surecall.text import decode, repair_json
-
-
-class MarkedJson(CallFormat, frozen=True, eq=False, kw_only=True):
-    """One object, an array, or objects in a row, behind an opener."""
-
-    marks: dict[str, Marks]
-    """What stands around the JSON, by its opener."""
-
-    def read(self, source: Source, at: int) -> Found | None:
-        """Read the calls up to the closer; text that ends inside one makes it cut."""
-        opener = source.starts_any(self.marks, at)
-        if not opener:
-            return None
-        return read_marked(source, at + len(opener), opener, self.marks[opener])
-
 
 _PLAIN: Final = Marks(closes=False)
 
@@ -236,21 +214,26 @@ _ACTION: Final = "<|action_start|>"
 _PLUGIN: Final = "<|plugin|>"
 _INTERPRETER: Final = "<|interpreter|>"
 _ACTION_END: Final = "<|action_end|>"
-_FENCED: Final = re.compile(r"```(?:python|py)?+\n((?:[^\n]++|\n(?!```\Z))*+)\n```")
 
-TOKEN_JSON: Final = MarkedJson(
-    name="token_json",
-    about="One object, an array, or objects in a row, after a special token.",
-    origin="Granite 3, October 2024; Phi-4-mini, February 2025",
-    trims=False,
-    literals=("<|tool_call|>", "<|function_call|>"),
-    marks={
-        "<|tool_call|>": Marks(
-            ("<|/tool_call|>", "<|end_tool_call|>", "<|tool_call_end|>"), closes=False
-        ),
-        "<|function_call|>": _PLAIN,
-    },
-)
+_TOKENS: Final = {
+    "<|tool_call|>": Marks(
+        ("<|/tool_call|>", "<|end_tool_call|>", "<|tool_call_end|>"), closes=False
+    ),
+    "<|function_call|>": _PLAIN,
+}
+
+
+def _read_token_json(source: Source, at: int) -> Found | None:
+    """Read the calls behind the token."""
+    opener = source.starts_any(_TOKENS, at)
+    return read_marked(source, at + len(opener), opener, _TOKENS[opener])
+
+
+TOKEN_JSON: Final = OwnFormat(
+    "token_json", "One object, an array, or objects in a row, after a special token.",
+    "Granite 3, October 2024; Phi-4-mini, February 2025", trims=False, literals=tuple(_TOKENS),
+    reads=_read_token_json,
+)  # fmt: skip
 
 
 def _read_role(source: Source, at: int) -> Found | None:
@@ -277,27 +260,11 @@ def _read_action(source: Source, at: int) -> Found | None:
     """Read the calls of a plugin, or the code for the interpreter."""
     here = source.skip_space(at + len(_ACTION))
     if source.starts(_INTERPRETER, here):
-        return _read_code(source, here + len(_INTERPRETER))
+        found = read_code(source, here + len(_INTERPRETER), (_ACTION_END,))
+        return found and replace(found, end=close_block(source, found.end, (_ACTION_END,))[0])
     if source.starts(_PLUGIN, here):
         here += len(_PLUGIN)
     return read_marked(source, here, _ACTION, Marks((_ACTION_END,)))
-
-
-def _read_code(source: Source, at: int) -> Found | None:
-    """Read raw code for the one tool that runs code, where there is one."""
-    if code_call(source.tools, "") is None:
-        return None
-    end = source.find(_ACTION_END, at)
-    is_cut = end < 0
-    end = len(source.text) if is_cut else end
-    written = source.text[at:end].strip("\n")
-    fenced = _FENCED.fullmatch(written)
-    call = code_call(source.tools, fenced[1] if fenced else written)
-    if call is None:
-        return None
-    if is_cut:
-        call = replace(call, state="cut")
-    return Found(end=end if is_cut else end + len(_ACTION_END), calls=(call,))
 
 
 INTERNLM: Final = OwnFormat(
@@ -427,19 +394,12 @@ COHERE_ACTION: Final = OwnFormat(
 )  # fmt: skip
 
 _LABEL: Final = "Action:"
-_FENCE: Final = "```"
 
 
 def _read_command_r(source: Source, at: int) -> Found | None:
     """Read the array; `directly-answer` among the names calls nothing."""
-    here = source.skip_space(at + len(_LABEL))
-    for opener in (f"{_FENCE}json", _FENCE):
-        if source.starts(opener, here):
-            here = source.skip_space(here + len(opener))
-            break
-    else:
-        return None
-    if source.char(here) != "[":
+    fence, here = skip_fence(source, source.skip_space(at + len(_LABEL)))
+    if not fence or source.char(here) != "[":
         return None
     end = source.value_end(here)
     whole = end is not None
@@ -451,8 +411,8 @@ def _read_command_r(source: Source, at: int) -> Found | None:
         return None
     kept = tuple(call for call in calls if call.name.strip().lower() not in PLACEHOLDERS)
     after = source.skip_space(end)
-    if source.starts(_FENCE, after):
-        end = after + len(_FENCE)
+    if source.starts(fence, after):
+        end = after + len(fence)
     return Found(end=end, calls=kept, grade="damaged")
 
 

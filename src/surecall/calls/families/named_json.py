@@ -7,10 +7,16 @@ from typing import Any, Final, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.base.errors import SurecallError
 from surecall.base.records import Receipt
-from surecall.calls.fitting import code_call, fits
-from surecall.calls.formats import Found, OwnFormat, TextCall, add_receipts, text_receipt
+from surecall.calls.fitting import fits, read_code
+from surecall.calls.formats import (
+    Found,
+    OwnFormat,
+    TextCall,
+    add_receipts,
+    as_object,
+    text_receipt,
+)
 from surecall.calls.json_block import (
     RESULTS,
     Payload,
@@ -19,6 +25,7 @@ from surecall.calls.json_block import (
     read_block,
     read_object,
     read_payload,
+    skip_fence,
 )
 from surecall.calls.leftovers import skip_to_end, take_leftover
 from surecall.calls.names import ToolNames
@@ -26,7 +33,7 @@ from surecall.calls.python_calls import PythonCall
 from surecall.calls.source import Source
 from surecall.calls.tags import ends_within, run_end
 from surecall.calls.written_python import read_calls_in_python
-from surecall.text import decode, repair_json
+from surecall.text import repair_json
 
 # sections of calls, each with its id or name between tokens
 
@@ -283,11 +290,7 @@ DEEPSEEK: Final = OwnFormat(
 
 def _read_fenced(source: Source, at: int, tokens: Sections) -> Payload | None:
     """Read the arguments, perhaps in a code fence; the end is that of the fence."""
-    here = source.skip_space(at)
-    fenced = source.starts(_FENCE, here)
-    if fenced:
-        _, here = source.read_name(here + len(_FENCE))
-        here = source.skip_space(here)
+    fenced, here = skip_fence(source, source.skip_space(at))
     if source.at_end(here) or (not fenced and close_block(source, here, (_FENCE,))[1]):
         return Payload("", len(source.text), "cut")
     if (fenced and source.starts(_FENCE, here)) or source.starts_any(tokens.stops, here):
@@ -444,7 +447,7 @@ def _with_json(source: Source, name: str, at: int, receipts: tuple[Receipt, ...]
         call = TextCall(name=name, arguments=source.text[at:], state="cut", receipts=receipts)
         return Found(end=len(source.text), calls=(call,)) if known else None
     text = source.text[at:end]
-    if not known and not _is_object(text):
+    if not known and as_object(text) is None:
         return None
     here = source.skip_space(end)
     if receipts and source.char(here) == ">":
@@ -471,13 +474,6 @@ FUNCTION_TAG: Final = OwnFormat(
     "Llama 3.1 and Functionary v3.1, July 2024", literals=(_FUNCTION_TAG,),
     reads=_read_function_tag,
 )  # fmt: skip
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(decode(text), dict)
-    except SurecallError:
-        return False
 
 
 # lines
@@ -617,10 +613,8 @@ def _read_mark(source: Source, at: int) -> Found | None:
     if source.char(body) == "{":
         call, end = read_object(source, name, body)
         return Found(end=end, calls=(call,), grade="damaged")
-    code = code_call(source.tools, "")
-    if code is None or source.tools.resolve(name) != code.name:
-        return None
-    return _read_functionary_code(source, body, (_MARK, _STOP), damaged=True)
+    found = read_code(source, body, (_MARK, _STOP), name)
+    return None if found is None else replace(found, grade="damaged")
 
 
 def _read_header(source: Source, at: int) -> Found | None:
@@ -639,24 +633,11 @@ def _read_header(source: Source, at: int) -> Found | None:
     if source.char(body) == "{":
         call, end = read_object(source, name, body)
         return Found(end=end, calls=(call,))
-    code = code_call(source.tools, "")
-    if code is not None and source.tools.resolve(name) == code.name:
-        return _read_functionary_code(source, body, (_FROM, _STOP))
+    if found := read_code(source, body, (_FROM, _STOP), name):
+        return found
     stop, _ = source.find_any((_FROM, _STOP), body)
     stop = len(source.text) if stop < 0 else stop
     return Found(end=stop, calls=(TextCall(name=name, arguments=source.text[body:stop]),))
-
-
-def _read_functionary_code(
-    source: Source, at: int, stops: tuple[str, ...], *, damaged: bool = False
-) -> Found | None:
-    stop, _ = source.find_any(stops, at)
-    is_ended = stop >= 0
-    stop = stop if is_ended else len(source.text)
-    call = code_call(source.tools, source.text[at:stop].rstrip(), is_ended=is_ended)
-    if call is None:
-        return None
-    return Found(end=stop, calls=(call,), grade="damaged" if damaged else "marked")
 
 
 _FUNCTION: Final = "✿FUNCTION✿"

@@ -4,15 +4,13 @@ from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from surecall.base.errors import JSONTextError
-from surecall.calls.fitting import code_call, fits
+from surecall.calls.fitting import code_call, fits, read_code
 from surecall.calls.formats import Found, Grade, OwnFormat, TextCall, add_receipts, text_receipt
 from surecall.calls.json_block import read_block, said_by
 from surecall.calls.leftovers import note_missing, skip_to_end
 from surecall.calls.python_calls import PythonCall, PythonCalls
 from surecall.calls.source import Source
 from surecall.calls.written_python import read_calls_in_python, text_calls_of
-from surecall.text import decode
 
 
 class _Block(NamedTuple):
@@ -211,7 +209,7 @@ def _read_llama_python_tag(source: Source, at: int) -> Found | None:
         if found is not None and found.calls:
             return found
     found = _read_built_in(source, here)
-    return found or _read_code(source, here)
+    return found or read_code(source, here, _ENDS)
 
 
 LLAMA_PYTHON_TAG: Final = OwnFormat(
@@ -242,36 +240,6 @@ def _as_written(source: Source, calls: tuple[TextCall, ...], end: int) -> Found 
         return None
     is_cut = calls[-1].state == "cut"
     return Found(end=len(source.text) if is_cut else end, calls=calls, grade="damaged")
-
-
-def _read_code(source: Source, at: int) -> Found | None:
-    if code_call(source.tools, "") is None:
-        return None
-    end, _ = source.find_any(_ENDS, at)
-    is_ended = end >= 0
-    end = end if is_ended else len(source.text)
-    written = source.text[at:end].rstrip()
-    code = _decoded(written)
-    call = code_call(source.tools, code, is_ended=is_ended)
-    if call is None:
-        return None
-    if code != written:
-        note = text_receipt(
-            "decode_nested_text", written, code, "the code was written as a JSON string"
-        )
-        call = structs.replace(call, receipts=(note,))
-    return Found(end=end, calls=(call,))
-
-
-def _decoded(code: str) -> str:
-    """Return the code that a JSON string holds, as Functionary writes it."""
-    if not code.startswith('"'):
-        return code
-    try:
-        value = decode(code)
-    except JSONTextError:
-        return code
-    return value if isinstance(value, str) else code
 
 
 # without tags

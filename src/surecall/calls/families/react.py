@@ -16,12 +16,12 @@ from surecall.calls.fitting import (
     read_row,
 )
 from surecall.calls.formats import Found, OwnFormat, TextCall, text_receipt
+from surecall.calls.json_block import skip_fence
 from surecall.calls.source import Source
 from surecall.calls.written_python import read_calls_in_python, text_calls_of
 from surecall.text import decode
 
 _MAX_LABEL: Final = 24
-_MAX_TAG: Final = 40
 _MAX_NAME_LINE: Final = 4096
 _ACTIONS: Final = ("Action", "Aktion", "Acción", "Ação", "Действие", "行动", "动作", "行動", "행동")
 _INPUTS: Final = (
@@ -94,7 +94,7 @@ def _find_label(source: Source, at: int) -> int:
 
 def _read_object(source: Source, at: int) -> Found | None:
     """Read an action that is an object itself, in a fence or not."""
-    here = _skip_fence(source, at)
+    _, here = skip_fence(source, at)
     if source.char(here) not in ("{", "[") or not begins_like_call(source, here):
         return None
     row = read_row(source, here)
@@ -109,15 +109,6 @@ def _read_object(source: Source, at: int) -> Found | None:
         grade="damaged",
         ends_message=True,
     )
-
-
-def _skip_fence(source: Source, at: int) -> int:
-    if not source.starts("```", at):
-        return at
-    here = at
-    while here - at < _MAX_TAG and source.char(here) not in ("\n", "{", "[", ""):
-        here += 1
-    return source.skip_space(here)
 
 
 def _read_written_call(source: Source, at: int, line: str) -> _Action | None:
@@ -169,7 +160,7 @@ def _read_input(source: Source, name: str, label: int) -> _Action | None:
     if "\n" in source.text[label:at] and _skip_label(source, at, _LABEL) >= 0:
         call = _with_text(source, name, "")
         return call and _Action(call, at)
-    here = _skip_fence(source, at)
+    _, here = skip_fence(source, at)
     here = source.run_end("`", here)
     if source.char(here) == "{":
         end = source.value_end(here)
