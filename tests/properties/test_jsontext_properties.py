@@ -21,11 +21,11 @@ from surecall.text import (
     decode_noting,
     encode,
     encode_text,
-    mend_surrogates,
     parse_pointer,
     render_comment,
     render_event,
     render_pointer,
+    repair_surrogates,
     resolve_pointer,
 )
 
@@ -155,8 +155,8 @@ def test_surrogate_policies_agree_with_each_other(pieces: list[str]) -> None:
     replaced = decode(text, surrogates="replace")
     assert kept == json.loads(text)
     replaced.encode("utf-8")
-    assert len(mend_surrogates(kept)) <= len(kept)
-    if kept.isascii() or mend_surrogates(kept) == kept:
+    assert len(repair_surrogates(kept)) <= len(kept)
+    if kept.isascii() or repair_surrogates(kept) == kept:
         assert replaced == kept == decode(text)
     else:
         with pytest.raises(JSONTextError) as caught:
@@ -389,7 +389,7 @@ def test_rendered_events_are_read_back(items: list[tuple[str, str]], size: int) 
         name = "".join(character for character in name if character not in "\r\n\0")
         stream += render_comment(data) + render_event(data, event=name)
         lines = data.replace("\r\n", "\n").replace("\r", "\n")
-        expected.append((mend_surrogates(lines), name))
+        expected.append((repair_surrogates(lines), name))
     chunks = [stream[start : start + size] for start in range(0, len(stream), size)]
     events, end, _ = outcome(chunks, 1000)
     assert end == ""

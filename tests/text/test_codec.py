@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from surecall.base.errors import Code, JSONTextError
-from surecall.text import decode, decode_noting, encode, encode_text, mend_surrogates
+from surecall.text import decode, decode_noting, encode, encode_text, repair_surrogates
 
 
 def refused(call: Callable[[], object]) -> JSONTextError:
@@ -390,14 +390,14 @@ _NONCHARACTERS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
 )
 def test_mending_joins_pairs_and_replaces_the_rest(text: str, mended: str) -> None:
     """Text put together from stream deltas becomes writable text."""
-    assert mend_surrogates(text) == mended
+    assert repair_surrogates(text) == mended
     mended.encode("utf-8")
 
 
 def test_a_pair_cut_between_two_events_is_whole_again() -> None:
     """Kept halves of two deltas join when the deltas are put together."""
     text = decode(rb'"\ud83d"', surrogates="keep") + decode(rb'"\ude00"', surrogates="keep")
-    assert mend_surrogates(text) == "😀"
+    assert repair_surrogates(text) == "😀"
 
 
 @dataclass(frozen=True)

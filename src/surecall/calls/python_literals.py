@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from surecall.base.patterns import lazy_pattern
 from surecall.base.records import Receipt, clip
-from surecall.text import mend_surrogates
+from surecall.text import repair_surrogates
 
 from .formats import text_receipt
 
@@ -170,7 +170,7 @@ class LiteralReader:
         while self.peek() in "'\"":
             parts.append(self._read_string())
         text = "".join(parts)
-        mended = mend_surrogates(text)
+        mended = repair_surrogates(text)
         if mended.count("\ufffd") > text.count("\ufffd"):
             raise NotLiteral
         return mended

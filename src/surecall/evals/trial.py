@@ -29,7 +29,7 @@ from surecall.loop import RunResult, Session, Trace
 from surecall.models.config import Config
 from surecall.models.profiles import Catalog
 from surecall.models.transport import Transport
-from surecall.text import mend_surrogates
+from surecall.text import repair_surrogates
 from surecall.tools import ToolRegistry
 from surecall.wire import WireProtocol, find_protocol
 
@@ -373,7 +373,7 @@ def _next_turn(trace: Trace | None) -> int:
 
 
 def _clean(text: str, limit: int) -> str:
-    return mend_surrogates(clip(redact(text), limit))
+    return repair_surrogates(clip(redact(text), limit))
 
 
 def _clean_reasons(verdict: Verdict) -> tuple[Reason, ...]:

@@ -8,7 +8,7 @@ import msgspec
 
 from surecall.base.errors import Code, JSONTextError
 from surecall.base.redaction import mask_known
-from surecall.text import encode, mend_surrogates
+from surecall.text import encode, repair_surrogates
 from surecall.tools.outputs import plain_data
 
 _MARK: Final = b',"check":"'
@@ -48,7 +48,7 @@ def _writable(value: Any) -> Any:
 
 def _repair(value: Any) -> Any:
     if isinstance(value, str):
-        return mend_surrogates(value)
+        return repair_surrogates(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, dict):

@@ -158,7 +158,7 @@ class LanguagePolicy:
         if self.target is None:
             return LanguageCheck(shape="unknown")
         letters = count_scripts(text)
-        shape = _judge(self.target, letters, text)
+        shape = _grade_script(self.target, letters, text)
         errors: tuple[ErrorDetail, ...] = ()
         if self.strict and shape == "drift":
             message = f"The answer is not in {LANGUAGES[self.target]}."
@@ -186,7 +186,7 @@ def _script_of(char: str) -> str:
     return _SCRIPTS.get(word, "latin" if word == "LATIN" else "other")
 
 
-def _judge(target: str, letters: dict[str, int], text: str) -> Shape:
+def _grade_script(target: str, letters: dict[str, int], text: str) -> Shape:
     total = sum(letters.values())
     if total < _MIN_LETTERS:
         return "unknown"
@@ -238,7 +238,7 @@ _LANG: Final = "lang"
 
 
 class _Piece(Struct):
-    """A tag, or text between tags; what is shown of it is settled when all are known."""
+    """A tag, or text between tags; what is shown of it is decided when all are known."""
 
     text: str
     name: str = ""

@@ -18,8 +18,8 @@ from surecall.text import (
     decode,
     decode_noting,
     encode,
-    mend_surrogates,
-    mend_surrogates_in,
+    repair_surrogates,
+    repair_surrogates_in,
 )
 from surecall.wire import DEFAULT_PROTOCOL, ChatCompletions, RawReply, find_protocol
 from surecall.wire.replies import finish_word
@@ -309,7 +309,7 @@ def _without_halves(fields: dict[str, Any]) -> dict[str, Any]:
         encode(fields)
     except JSONTextError as error:
         if error.code == Code.LONE_SURROGATE:
-            return mend_surrogates_in(fields)
+            return repair_surrogates_in(fields)
     return fields
 
 
@@ -461,7 +461,7 @@ def _as_stream(data: bytes, protocol: str) -> ReplyInput:
 
 
 def _to_bytes(text: str | bytes) -> bytes:
-    return text if isinstance(text, bytes) else mend_surrogates(text).encode("utf-8")
+    return text if isinstance(text, bytes) else repair_surrogates(text).encode("utf-8")
 
 
 def _decode_text(data: bytes) -> str:

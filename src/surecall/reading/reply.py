@@ -23,7 +23,7 @@ from surecall.calls import (
 from surecall.calls.finder import find_likely_calls
 from surecall.calls.names import names_a_tool
 from surecall.calls.written_json import repair_call
-from surecall.text import TextBuffer, mend_surrogates
+from surecall.text import TextBuffer, repair_surrogates
 
 from .calls import OWN_ID_PREFIX, CallReader, ReadingLimits, ReplyShape, read_clean_calls
 from .inputs import parse_input, tell_input
@@ -156,7 +156,7 @@ class ReplyReader:
 
     def feed(self, chunk: str) -> list[ReadEvent]:
         """Take the next text and return what is certain now."""
-        return self._take(self._text.feed(self._mend(chunk, is_last=False)))
+        return self._take(self._text.feed(self._repair_halves(chunk, is_last=False)))
 
     def close(self, finish_reason: str | None = None) -> Reading:
         """Return the reading of the whole reply; nothing more will come.
@@ -170,7 +170,7 @@ class ReplyReader:
         """Return the reading of the reply, of which this is the rest, in one pass."""
         self._cause = cut_cause(finish_reason)
         self._came_to_end = came_to_its_end(finish_reason)
-        self._take(self._text.read_whole(self._mend(text, is_last=True)))
+        self._take(self._text.read_whole(self._repair_halves(text, is_last=True)))
         if self._waiting is not None:
             # Only the last call can be hurt by the end of the text, unless its own end is there.
             in_payload = self._text.ends_in_payload and not _ends_blank(self._waiting.written)
@@ -197,14 +197,14 @@ class ReplyReader:
             finish_reason=finish_reason,
         )
 
-    def _mend(self, text: str, *, is_last: bool) -> str:
+    def _repair_halves(self, text: str, *, is_last: bool) -> str:
         """Return text without halves of characters, which make what is read from it doubtful."""
         if not self._half and text.isascii():
             return text
         text, self._half = self._half + text, ""
         if not is_last and _FIRST_HALF.match(text, len(text) - 1):
             text, self._half = text[:-1], text[-1]
-        mended = mend_surrogates(text)
+        mended = repair_surrogates(text)
         if mended.count(_MARK) > text.count(_MARK):
             self._damage = HALVES
         return mended
@@ -237,7 +237,7 @@ class ReplyReader:
     def _take(self, pieces: list[Piece]) -> list[ReadEvent]:
         events: list[ReadEvent] = []
         for piece in pieces:
-            self._settle(events)
+            self._finish_call(events)
             if isinstance(piece, CallPiece):
                 self._waiting = piece
             elif piece.kind == "content":
@@ -278,7 +278,7 @@ class ReplyReader:
         doubtful = piece.in_open_reasoning or (piece.is_bare and not _ends_blank(piece.written))
         return self._cause if doubtful else None
 
-    def _settle(self, events: list[Any]) -> None:
+    def _finish_call(self, events: list[Any]) -> None:
         """A call that something follows is certain."""
         if self._waiting is not None:
             call = self._read_call(self._waiting, self._doubt(self._waiting))
@@ -468,7 +468,7 @@ def _shape_of(reply: Reply, transforms: Collection[str]) -> ReplyShape:
 def _read_text(reply: Reply, reader: ReplyReader) -> Reading:
     text = reply.content or ""
     reading = reader.read_whole(text, reply.finish_reason)
-    if not reading.calls and reading.content == mend_surrogates(text):
+    if not reading.calls and reading.content == repair_surrogates(text):
         reading = replace(reading, content=text)
     parts = [part for part in (reply.reasoning, reading.reasoning) if part]
     calls = reading.calls

@@ -1,12 +1,5 @@
 """JSON Schema: inferred from Python, compiled to check arguments, rewritten for providers."""
 
-from .arguments import (
-    Coerced,
-    coerce_arguments,
-    property_schema,
-    takes_text,
-    type_text_value,
-)
 from .bind import ArgumentBinder, ValueBinder
 from .check import SchemaChecker
 from .dialects import Loss, LossKind, Rewritten, rewrite_schema
@@ -20,6 +13,13 @@ from .fields import (
 )
 from .infer import infer_parameters, infer_schema
 from .lint import LintFinding, clean_parameters, compile_foreign, lint_tool
+from .parameters import (
+    Coerced,
+    coerce_arguments,
+    property_schema,
+    takes_text,
+    type_text_value,
+)
 from .structure import References
 
 __all__ = [

@@ -374,7 +374,7 @@ class Fitter:
             if alike is None and any(type(item) in (int, float) for item in values):
                 known = [item for item in find_amounts(value, 200) if item.value in values]
                 mentions = [prose.Mention(item.start, item.end, item.value) for item in known]
-                alike = prose.settle(mentions, value, by_first=False)
+                alike = prose.pick_mention(mentions, value, by_first=False)
             return self._take(alike, to.OPTION_IN_TEXT, value, path)
         return self._take(alike, to.MATCH_LABEL, value, path)
 
@@ -472,7 +472,7 @@ class Fitter:
             return self.change(conversion, path, value, number)
         if not self._in_answer or len(value) > prose.MAX_WORDS_CHARS:
             return Fit(value, UNFIT)
-        named = prose.settle(_as_mentions(find_amounts(value, 200)), value, by_first=False)
+        named = prose.pick_mention(_as_mentions(find_amounts(value, 200)), value, by_first=False)
         if named is None:
             return Fit(value, UNFIT)
         is_percent = any(item.is_percent for item in named.values)

@@ -54,7 +54,7 @@ _POLITE: Final = lazy_pattern(r" to (?:assist|help)\b")
 _AFTER_FIRST: Final = lazy_pattern(r"[\s*_`\"']{0,4}(?:[:.,;!()\n\u2013\u2014]|- |$)")
 
 
-def settle(mentions: Sequence[Mention], text: str, *, by_first: bool = True) -> Named | None:
+def pick_mention(mentions: Sequence[Mention], text: str, *, by_first: bool = True) -> Named | None:
     """Return the one value that is named or stands out, or every value that may be meant."""
     mentions = mentions[:MAX_MENTIONS]
     if not mentions:
@@ -154,7 +154,7 @@ def find_option(text: str, options: Sequence[Option]) -> Named | None:
         for item in mentions
         if not _NEGATION.search(_before(text, item.start)) and not _POLITE.match(text, item.end)
     ]
-    return settle(meant, text)
+    return pick_mention(meant, text)
 
 
 def find_alike(text: str, options: Sequence[Option]) -> Named | None:
@@ -255,9 +255,9 @@ def find_boolean(text: str) -> Named | None:
         flips = is_denied and word in _FLIPPED
         mentions.append(item._replace(value=not item.value) if flips else item)
     strict = [item for item in mentions if text[item.start : item.end].lower() in {"true", "false"}]
-    found = settle(mentions, text)
+    found = pick_mention(mentions, text)
     if found and len(found.values) > 1 and strict:
-        return settle(strict, text)
+        return pick_mention(strict, text)
     return found
 
 
@@ -272,7 +272,7 @@ def find_date(text: str) -> Named | None:
     """Return the day that a text names as `2026-03-31`, also in front of a time."""
     found = _ISO_DATE.finditer(text[:MAX_WORDS_CHARS])
     mentions = [Mention(item.start(), item.end(), item.group()) for item in found]
-    return settle(mentions, text, by_first=False)
+    return pick_mention(mentions, text, by_first=False)
 
 
 def find_token(text: str, fits: Callable[[str], bool]) -> Named | None:
@@ -286,7 +286,7 @@ def find_token(text: str, fits: Callable[[str], bool]) -> Named | None:
             mentions.append(Mention(found.start(), found.end(), token))
             if len(mentions) == MAX_MENTIONS:
                 break
-    return settle(mentions, text, by_first=False)
+    return pick_mention(mentions, text, by_first=False)
 
 
 # Lines: `key: value`, bullets, Markdown tables, headings. Only the outer shape is read: the value
@@ -516,7 +516,7 @@ def read_table(text: str) -> list[dict[str, str]] | None:
     lines = text.split("\n")[:_MAX_LINES]
     for at in range(1, len(lines)):
         if "-" in lines[at] and "|" in lines[at] and _RULE.match(lines[at]):
-            names = _cells(lines[at - 1])
+            names = _split_row(lines[at - 1])
             rows = list(_rows(lines[at + 1 :], len(names)))
             if names and rows and len(set(names)) == len(names):
                 return [dict(zip(names, row, strict=True)) for row in rows]
@@ -525,12 +525,12 @@ def read_table(text: str) -> list[dict[str, str]] | None:
 
 def _rows(lines: list[str], count: int) -> Iterator[list[str]]:
     for line in lines:
-        cells = _cells(line)
+        cells = _split_row(line)
         if "|" not in line or len(cells) != count:
             return
         yield cells
 
 
-def _cells(line: str) -> list[str]:
+def _split_row(line: str) -> list[str]:
     line = line.strip().removeprefix("|").removesuffix("|")
     return [unmark(cell) for cell in line.split("|")]

@@ -23,7 +23,7 @@ from .repair import (
     repair_json,
 )
 from .sse import SSEEvent, SSEReader, render_comment, render_event
-from .surrogates import TextBuffer, mend_surrogates, mend_surrogates_in
+from .surrogates import TextBuffer, repair_surrogates, repair_surrogates_in
 
 __all__ = [
     "MAX_ARGUMENT_STEPS",
@@ -45,8 +45,6 @@ __all__ = [
     "decoder_of",
     "encode",
     "encode_text",
-    "mend_surrogates",
-    "mend_surrogates_in",
     "null_non_finite",
     "number_spellings",
     "parse_pointer",
@@ -54,6 +52,8 @@ __all__ = [
     "render_event",
     "render_pointer",
     "repair_json",
+    "repair_surrogates",
+    "repair_surrogates_in",
     "resolve_pointer",
     "scan_value_end",
 ]

@@ -35,7 +35,7 @@ from surecall.base.limits import MAX_JSON_DEPTH
 
 from .diagnosis import WRITE_FAILURES, Source, explain_unwritable, find_non_finite
 from .pointer import render_pointer
-from .surrogates import mend_surrogates_in, replace_halves, replace_lone_surrogates
+from .surrogates import repair_surrogates_in, replace_halves, replace_lone_surrogates
 
 _T = TypeVar("_T")
 
@@ -325,7 +325,7 @@ def _load_carefully(
             raise source.explain_lone_surrogate() from None
         if surrogates == "replace":
             if _is_unicode(text):  # then all of them were escaped, and pairs have been joined
-                return mend_surrogates_in(value, replace_halves), text
+                return repair_surrogates_in(value, replace_halves), text
             text = replace_lone_surrogates(text)
             value = _careful_decoder.decode(text)
     return value, text

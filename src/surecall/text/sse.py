@@ -11,7 +11,7 @@ import msgspec
 from surecall.base.errors import Code, ProviderReplyError, SetupError
 from surecall.base.limits import MAX_LINE_BYTES
 
-from .surrogates import mend_surrogates
+from .surrogates import repair_surrogates
 
 _MAX_SHORT_VALUE_BYTES: Final = 64 * 1024
 """Of every field but `data`."""
@@ -226,13 +226,13 @@ def render_event(data: str, *, event: str | None = None, id: str | None = None) 
     if id is not None:
         lines.append(f"id: {_refuse_line_break(id, 'event id')}")
     lines.extend(f"data: {line}" for line in _split_lines(data))
-    return mend_surrogates("\n".join(lines) + "\n\n").encode("utf-8")
+    return repair_surrogates("\n".join(lines) + "\n\n").encode("utf-8")
 
 
 def render_comment(text: str = "") -> bytes:
     """Return a comment as bytes, which readers ignore: it keeps a connection alive."""
     lines = [f": {line}" for line in _split_lines(text)]
-    return mend_surrogates("\n".join(lines) + "\n\n").encode("utf-8")
+    return repair_surrogates("\n".join(lines) + "\n\n").encode("utf-8")
 
 
 def _split_lines(text: str) -> list[str]:

@@ -21,7 +21,7 @@ _ESCAPES: Final = re.compile(
 )
 
 
-def mend_surrogates(text: str) -> str:
+def repair_surrogates(text: str) -> str:
     """Join neighbouring halves into their character and replace those left over by U+FFFD."""
     if text.isascii():
         return text
@@ -42,15 +42,15 @@ def replace_halves(text: str) -> str:
     return data.decode("utf-8").replace("?", "\ufffd").replace(mark, "?")
 
 
-def mend_surrogates_in(value: Any, mend: Callable[[str], str] = mend_surrogates) -> Any:
-    """Mend every text in a JSON value; the codec bounds how deep a value can nest."""
+def repair_surrogates_in(value: Any, repair: Callable[[str], str] = repair_surrogates) -> Any:
+    """Repair every text in a JSON value; the codec bounds how deep a value can nest."""
     if isinstance(value, str):
-        return mend(value)
+        return repair(value)
     if isinstance(value, dict):
         items = cast("dict[str, Any]", value).items()
-        return {mend(key): mend_surrogates_in(item, mend) for key, item in items}
+        return {repair(key): repair_surrogates_in(item, repair) for key, item in items}
     if isinstance(value, list):
-        return [mend_surrogates_in(item, mend) for item in cast("list[Any]", value)]
+        return [repair_surrogates_in(item, repair) for item in cast("list[Any]", value)]
     return value
 
 
@@ -64,7 +64,7 @@ def find_lone_surrogate(text: str, end: int) -> int | None:
 
 def replace_lone_surrogates(text: str) -> str:
     """Return JSON text with every half of a pair replaced by U+FFFD."""
-    return mend_surrogates(_ESCAPES.sub(_replace_half, text))
+    return repair_surrogates(_ESCAPES.sub(_replace_half, text))
 
 
 def _join_pair(match: re.Match[str]) -> str:

@@ -24,7 +24,7 @@ from surecall.base.json_values import as_fields, text_or_none
 from surecall.base.limits import MAX_LINE_BYTES, MIB
 from surecall.base.records import Defect, Usage
 from surecall.base.redaction import excerpt
-from surecall.text import SSEReader, decode, decoder_of, encode, mend_surrogates
+from surecall.text import SSEReader, decode, decoder_of, encode, repair_surrogates
 
 from .errors import check_body, parse_error_object
 from .kept import Kept
@@ -641,7 +641,7 @@ class EventReader(ABC):
             self._skipped += 1
             return PASS
         message = f"Event {self.events} of the stream cannot be read: {why}"
-        snippet = excerpt(mend_surrogates(data.decode("utf-8", "replace")), MAX_SNIPPET)
+        snippet = excerpt(repair_surrogates(data.decode("utf-8", "replace")), MAX_SNIPPET)
         raise refuse_reply(Code.UPSTREAM_BAD_EVENT, message, snippet)
 
     def _refuse_order(self, why: str) -> ProviderError:

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from surecall.base.errors import Code, JSONTextError, ProviderReplyError
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import Defect
-from surecall.text import TextBuffer, encode_text, mend_surrogates
+from surecall.text import TextBuffer, encode_text, repair_surrogates
 
 from .records import StreamDelta
 
@@ -198,7 +198,7 @@ class HeldHalves:
             self._held[kind] = text[-1]
             text = text[:-1]
         if text:
-            text = mend_surrogates(text)
+            text = repair_surrogates(text)
             shown.append(StreamDelta(kind, text, is_refusal=is_refusal))
         return text
 

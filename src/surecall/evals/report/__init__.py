@@ -25,7 +25,7 @@ from surecall.evals.records import CallFact, Cell, Parts, Reason, TrialBody, Tri
 from surecall.evals.store import RunInfo, RunStore
 from surecall.evals.taxonomy import Failure, classify
 from surecall.loop.stored import encode_kept
-from surecall.text import mend_surrogates
+from surecall.text import repair_surrogates
 
 from .board import render_answer
 from .markup import Html, name
@@ -256,7 +256,7 @@ class Columns:
         if text is None:
             return _NONE
         return self._texts.setdefault(
-            clip(mend_surrogates(text), _MAX_TEXT_CHARS), len(self._texts)
+            clip(repair_surrogates(text), _MAX_TEXT_CHARS), len(self._texts)
         )
 
 
@@ -418,7 +418,7 @@ def _fill(*, run: str, answer: Html, data: Any, bodies: Any) -> bytes:
     )
     page = Template(read_asset("report.html", _HERE)).substitute(
         policy=policy,
-        title=escape(f"surecall {mend_surrogates(run)}"),
+        title=escape(f"surecall {repair_surrogates(run)}"),
         run=name(run),
         answer=answer,
         style=style,

@@ -16,7 +16,7 @@ from surecall.base.json_values import as_list
 from surecall.base.pages import read_asset
 from surecall.evals.recommendation import Words
 from surecall.evals.records import Cell
-from surecall.text import mend_surrogates
+from surecall.text import repair_surrogates
 
 _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
@@ -94,7 +94,7 @@ def _is_view(value: Any) -> TypeGuard[Mapping[str, Any]]:
 
 
 def _escape(value: object) -> str:
-    return "" if value is None else escape(mend_surrogates(str(value)))
+    return "" if value is None else escape(repair_surrogates(str(value)))
 
 
 def name(text: str, *, whole: bool = False) -> Html:
@@ -157,4 +157,4 @@ def trials_link(**filters: str | None) -> str:
 
 
 def _quote(text: str) -> str:
-    return quote(mend_surrogates(text), safe="")
+    return quote(repair_surrogates(text), safe="")

@@ -16,11 +16,11 @@ from surecall.base.errors import JSONTextError
 from surecall.base.sqlite_files import Layout, connect, damaged, explain_database_errors
 from surecall.evals.records import Cell, Manifest, TrialBody, TrialRow
 from surecall.loop.stored import checksum, encode_kept, seal_line, split_sealed
-from surecall.text import decode_own, mend_surrogates
+from surecall.text import decode_own, repair_surrogates
 
 _REPEATED: Final[Mapping[str, Callable[[TrialRow], Any]]] = {
     "idx": lambda row: row.index,
-    "case_id": lambda row: mend_surrogates(row.case),
+    "case_id": lambda row: repair_surrogates(row.case),
     "trial": lambda row: row.trial,
     "seed": lambda row: row.seed,
     "simulated": lambda row: row.simulated,
@@ -28,8 +28,8 @@ _REPEATED: Final[Mapping[str, Callable[[TrialRow], Any]]] = {
     "seed_ok": lambda row: row.original_ok,
     "strict_ok": lambda row: row.strict_ok,
     "outcome": lambda row: row.outcome,
-    "code": lambda row: row.code and mend_surrogates(row.code),
-    "category": lambda row: row.category and mend_surrogates(row.category),
+    "code": lambda row: row.code and repair_surrogates(row.code),
+    "category": lambda row: row.category and repair_surrogates(row.category),
     "elapsed_ms": lambda row: row.elapsed_ms,
     "started_at": lambda row: row.started_at,
 }
@@ -338,4 +338,4 @@ def decode_body(data: bytes) -> TrialBody:
 
 def cell_key(cell: Cell) -> tuple[str, ...]:
     """Return what tells one cell from another."""
-    return tuple(map(mend_surrogates, msgspec.structs.astuple(cell)))
+    return tuple(map(repair_surrogates, msgspec.structs.astuple(cell)))

@@ -15,7 +15,7 @@ from .openai_strict import write_openai_strict
 __all__ = ["Dialect", "Loss", "LossKind", "Rewritten", "rewrite_schema"]
 
 _MAX_PASSES: Final = 4
-"""Choices that became equal and definitions that lost their circle are settled by one more pass."""
+"""Choices that became equal and definitions that lost their circle take one more pass."""
 
 Dialect = Literal["gemini", "openai_strict", "llama_cpp"]
 """A subset of JSON Schema that a provider accepts."""

@@ -9,8 +9,8 @@ from .nodes import (
     flatten_root,
     join_choices,
     limits_of,
+    resolve_types,
     round_bounds,
-    settle,
     split_null,
     values_of,
 )
@@ -32,7 +32,7 @@ def write_gemini(root: Node, losses: Losses) -> dict[str, Any]:
 
 
 def _write(node: Node, losses: Losses) -> dict[str, Any]:
-    node = settle(node, losses)
+    node = resolve_types(node, losses)
     if node.is_nothing:
         losses.note_nothing(node)
         return dict(node.texts)

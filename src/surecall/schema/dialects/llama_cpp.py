@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from surecall.schema.structure import add_definitions
 
-from .nodes import Losses, Node, join_choices, limits_of, round_bounds, settle
+from .nodes import Losses, Node, join_choices, limits_of, resolve_types, round_bounds
 
 _FORMATS: Final = frozenset({"date", "date-time", "time", "uuid"})
 _MAX_INTEGER: Final = 2**53
@@ -38,7 +38,7 @@ class _GrammarWriter:
         self._max_items = max_items
 
     def write(self, node: Node) -> dict[str, Any]:
-        node = settle(node, self._losses)
+        node = resolve_types(node, self._losses)
         texts = {key: node.texts[key] for key in ("title", "description") if key in node.texts}
         if node.ref:
             return {"$ref": node.ref}
@@ -119,7 +119,7 @@ class _GrammarWriter:
             wire["properties"] = {name: self.write(inner) for name, inner in properties.items()}
         if node.required:
             wire["required"] = list(node.required)
-        if node.additional and not settle(node.additional, self._losses).is_nothing:
+        if node.additional and not resolve_types(node.additional, self._losses).is_nothing:
             wire["additionalProperties"] = self.write(node.additional)
         elif node.additional is not None:
             wire["additionalProperties"] = False

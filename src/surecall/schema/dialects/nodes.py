@@ -1,4 +1,4 @@
-"""The plain form of a schema that dialects are written from: read, combined and settled."""
+"""The plain form of a schema that dialects are written from: read, combined, its types resolved."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -296,7 +296,7 @@ def _common_additional(first: Node, second: Node, losses: Losses) -> "Node | Lit
 # On the way out
 
 
-def settle(node: Node, losses: Losses) -> Node:
+def resolve_types(node: Node, losses: Losses) -> Node:
     """Return the node with types that say which of its keywords matter."""
     if node.choices or node.ref or node.is_any or node.is_nothing:
         return node
@@ -366,7 +366,7 @@ def flatten_root(node: Node, losses: Losses) -> Node:
     """Return a choice of objects as one object that takes each of them."""
     if not node.choices:
         return node
-    forms = [settle(choice, losses) for choice in node.choices]
+    forms = [resolve_types(choice, losses) for choice in node.choices]
     if any(form.types != ("object",) or form.enum is not None for form in forms):
         return node
     why = "no choice is allowed at the top level; its forms are merged into one object"
@@ -583,7 +583,7 @@ class SchemaReader:
         self._read_additional(node, fields, where)
         self._read_items(node, fields, where)
         if node.enum is not None:
-            _narrow_to_enum(node)
+            _restrict_to_enum(node)
         return measure(node)
 
     def _read_properties(self, properties: dict[str, Any], where: _Where) -> dict[str, Node]:
@@ -672,7 +672,7 @@ def _enum(fields: dict[str, Any]) -> list[Any] | None:
     return [item for item in fields["enum"] if item == const and type(item) is type(const)]
 
 
-def _narrow_to_enum(node: Node) -> None:
+def _restrict_to_enum(node: Node) -> None:
     """Keep only the values whose type is allowed, and only the types that have a value."""
     values = node.enum or []
     if node.types is None:

@@ -21,7 +21,7 @@ from .nodes import (
     limits_of,
     make_choice,
     measure,
-    settle,
+    resolve_types,
     values_of,
 )
 
@@ -60,7 +60,7 @@ class _StrictWriter:
     def write_root(self, root: Node, definitions: dict[str, Node]) -> dict[str, Any]:
         if root.types == ("object",) and root.enum is not None:
             root = replace(_spell_out_all(root.enum, root.place, self._losses), texts=root.texts)
-        root = settle(flatten_root(root, self._losses), self._losses)
+        root = resolve_types(flatten_root(root, self._losses), self._losses)
         if root.is_any:
             self._losses.note(root, "type", "the top level must be an object", "changed")
             root = Node(place=root.place, types=("object",), texts=root.texts)
@@ -85,7 +85,7 @@ class _StrictWriter:
                 self._losses.note("", keyword, why, "over_limit")
 
     def _write(self, node: Node, depth: int) -> dict[str, Any]:
-        node = settle(node, self._losses)
+        node = resolve_types(node, self._losses)
         texts = {key: node.texts[key] for key in ("title", "description") if key in node.texts}
         if node.ref:
             return {"$ref": node.ref}

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from surecall.base.errors import Code, JSONTextError
 from surecall.base.json_values import as_fields, as_list, text_or_none
 from surecall.base.records import Defect, Usage
-from surecall.text import decode, mend_surrogates, mend_surrogates_in
+from surecall.text import decode, repair_surrogates, repair_surrogates_in
 from surecall.wire.events import (
     CALL,
     END,
@@ -154,7 +154,7 @@ class PartialCall:
             return []
         bounds = [0, *self.breaks, len(self.runs)]
         texts = ["".join(map(str, self.runs[a:b])) for a, b in pairwise(bounds)]
-        texts = [mend_surrogates(text) for text in texts if text.strip()]
+        texts = [repair_surrogates(text) for text in texts if text.strip()]
         return texts if len(texts) > 1 and all(map(_is_object, texts)) else []
 
 
@@ -335,7 +335,7 @@ class _PartialMessage(Noted):
     @property
     def text(self) -> str:
         """The text so far."""
-        return mend_surrogates(str(self._texts.get("content", "")))
+        return repair_surrogates(str(self._texts.get("content", "")))
 
     @property
     def calls_count(self) -> int:
@@ -389,7 +389,7 @@ class _PartialMessage(Noted):
                 for detail in self._details
             ]
         message.update(self._extra)
-        return mend_surrogates_in(message) if self.has_halves else message
+        return repair_surrogates_in(message) if self.has_halves else message
 
     def _take_content(self, content: Any, shown: list[StreamDelta]) -> None:
         if isinstance(content, str):

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from surecall.base.errors import Code, JSONTextError, RequestError
 from surecall.base.json_values import as_fields, as_list, other_fields, pick_fields
 from surecall.base.redaction import mask_known
-from surecall.text import decode, encode_text, mend_surrogates
+from surecall.text import decode, encode_text, repair_surrogates
 from surecall.wire.kept import Kept, KeptWords
 from surecall.wire.server import show
 from surecall.wire.substitutes import stand_in_name
@@ -244,7 +244,7 @@ class PartialParts:
         """The text so far, without thoughts."""
         pairs = zip(self._parts, self._texts, strict=True)
         found = [str(text) for part, text in pairs if text and not part.get("thought")]
-        return mend_surrogates("".join(found))
+        return repair_surrogates("".join(found))
 
     def take(self, parts: Any) -> None:
         """Add the parts of one chunk."""
@@ -274,7 +274,7 @@ class PartialParts:
     def render(self) -> list[dict[str, Any]]:
         """Return the parts as a whole reply would carry them."""
         return [
-            part if text is None else {**part, "text": mend_surrogates(str(text))}
+            part if text is None else {**part, "text": repair_surrogates(str(text))}
             for part, text in zip(self._parts, self._texts, strict=True)
         ]
 

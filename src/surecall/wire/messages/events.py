@@ -12,7 +12,7 @@ from surecall.base.errors import Code
 from surecall.base.json_values import as_fields, as_list, text_or_none
 from surecall.base.records import Defect, Usage
 from surecall.base.redaction import excerpt
-from surecall.text import decode, decode_plain, mend_surrogates
+from surecall.text import decode, decode_plain, repair_surrogates
 from surecall.wire.events import (
     CALL,
     END,
@@ -71,7 +71,7 @@ class _PartialBlock:
         """Return the block as a whole reply would carry it."""
         if self.field is None:
             return self.fields
-        text = mend_surrogates(str(self.text))
+        text = repair_surrogates(str(self.text))
         if self.field != "input":
             return {**self.fields, self.field: text}
         start = self.fields.get("input")
@@ -94,7 +94,7 @@ class PartialBlocks(Noted):
     def text(self) -> str:
         """The text so far."""
         texts = (str(block.text) for block in self._blocks if block.kind == "text")
-        return mend_surrogates("".join(texts))
+        return repair_surrogates("".join(texts))
 
     @property
     def calls_count(self) -> int:

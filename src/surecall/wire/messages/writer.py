@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, TypeAlias
 from surecall.base.errors import SurecallError
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import RawCall, Reply, ToolCall, Usage
-from surecall.text import encode_text, mend_surrogates, render_event
+from surecall.text import encode_text, render_event, repair_surrogates
 from surecall.wire.call_ids import CallIds
 from surecall.wire.events import event_of, fields_of, fields_or_none, same_event
 from surecall.wire.records import WireError
@@ -164,7 +164,7 @@ class MessagesStreamWriter:
         if not text:
             return b""
         opened = self._switch("text", {"type": "text", "text": ""})
-        return opened + self._delta({"type": "text_delta", "text": mend_surrogates(text)})
+        return opened + self._delta({"type": "text_delta", "text": repair_surrogates(text)})
 
     def refusal(self, text: str) -> bytes:
         """Write a piece of a refusal, which is text here; the stop reason says what it is."""
@@ -210,7 +210,7 @@ class MessagesStreamWriter:
             return b""
         opened = self._begin_thought()
         self._words.append(text)
-        return opened + self._delta({"type": "thinking_delta", "thinking": mend_surrogates(text)})
+        return opened + self._delta({"type": "thinking_delta", "thinking": repair_surrogates(text)})
 
     def _begin_thought(self) -> bytes:
         return self._switch("thinking", {"type": "thinking", "thinking": "", "signature": ""})

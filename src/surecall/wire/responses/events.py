@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 from surecall.base.errors import Code, ProviderError
 from surecall.base.json_values import as_fields, as_list, text_or_none
 from surecall.base.records import Defect, Usage
-from surecall.text import encode, mend_surrogates, mend_surrogates_in
+from surecall.text import encode, repair_surrogates, repair_surrogates_in
 from surecall.wire.events import (
     CALL,
     END,
@@ -115,7 +115,7 @@ class PartialOutput(Noted):
     @property
     def text(self) -> str:
         """The text shown so far."""
-        return mend_surrogates(str(self._shown_text))
+        return repair_surrogates(str(self._shown_text))
 
     @property
     def calls_count(self) -> int:
@@ -567,7 +567,7 @@ class ResponsesReader(EventReader):
         return final, [defect for defect in differing if defect not in known]
 
     def _mend(self, items: list[Any]) -> list[Any]:
-        return mend_surrogates_in(items) if self._output.has_halves else items
+        return repair_surrogates_in(items) if self._output.has_halves else items
 
     def _count(self, number: Any) -> None:
         if type(number) is not int:
