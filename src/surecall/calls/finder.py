@@ -113,7 +113,7 @@ def find_likely_calls(
         tools: The tools that were offered.
         is_beside: Whether the text was left beside calls that markup made.
     """
-    if not any(mark in text for mark in _MARKS) and not _LABELS.search(text):
+    if not any(map(text.__contains__, _MARKS)) and not _LABELS.search(text):
         return None
     if len(text) > _MAX_CHARACTERS:
         is_silent = not names_a_tool(text, tools)

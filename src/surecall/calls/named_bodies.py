@@ -130,6 +130,8 @@ def repair_tags(call: TextCall, written: str, tools: ToolNames) -> TextCall | No
     Its tags must all be there, but for some that close: one that is cut is read by nobody.
     """
     written_as: Any = call.arguments
+    if not (call.doubt or call.state == "unreadable" or isinstance(written_as, str)):
+        return None
     given = cast("dict[str, Any]", written_as) if isinstance(written_as, dict) else {}
     swallows = call.doubt and any(map(_OWN_TAG.search, filter(_is_text, given.values())))
     is_damaged = swallows or call.state == "unreadable" or _repeats_key(call)

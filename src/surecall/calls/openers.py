@@ -248,7 +248,7 @@ class Openers:
     def _has_name(self, text: str) -> bool:
         if len(self._names) > _MAX_NAMES:
             return self._any_name.search(text) is not None
-        return any(name in text for name in self._names)
+        return any(map(text.__contains__, self._names))
 
     @cached_property
     def _any_name(self) -> re.Pattern[str]:

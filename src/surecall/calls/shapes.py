@@ -364,8 +364,8 @@ def _is_name(value: Any) -> bool:
 
 
 def _id_of(record: dict[str, Any]) -> str | None:
-    for key in ID_KEYS:
-        value = record.get(key)
+    for key in filter(record.__contains__, ID_KEYS):
+        value = record[key]
         if isinstance(value, str) and value:
             return value
         if isinstance(value, int) and not isinstance(value, bool):

@@ -75,7 +75,7 @@ def name_tools(tools: ToolsLike) -> ToolNames:
         return ToolNames(parse_tools(tools))
     if not items:
         return _NO_TOOLS
-    if all(item.__class__ is dict for item in cast("list[Any]", items)):
+    if set(map(type, cast("list[Any]", items))) == {dict}:
         return _name_objects(items)
     return _name_by_identity(tuple(cast("list[Any]", items)))
 
