@@ -26,7 +26,7 @@ ROOMS: Final[dict[str, tuple[int, int]]] = {
     "schema": (5_400, 5_540),
     "calls": (6_000, 8_925),
     "wire": (8_000, 9_815),
-    "reading": (3_000, 3_485),
+    "reading": (3_000, 3_445),
     "models": (5_200, 6_471),
     "tools": (4_600, 4_600),
     "exchange": (2_600, 5_010),

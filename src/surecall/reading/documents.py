@@ -33,16 +33,7 @@ class Document(NamedTuple):
 _CHAT_BODY: Final = Document("body")
 OTHER_ROLES: Final = frozenset({"developer", "function", "system", "tool", "user"})
 """Who says a message that no model wrote."""
-_MESSAGE_EVENTS: Final = frozenset(
-    {
-        "content_block_delta",
-        "content_block_start",
-        "content_block_stop",
-        "message_delta",
-        "message_start",
-        "message_stop",
-    }
-)
+_MESSAGE_EVENT: Final = lazy_pattern("(?:message|content_block)_(?:start|delta|stop)")
 _RESPONSE_EVENT: Final = "response."
 _RESPONSE_MARKS: Final = frozenset(
     {"item", "item_id", "output_index", "response", "sequence_number"}
@@ -87,7 +78,7 @@ def tell_event(fields: dict[str, Any]) -> str | None:
     """Return the wire format of one event of a stream, or None when it tells nothing."""
     kind = fields.get("type")
     if isinstance(kind, str):
-        if kind in _MESSAGE_EVENTS:
+        if _MESSAGE_EVENT.fullmatch(kind):
             return "messages"
         if kind.startswith(_RESPONSE_EVENT) and not _RESPONSE_MARKS.isdisjoint(fields):
             return "responses"

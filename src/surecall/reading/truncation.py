@@ -6,9 +6,10 @@ but a part of it may be missing: it runs on tools that only read.
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
+from pkgutil import get_data
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
@@ -19,44 +20,7 @@ from surecall.base.records import CallState, Defect, ErrorDetail, Receipt, ToolC
 from .wording import DAMAGED, NO_ARGUMENTS, doubt_end, doubt_missing_closer
 
 _LIMIT: Final = "the reply reached its token limit"
-_FILTER: Final = "the provider's content filter stopped the reply"
-_ERROR: Final = "the provider broke the reply off with an error"
-_TIMEOUT: Final = "the reply took longer than the provider allows"
-_CANCELLED: Final = "the reply was cancelled before its end"
-_REASONS: Final = {
-    _LIMIT: """
-        length limit max_length max_len max_tokens max_token max_output max_output_tokens
-        max_completion_tokens max_new_tokens max_prompt_tokens max_tokens_exceeded
-        model_length model_context_window_exceeded context_window_exceeded context_length
-        context_length_exceeded context_limit token_limit token_limit_reached tokens_limit
-        output_limit error_limit truncated truncation too_long
-    """,
-    _FILTER: """
-        content_filter content_filtered content_filter_error filtered filter sensitive safety
-        safety_block recitation blocklist blocked prohibited_content spii image_safety
-        image_prohibited_content image_recitation language model_armor guardrail
-        guardrail_intervened moderation flagged refusal refused error_toxic policy_violation
-    """,
-    _ERROR: """
-        error errored internal_error server_error failed failure network_error connection_error
-        insufficient_system_resource insufficient_system_resources overloaded resource_exhausted
-        unavailable engine_error exception malformed malformed_function_call malformed_response
-        malformed_model_output malformed_tool_use malformed_tool_call unexpected_tool_call
-        too_many_tool_calls invalid_tool_call missing_thought_signature incomplete in_progress
-        not_finished unfinished queued partial preempted evicted repetition repetition_truncation
-        loop_detected
-    """,
-    _TIMEOUT: "timeout timed_out time_limit deadline deadline_exceeded max_time",
-    _CANCELLED: """
-        abort aborted cancel canceled cancelled user_cancel user_cancelled interrupt interrupted
-        stopped_by_user disconnect disconnected terminated killed
-    """,
-}
-_ENDINGS: Final = """
-    stop stopped stop_sequence stop_token stop_word eos eos_token eot eom end end_turn
-    end_of_turn end_of_sequence complete completed done finish finished normal
-    tool_calls tool_call tool_use tool_uses function_call function_calls
-"""
+_OWN_END: Final = "its own end"
 _PREFIX: Final = "finishreason"
 _OTHER_CHARACTERS: Final = re.compile(r"[\W_]++")
 
@@ -67,8 +31,15 @@ def _squash(word: str) -> str:
     return _OTHER_CHARACTERS.sub("", word).lower().removeprefix(_PREFIX)
 
 
-_CAUSES: Final = {_squash(word): why for why, words in _REASONS.items() for word in words.split()}
-_ENDS: Final = frozenset(_squash(word) for word in _ENDINGS.split())
+def _read_finishes() -> Iterator[tuple[str, str]]:
+    """Yield every finish reason of `finishes.txt` with what it says of a reply."""
+    text = (get_data(__package__ or "", "finishes.txt") or b"").decode()
+    for section in text.split("\n# ")[1:]:
+        why, _, words = section.partition("\n")
+        yield from ((_squash(word), why) for word in words.split())
+
+
+_FINISHES: Final = dict(_read_finishes())
 
 _MALFORMED: Final = frozenset(
     {"malformedfunctioncall", "malformedtoolcall", "malformedtooluse", "invalidtoolcall"}
@@ -82,17 +53,18 @@ def cut_cause(finish_reason: str | None, defects: Collection[Defect] = ()) -> st
     """Return why no call of a reply can be trusted to be whole, or None."""
     if defects and any(defect.code == Code.UPSTREAM_BAD_EVENT for defect in defects):
         return "a part of the reply was lost on the way"
-    return _CAUSES.get(_squash(finish_reason)) if finish_reason else None
+    why = _FINISHES.get(_squash(finish_reason)) if finish_reason else None
+    return None if why == _OWN_END else why
 
 
 def stopped_at_limit(finish_reason: str | None) -> bool:
     """Tell whether the provider says that the reply reached its token limit."""
-    return finish_reason is not None and _CAUSES.get(_squash(finish_reason)) == _LIMIT
+    return finish_reason is not None and _FINISHES.get(_squash(finish_reason)) == _LIMIT
 
 
 def came_to_its_end(finish_reason: str | None) -> bool:
     """Tell whether the provider says that the model stopped by itself."""
-    return finish_reason is not None and _squash(finish_reason) in _ENDS
+    return finish_reason is not None and _FINISHES.get(_squash(finish_reason)) == _OWN_END
 
 
 def doubt_finish(finish_reason: str | None) -> str:
