@@ -225,6 +225,7 @@ def test_baseline_and_production_differ_only_where_they_should() -> None:
     assert differences.pop("response_transforms")[1][-1] == tags
     assert differences == {
         "check_output": (False, True),
+        "fit_gate": ("off", "auto"),
         "max_escalations": (0, 2),
         "likely_calls": ("never", "by_effect"),
         "text_formats": (False, True),

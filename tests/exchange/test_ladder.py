@@ -1,9 +1,23 @@
 """Which rungs there are from where a conversation stands, and where an answer is asked for next."""
 
+from typing import Any
+
 import pytest
 
-from surecall.exchange.ladder import Place, Standing, choose_hold, list_rungs, next_rung
+from surecall.base.records import ToolCall, ToolSpec
+from surecall.exchange.ladder import (
+    Place,
+    Rung,
+    Standing,
+    choose_hold,
+    find_list_rung,
+    list_rungs,
+    next_rung,
+    takes_list,
+)
+from surecall.exchange.prompting import PromptMode
 from surecall.models.profiles import Capabilities
+from surecall.reading import read_reply
 
 NONE = Capabilities()
 NAMED = Capabilities(tool_choices=("auto", "named"))
@@ -91,3 +105,47 @@ def test_a_value_is_asked_for_in_each_way_as_often_as_may_be() -> None:
     assert Place(0, 0, 1).next_way(2) == Place(1, 0, 2)
     assert Place(1, 0, 2).next_way(2) is None
     assert Place().next(1, 0) is None
+
+
+WRITES = Capabilities(json_schema=True, text_formats=True)
+SEVERAL = Capabilities(json_schema=True, text_formats=True, supports_parallel_tools=True)
+TEXT = '```json\n{"name": "save", "arguments": {"n": 1}}\n```'
+
+
+@pytest.mark.parametrize(
+    ("can", "mode", "is_asked"),
+    [
+        (WRITES, "native", True),
+        (WRITES, "taught", True),
+        (WRITES, "constrained", False),
+        (SCHEMA, "native", False),
+        (SCHEMA, "taught", True),
+        (NONE, "taught", False),
+        (SEVERAL, "native", False),
+    ],
+)
+def test_when_a_model_is_asked_for_a_list(
+    can: Capabilities, mode: PromptMode, is_asked: bool
+) -> None:
+    """Where it can be held to one, writes its calls as text, and is not known to make several."""
+    calls = read_reply(TEXT, tools=[ToolSpec(name="save")]).calls
+    rung = find_list_rung(calls, mode, can)
+    assert rung == (Rung("list", "constrained", "save") if is_asked else None)
+    assert find_list_rung((), mode, can) is None
+    assert find_list_rung(calls * 2, mode, can) is None
+
+
+def _call(number: int, **fields: Any) -> ToolCall:
+    given = {"id": f"c{number}", "name": "save", "arguments": {"n": number}, "format": "object"}
+    return ToolCall(**{**given, **fields})
+
+
+def test_which_list_is_taken() -> None:
+    """One that came whole, of the tool that was called, in which no call comes twice."""
+    one, two = _call(1), _call(2)
+    assert takes_list((one, two), "save", "stop")
+    assert not takes_list((), "save", "stop")
+    assert not takes_list((one, one), "save", "stop")
+    assert not takes_list((one, _call(2, name="look")), "save", "stop")
+    assert not takes_list((one, two), "save", "length")
+    assert not takes_list((one, _call(2, format="json_fence")), "save", "stop")

@@ -177,8 +177,10 @@ async def test_a_model_that_ignores_forced_choices_is_held_from_the_start() -> N
     ]
     assert list(schemas[2]["properties"]) == ["answer"]
     for shorter, longer in pairwise(bodies):
-        kept = shorter["messages"]
+        *kept, last = shorter["messages"]
         assert longer["messages"][: len(kept)] == kept
+        # All but the request, which is repeated behind the last result only.
+        assert last["content"].startswith(longer["messages"][len(kept)]["content"])
     assert result.trace.strategy["mode"] == "constrained"
     assert "tool_choice is ignored" in result.trace.strategy["reason"]
     assert replay_trace(result.trace).same

@@ -1,6 +1,7 @@
 """Replies of a model that was taught to call tools in its text."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -38,6 +39,34 @@ def test_an_answer_that_was_cut_is_shown_and_marked() -> None:
     )
     assert reply.content == "Hello th"
     assert receipts[0].lossless is False
+
+
+_CALLS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "name": st.sampled_from(["add", "note"]),
+            "arguments": st.dictionaries(st.text(max_size=5), st.text() | st.integers()),
+        }
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(calls=_CALLS, indent=st.sampled_from([None, 2]), data=st.data())
+def test_a_list_of_calls_is_read_whole_or_not_at_all(
+    calls: list[dict[str, Any]], indent: int | None, data: st.DataObject
+) -> None:
+    """Cut anywhere, or with anything else in it, it stays the text that came."""
+    text = json.dumps({"calls": calls}, indent=indent)
+    reply, receipts = parse_object_reply(Reply(content=text, finish_reason="stop"))
+    assert [{"name": call.name, "arguments": call.arguments} for call in reply.calls] == calls
+    assert [receipt.rule for receipt in receipts] == ["read_call_from_text"]
+    cut = text[: data.draw(st.integers(0, len(text) - 1))]
+    for other in (cut, json.dumps({"calls": [*calls, "and so on"]}), '{"calls": []}'):
+        for finish in ("length", None):
+            given = Reply(content=other, finish_reason=finish)
+            assert parse_object_reply(given)[0].calls == ()
 
 
 @pytest.mark.parametrize("finish_reason", ["stop", "length", None])

@@ -1,7 +1,8 @@
 """Tools for a model that is not shown any: taught in the prompt, called in its text.
 
-Two ways are taught. `fenced`: a call is one fenced block, anything else is the answer. `object`:
-every reply is one JSON object, which a provider can be made to hold to a schema.
+Three ways are taught. `fenced`: a call is one fenced block, anything else is the answer. `object`:
+every reply is one JSON object, which a provider can be made to hold to a schema. `list`: that
+object lists every call that the request needs.
 """
 
 from collections.abc import Sequence
@@ -13,10 +14,12 @@ from surecall.base.records import Message, ToolCall, ToolSpec, clip
 from surecall.schema import Loss, clean_parameters, rewrite_schema
 from surecall.text import encode_text
 
-TaughtWay = Literal["fenced", "object"]
+TaughtWay = Literal["fenced", "list", "object"]
 
 ANSWER_KEY: Final = "answer"
 """Holds the answer in a reply that is one object and calls nothing."""
+CALLS_KEY: Final = "calls"
+"""Holds the calls in a reply that lists them."""
 REPLY_KEY: Final = "reply"
 """Holds the whole reply where a schema must not have a choice at its root."""
 
@@ -33,8 +36,13 @@ RESULT_OF: Final = "Result of "
 
 _EXAMPLE: Final = '```json\n{"name": "tool_name", "arguments": {"argument": "value"}}\n```'
 _OBJECT_EXAMPLE: Final = '{"name": "tool_name", "arguments": {"argument": "value"}}'
+_ONE_FOR_EACH: Final = (
+    "Make one call for each thing that is asked for: several when the request names several, "
+    "one when it names one."
+)
 MAX_GRAMMAR_CHARS: Final = 2_000
 MAX_GRAMMAR_ITEMS: Final = 64
+MAX_LISTED_CALLS: Final = 16
 """Bounds of texts and lists in a grammar; what reaches one was ended by it, not by the model."""
 _MAX_ANSWER_CHARS: Final = 4_000
 _CUT_OFF: Final = "(cut off)"
@@ -98,7 +106,7 @@ def tell_not_executed(reason: str, way: TaughtWay) -> str:
 
 
 def reply_schema(
-    tools: Sequence[ToolSpec], *, may_answer: bool, is_grammar: bool
+    tools: Sequence[ToolSpec], *, may_answer: bool, is_grammar: bool, lists: bool = False
 ) -> tuple[dict[str, Any], tuple[Loss, ...]]:
     """Return the schema of "call one of these tools, or answer", and what was lost on the way.
 
@@ -108,6 +116,7 @@ def reply_schema(
         is_grammar: Whether the schema becomes a llama.cpp grammar. Text is bounded then, because
             a small model may never leave a string, and an optional argument may be null; other
             providers get their strict subset.
+        lists: Whether the reply lists its calls instead: at least one, and no answer.
     """
     choices: list[dict[str, Any]] = []
     losses: list[Loss] = []
@@ -126,6 +135,11 @@ def reply_schema(
         choices.append(
             _closed({"name": {"type": "string", "enum": [tool.name]}, "arguments": arguments})
         )
+    if lists:
+        entry = choices[0] if len(choices) == 1 else {"anyOf": choices}
+        bounds = {"minItems": 1, "maxItems": MAX_LISTED_CALLS} if is_grammar else {}
+        calls = {"type": "array", "items": entry, **bounds}
+        return _closed({CALLS_KEY: calls}), tuple(losses)
     if may_answer:
         answer: dict[str, Any] = {"type": "string"}
         if is_grammar:
@@ -163,6 +177,12 @@ def _closed(properties: dict[str, Any]) -> dict[str, Any]:
 
 def _explain_tools(tools: Sequence[ToolSpec], way: TaughtWay, *, must_call: bool) -> str:
     described = "\n".join(_describe(tool) for tool in tools)
+    if way == "list":
+        form = (
+            "Reply with one JSON object that lists every call the request needs: "
+            f'{{"{CALLS_KEY}": [{_OBJECT_EXAMPLE}]}}'
+        )
+        return f"# Tools\n\n{form}\n\n{TOOLS_FOLLOW}{described}\n\n{_ONE_FOR_EACH}"
     if way == "fenced":
         form = (
             "To use a tool, reply with one fenced block and nothing else, exactly in this form:\n\n"

@@ -174,7 +174,7 @@ Fallback = Literal["best_effort", "fallback_off", "fallback_on"]
 FALLBACKS: Final[tuple[Fallback, ...]] = ("best_effort", "fallback_off", "fallback_on")
 
 _TAGS_TRANSFORM: Final = "assistant_content_tool_call_tags_to_tool_calls"
-_PRODUCTION: Final = {"text_formats": "all", "max_escalations": 2}
+_PRODUCTION: Final = {"text_formats": "all", "max_escalations": 2, "fit_gate": "auto"}
 GUIDED: Final = "guided"
 """The strategy that uses what scenarios declare for the application."""
 NAIVE: Final = "naive"
@@ -192,7 +192,7 @@ _OWN_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     "baseline": _BASELINE,
     "production": _PRODUCTION,
     "gated": {**_PRODUCTION, "fit_gate": "on"},
-    GUIDED: {**_PRODUCTION, "fit_gate": "auto"},
+    GUIDED: _PRODUCTION,
 }
 _UNAIDED: Final[Mapping[str, Any]] = {
     **OPTIONS_OFF,

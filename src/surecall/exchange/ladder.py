@@ -12,21 +12,27 @@ rung up, as far as the model is known to take it and the budget of its caller go
 
     rungs = list_rungs(Standing("native", "save"), capabilities)
 
+One rung is not for calls that are wrong, but for one that may not be all: `list` has a model that
+wrote one call as text list every call of that tool, and holds it to the list.
+
 A client's own choice of a tool changes the rungs in the middle. Everything here is decided without
 I/O; what a rung sends is written by whoever climbs it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from surecall.base.errors import Code
-from surecall.base.records import ToolResult
+from surecall.base.records import ToolCall, ToolResult
 from surecall.models.profiles import Capabilities
+from surecall.reading.rules import was_text
+from surecall.reading.truncation import cut_cause
+from surecall.text import canonical_hash
 
 from .prompting import PromptMode
 
 RungName = Literal[
-    "errors", "strict_tool", "forced_choice", "free_choice", "no_tools", "schema", "taught"
+    "errors", "strict_tool", "forced_choice", "free_choice", "no_tools", "schema", "list", "taught"
 ]
 Demand = Literal["nothing", "call", "tool", "no_call"]
 """What a client demands of a reply: nothing, any call, a call of one tool, or none."""
@@ -102,6 +108,46 @@ def next_rung(
     """Return the next rung above the errors that a run may climb; `None` when there is none."""
     _, *rungs = list_rungs(standing, capabilities)
     return rungs[climbed] if climbed < min(budget, len(rungs)) else None
+
+
+def find_list_rung(
+    calls: Sequence[ToolCall], mode: PromptMode, capabilities: Capabilities
+) -> Rung | None:
+    """Return the rung on which a model lists all calls of the tool that it called, if it may help.
+
+    A small model that writes calls as text writes one and waits, however many things it was asked
+    for, or puts all of them into one argument. It is asked only where it can be held to the list,
+    and is not known to make several calls.
+    """
+    writes_text = capabilities.text_formats or mode == "taught"
+    if not (capabilities.json_schema and writes_text) or mode == "constrained":
+        return None
+    if capabilities.supports_parallel_tools:
+        return None
+    if len(calls) != 1 or not was_text(calls[0]) or not is_whole(calls[0]):
+        return None
+    return Rung("list", "constrained", calls[0].name)
+
+
+def takes_list(calls: Sequence[ToolCall], tool: str, finish_reason: str | None) -> bool:
+    """Tell whether a list of calls is whole, of that tool alone, and without repetitions."""
+    written = {canonical_hash(call.arguments, finite=True) for call in calls}
+    return (
+        0 < len(calls) == len(written)
+        and cut_cause(finish_reason) is None
+        and all(call.name == tool and call.format == "object" for call in calls)
+        and all(is_whole(call) and not call.errors for call in calls)
+    )
+
+
+def is_whole(call: ToolCall) -> bool:
+    """Tell whether nothing of a call is missing, whatever is wrong with it."""
+    return (
+        bool(call.name)
+        and call.arguments is not None
+        and (call.state, call.certainty) == ("whole", "certain")
+        and all(error.code == Code.ARGUMENTS_INVALID for error in call.errors)
+    )
 
 
 def choose_hold(capabilities: Capabilities, mode: PromptMode, *, can_name: bool) -> Hold:

@@ -212,6 +212,8 @@ class _Exchange:
             return self._deliver(verdict, "repaired" if first.receipts else "clean", first)
         if verdict.error is not None:
             verdict = await self._after_error(verdict, first)
+        if verdict.error is None:
+            verdict = await self._list_calls(verdict, first)
         if verdict.body is not None:
             self._tries.note_repairs(verdict.receipts)
             return self._deliver(verdict, self._outcome_of(verdict, first), first)
@@ -262,6 +264,18 @@ class _Exchange:
         if is_no_reply and error.attempts == 1 and policy.allows("reask"):
             return await self._take("retry", first, verdict)
         return verdict
+
+    async def _list_calls(self, single: Verdict, first: Asked) -> Verdict:
+        """Return the reply with all calls of a model that may have left some out."""
+        if self._checker.one_call:
+            return single
+        planned = await self._in_thread(partial(self._tries.plan_list, single, first))
+        if planned is None:
+            return single
+        listed = await self._ask(planned.asked)
+        is_good = listed.body is not None and self._checker.takes_list(single, listed)
+        self._tries.note(planned, is_good=is_good)
+        return listed if is_good else single
 
     async def _take(self, name: str, asked: Asked, otherwise: Verdict) -> Verdict:
         verdict = await self._ask(asked)

@@ -143,6 +143,7 @@ class Preparation:
         mode: Mode,
         forced_tool: str | None = None,
         must_call: bool = False,
+        lists: bool = False,
     ) -> Asked:
         """Prepare the whole request in the endpoint's format, with what was said since.
 
@@ -151,6 +152,8 @@ class Preparation:
         """
         source, target = self._request.protocol, self._route.protocol
         asked = self._understand()
+        texts = (message.text for message in reversed(asked.messages) if message.role == "user")
+        wish = next(texts, "")
         asked = replace(asked, messages=(*asked.messages, *follow_up), stream=False)
         messages, _ = fit_history(asked.messages, self._rules())
         if self._route.lacks("supports_parallel_tools"):
@@ -165,6 +168,8 @@ class Preparation:
                 self._route.capabilities,
                 forced_tool=forced_tool,
                 must_call=must_call,
+                lists=lists,
+                wish=wish,
             )
         renamed: dict[str, str] = {}
         losses: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """How tools are presented to the model: natively, or taught in the prompt."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct
@@ -16,6 +16,8 @@ from surecall.calls.teach import (
 )
 from surecall.models.profiles import Capabilities
 from surecall.schema import Loss, LossKind, Rewritten, clean_parameters, rewrite_schema
+
+from .wording import repeat_request
 
 PromptMode = Literal["native", "strict", "taught", "constrained"]
 """`native` sends tools as the provider defines it, `strict` asks it to hold arguments to their
@@ -86,13 +88,19 @@ def present_tools(
     forced_tool: str | None = None,
     must_call: bool = False,
     lesson: tuple[ToolSpec, ...] | None = None,
+    lists: bool = False,
+    wish: str = "",
 ) -> ModelRequest:
     """Present the tools of a request to the model in the given mode.
 
     With a `lesson`, a model whose reply is held to a schema is always taught these tools, in the
-    same words; only the schema says which of them it may call.
+    same words; only the schema says which of them it may call. With `lists`, it is held to a list
+    of calls. The `wish` is what the user asked for: a model that has to call a tool reads it again
+    behind the last result, because a small one else takes the first of several things found.
     """
     way = taught_way(mode)
+    if lists and way == "object":
+        way = "list"
     if way is not None:
         # Nobody but the lesson itself can hold a taught model to the choice.
         forced_tool = forced_tool or _chosen_tool(request)
@@ -110,11 +118,13 @@ def present_tools(
     if mode == "strict":
         return replace(request, tools=tuple(_strict(tool) for tool in request.tools))
     assert way is not None
-    tools = request.tools
+    tools, messages = request.tools, request.messages
+    if must_call and mode == "constrained" and _has_found(messages):
+        messages = (*messages, Message("user", repeat_request(wish)))
     taught = replace(
         request,
         messages=teach_tools(
-            request.messages, lesson or tools, way, must_call=must_call and lesson is None
+            messages, lesson or tools, way, must_call=must_call and lesson is None
         ),
         tools=(),
         tool_choice=None,
@@ -122,7 +132,16 @@ def present_tools(
     )
     if mode == "taught":
         return taught
-    return _held_to_schema(taught, tools, capabilities, may_answer=not must_call)
+    return _held_to_schema(
+        taught, tools, capabilities, may_answer=not must_call, lists=way == "list"
+    )
+
+
+def _has_found(messages: Sequence[Message]) -> bool:
+    """Tell whether a conversation ends with the result of a call, and one of them brought some."""
+    results = [message for message in messages if message.role == "tool"]
+    is_last = bool(results) and results[-1] is messages[-1]
+    return is_last and not all(message.extra.get("is_error") for message in results)
 
 
 def _chosen_tool(request: ModelRequest) -> str | None:
@@ -157,8 +176,10 @@ def _held_to_schema(
     capabilities: Capabilities,
     *,
     may_answer: bool,
+    lists: bool = False,
 ) -> ModelRequest:
-    schema, _ = reply_schema(tools, may_answer=may_answer, is_grammar=capabilities.grammar)
+    is_grammar = capabilities.grammar
+    schema, _ = reply_schema(tools, may_answer=may_answer, is_grammar=is_grammar, lists=lists)
     form = {"name": _SCHEMA_NAME, "schema": schema, "strict": True}
     field = None if capabilities.json_schema else capabilities.schema_field
     return replace(

@@ -48,6 +48,7 @@ from surecall.wire.substitutes import restore_names
 from .checks import read_clean
 from .echoes import give_own_ids
 from .history import HISTORY_RULES
+from .ladder import takes_list
 from .policy import ParseError, Policy, RefusedCalls, Route, Sent
 from .prepare import Asked
 from .request import ClientRequest, CompiledTools
@@ -426,6 +427,13 @@ class ReplyChecker:
             defects=taken.defects,
             calls=len(taken.calls),
         )
+
+    def takes_list(self, single: Verdict, listed: Verdict) -> bool:
+        """Tell whether a list of calls can be delivered in the place of the single one."""
+        if single.reading is None or listed.reading is None or listed.is_wrong or listed.is_left:
+            return False
+        finish = None if listed.reply is None else listed.reply.finish_reason
+        return takes_list(listed.reading.calls, single.reading.calls[0].name, finish)
 
     def salvage(self, bad: Verdict) -> Verdict | None:
         """Return what is delivered of a reply whose calls nothing made right; nothing if none is.

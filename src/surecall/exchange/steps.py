@@ -12,7 +12,7 @@ from surecall.base.records import ErrorDetail, Message, Receipt, Reply, Usage, c
 from surecall.calls.teach import tell_not_executed
 
 from .echoes import EchoCache
-from .ladder import Demand, Rung, RungName, Standing, list_rungs
+from .ladder import Demand, Rung, RungName, Standing, find_list_rung, list_rungs
 from .policy import ParseError, Policy, Route, Step, StepName
 from .prepare import PROMPT_MODES, Asked, Mode, Preparation
 from .reply_checker import SCHEMA_RULES
@@ -154,6 +154,24 @@ class Escalation:
             self._skip_to(None)
         return None
 
+    def plan_list(self, good: Verdict, first: Asked) -> Planned | None:
+        """Return the request for all calls of a model that made its first one in its text.
+
+        Args:
+            good: The reply with that call, which is delivered if the list is of no use.
+            first: What it answers.
+        """
+        request, reading = self._request, good.reading
+        is_first = not request.has_calls and request.choices == 1 and self._policy.allows("force")
+        if reading is None or not is_first or not self.may_ask():
+            return None
+        mode = PROMPT_MODES[first.mode]
+        rung = find_list_rung(reading.calls, mode, self._route.capabilities)
+        if rung is None or rung.tool not in request.tools.names.names:
+            return None
+        asked = self.plan(rung, good, first, first.mode, ())
+        return None if asked is None else Planned("force", asked, ())
+
     def _rungs(self, bad: Verdict, mode: Mode) -> tuple[Rung, ...]:
         """Return the ladder as it is for the tool whose call could not be used."""
         choice, offered = self._request.choice, self._request.tools.names.names
@@ -233,6 +251,8 @@ class Escalation:
                     return prepare.continue_from(first, (), offers_tools=False)
                 case "schema":
                     return prepare.render(said, mode="object", forced_tool=tool)
+                case "list":
+                    return prepare.render(said, mode="object", forced_tool=tool, lists=True)
                 case "taught":
                     return prepare.render(said, mode="fenced", must_call=bool(bad.answers))
         except SurecallError as error:

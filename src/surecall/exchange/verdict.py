@@ -29,6 +29,7 @@ from surecall.text import decode, decode_plain, encode, encode_text, render_comm
 from surecall.wire import WireProtocol
 from surecall.wire.rewriting import Plan, join_note, note_finish
 
+from .ladder import is_whole
 from .policy import REPORT_MEMBER, Ending, ParseError, RefusedCalls, Sent
 from .request import CompiledTools, add_members
 from .wording import explain_not_run, tell_no_call, tell_not_run
@@ -204,7 +205,7 @@ def salvage_calls(
         errors = answer.errors
         place = f"/tool_calls/{position}"
         is_good = is_spared(answer) and not forbids_calls
-        is_taken = is_good or (way == "deliver" and not forbids_calls and _is_whole(call))
+        is_taken = is_good or (way == "deliver" and not forbids_calls and is_whole(call))
         if is_taken and one_call and any(kept):
             is_taken, errors = False, (ErrorDetail(Code.TOOL_NOT_EXECUTED, _ONE_CALL),)
         elif forbids_calls:
@@ -225,17 +226,7 @@ def salvage_calls(
 def _count_usable(bad: Verdict) -> tuple[int, int]:
     calls = () if bad.reading is None else bad.reading.calls
     good = sum(map(is_spared, bad.answers))
-    return good, good + sum(map(_is_whole, calls))
-
-
-def _is_whole(call: ToolCall) -> bool:
-    """Tell whether nothing of a call is missing, whatever is wrong with it."""
-    return (
-        bool(call.name)
-        and call.arguments is not None
-        and (call.state, call.certainty) == ("whole", "certain")
-        and all(error.code == Code.ARGUMENTS_INVALID for error in call.errors)
-    )
+    return good, good + sum(map(is_whole, calls))
 
 
 def as_made(call: ToolCall) -> ToolCall:

@@ -13,6 +13,7 @@ _MAX_REASONS: Final = 3
 _MAX_REASON_CHARS: Final = 300
 _MAX_NAMES: Final = 20
 _MAX_NAME_CHARS: Final = 64
+_MAX_REQUEST_CHARS: Final = 2_000
 _NOTE: Final = "[tool_use parse error]"
 """What the lines about calls begin with that are not delivered; agents know it by sight."""
 _PLAINLY: Final[Mapping[str, str]] = {
@@ -38,6 +39,11 @@ def demand_call(tools: Sequence[str]) -> str:
     names = ", ".join(tools[:_MAX_NAMES])
     which = "this tool" if len(tools) == 1 else "one of these tools"
     return f"The reply has no call, and a call of {which} is demanded: {names}."
+
+
+def repeat_request(request: str) -> str:
+    """Repeat what the user wants."""
+    return f"The request was:\n{clip(request, _MAX_REQUEST_CHARS)}"
 
 
 def ask_for_call(reason: str) -> str:

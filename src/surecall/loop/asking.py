@@ -71,6 +71,8 @@ def build_request(plan: Plan, state: RunState, *, stream: bool) -> ModelRequest:
         must_call=request.tool_choice not in (None, "auto", "none")
         or must_call(plan, guidance, state.mode),
         lesson=find_lesson(plan, guidance, state.mode),
+        lists=state.single is not None,
+        wish=plan.request_text,
     )
     messages, changes = fit_history(request.messages, plan.history_rules(state.mode))
     return replace(request, messages=messages) if changes else request

@@ -351,8 +351,8 @@ class FitGate:
         return wanted, tuple(asked)
 
     def _tool_of(self, call: ToolCall, wanted: RunCalls) -> ToolSpec | None:
-        """Return the optional tool that a call would run."""
-        if self._dispatcher.effect_of(call) is None:
+        """Return the optional tool that a call would run, or that more calls are asked of."""
+        if self._dispatcher.effect_of(call) is None and not wanted.asks_for_all:
             return None
         tool = self._dispatcher.resolve(call.name)
         if tool is None or tool.name not in self._optional or tool.name in wanted.not_ready:

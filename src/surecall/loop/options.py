@@ -104,7 +104,8 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     model reads what is wrong with them until `max_turns` or `max_identical_calls` ends the run."""
     max_escalations: int = 0
     """When the arguments for one tool are refused twice in a row: how many steps up the requests
-    may go, through a forced choice, a schema for the reply and a taught form."""
+    may go, through a forced choice, a schema for the reply and a taught form. A small model is also
+    asked once for a list of all its first calls."""
     text_formats: TextFormats = "auto"
     """Whether calls and thoughts that the model wrote as text are read: `auto` does so for every
     model in the turns in which tools are offered, `all` in every turn, `off` never."""

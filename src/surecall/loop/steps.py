@@ -69,6 +69,8 @@ class RunState(Struct, frozen=True, kw_only=True):
     """Whether the last reply held a call that was cut."""
     compensations: int = 0
     """How often the model was asked again only because a likely call of its text did not run."""
+    single: "Replied | None" = None
+    """The reply with one call that is run if the list of calls asked for instead is of no use."""
     is_compensating: bool = False
     """Whether the request of this turn is made for that reason alone."""
     echo_asked: bool = False
@@ -139,6 +141,9 @@ class RunCalls(Struct, frozen=True):
     """Tools that cannot be called yet, by name, with what the model is told."""
     repeated: dict[str, ToolResult] = {}
     """Results of before that answer a call, by the id of the call."""
+    asks_for_all: bool = False
+    """Whether the only call does not run yet, unless its tool does not fit: the model is asked for
+    a list of all that it wants to make."""
 
 
 class Finish(Struct, frozen=True):

@@ -209,6 +209,10 @@ class ToolLoop:
             checks: tuple[FitCheck, ...] = ()
             if self._gate is not None:
                 effect, checks = await self._gate.check(effect)
+            fits = effect.not_ready.keys().isdisjoint(call.name for call in effect.calls)
+            if effect.asks_for_all and fits:
+                self._trace_builder.add_results((), checks)
+                return CallsFinished((), checks)
             results = await self._calls.run(self._state.turn, effect)
             self._trace_builder.add_results(results, checks)
             self._results += results

@@ -58,6 +58,8 @@ class RequestSummary(Struct, frozen=True, kw_only=True):
     """The tools that could not be called yet, and were not offered."""
     compensates: bool = False
     """Whether it was made only because a likely call of the text before did not run."""
+    lists_calls: bool = False
+    """Whether it asked for a list of calls in the place of the call before, which did not run."""
     history_changes: tuple[str, ...] = ()
     """What was changed in what is sent of the history, because the provider demands it:
     `split_calls`, `system_to_user`, `add_empty_reasoning`, `restore_call_ids`,
@@ -382,6 +384,7 @@ class TraceBuilder:
             held_by=state.guidance.held_by,
             hidden_tools=tuple(find_hidden(plan, state.guidance)),
             compensates=state.is_compensating,
+            lists_calls=state.single is not None,
             message_transforms=options.message_transforms,
             tool_transforms=options.tool_transforms,
             response_transforms=options.response_transforms,

@@ -28,7 +28,15 @@ from surecall.base.records import (
     clip,
 )
 from surecall.calls.teach import tell_not_executed
-from surecall.exchange.ladder import Rung, Standing, count_refusals, next_rung, stuck_tool
+from surecall.exchange.ladder import (
+    Rung,
+    Standing,
+    count_refusals,
+    find_list_rung,
+    next_rung,
+    stuck_tool,
+    takes_list,
+)
 from surecall.exchange.prompting import taught_way
 from surecall.reading import was_text
 from surecall.reading.truncation import cut_cause, says_malformed, says_paused
@@ -129,6 +137,10 @@ def _after_failure(state: RunState, error: ProviderError, plan: Plan) -> Step:
         step_up = Rung("taught", "taught")
         state, escalated = _escalate(state, step_up, None)
         return Step(replace(state, base_mode="taught"), (escalated, AskModel()))
+    if state.single is not None and isinstance(error, ProviderStatusError):
+        # Asking for a list must cost nothing but a request: the turn is asked again as it was.
+        state = replace(state, mode=state.base_mode, forced_tool=None, single=None)
+        return Step(state, (AskModel(),))
     if state.is_escalated and getattr(error, "status", None) in _NOT_TAKEN:
         # What the provider does not take is passed over, as if it had not been tried.
         step_up = _step_up(state, plan, Standing(state.base_mode, state.forced_tool))
@@ -152,7 +164,7 @@ def _after_reply(state: RunState, replied: Replied, plan: Plan) -> Step:
         state = replace(state, usage=state.usage + replied.usage)
     if state.output is not None:
         return after_output_reply(state, replied, plan)
-    if says_paused(reading.finish_reason) and not reading.calls:
+    if says_paused(reading.finish_reason) and not reading.calls and state.single is None:
         return _after_pause(state, replied, plan)
     step = _decide(state, replied, plan)
     if not reading.seen:
@@ -163,6 +175,8 @@ def _after_reply(state: RunState, replied: Replied, plan: Plan) -> Step:
 
 def _decide(state: RunState, replied: Replied, plan: Plan) -> Step:
     """Decide which calls of a reply are made, or what becomes of its text."""
+    if state.single is not None:
+        state, replied = _choose_calls(state, state.single, replied, plan)
     reading = replied.reading
     may_call = state.tools_enabled and plan.tool_choice != "none"
     limit = plan.max_calls_per_turn if may_call else 0
@@ -212,7 +226,46 @@ def _decide(state: RunState, replied: Replied, plan: Plan) -> Step:
     )
     accepted = Accepted(calls, ignored, sample, defects, receipts)
     run_calls = guide_calls(state, RunCalls(calls, warnings), plan)
+    if _may_be_one_of_several(state, calls, plan) and not held_back:
+        state = replace(state, single=replied)
+        run_calls = replace(run_calls, asks_for_all=True)
     return Step(state, (*events, run_calls), accepted)
+
+
+def _may_be_one_of_several(state: RunState, calls: tuple[ToolCall, ...], plan: Plan) -> bool:
+    """Tell whether the model is asked for a list of calls before the first call of a run."""
+    options = plan.options
+    is_first = state.calls_seen == 1 and not state.is_escalated
+    has_room = options.stop_after_calls or state.turn + 2 < options.max_turns
+    may_ask = state.escalations < options.max_escalations and has_room
+    takes_several = plan.max_calls_per_turn != 1 and options.max_tool_calls != 1
+    if not (is_first and may_ask and takes_several) or is_guided(plan, state.guidance):
+        return False
+    rung = find_list_rung(calls, state.mode, plan.capabilities)
+    return rung is not None and any(tool.name == rung.tool for tool in plan.tools)
+
+
+def _ask_for_all(state: RunState, single: Replied, plan: Plan) -> Step:
+    """Ask for a list of all calls of a tool that fits, in the place of the one that was made."""
+    rung = find_list_rung(single.reading.calls, state.mode, plan.capabilities)
+    assert rung is not None
+    state = replace(state, history=state.history[:-1], calls_seen=0, repeats={}, last_keys=())
+    state, effect = begin_turn(state, plan, tools_enabled=True)
+    state, escalated = _escalate(state, rung, rung.tool)
+    return Step(state, (escalated, effect))
+
+
+def _choose_calls(
+    state: RunState, single: Replied, listed: Replied, plan: Plan
+) -> tuple[RunState, Replied]:
+    """Return the list of calls that was asked for or, if it is of no use, the one made before."""
+    state = replace(state, single=None)
+    reading, limit = listed.reading, plan.options.max_tool_calls
+    tool = single.reading.calls[0].name
+    fits_budget = limit is None or len(reading.calls) <= limit
+    if fits_budget and takes_list(reading.calls, tool, reading.finish_reason):
+        return state, listed
+    return replace(state, mode=state.base_mode, forced_tool=None), single
 
 
 def _note_ignored(
@@ -480,6 +533,9 @@ def _stop(state: RunState, plan: Plan) -> Step:
 
 
 def _after_calls(state: RunState, results: tuple[ToolResult, ...], plan: Plan) -> Step:
+    single, state = state.single, replace(state, single=None)
+    if single is not None and not results:
+        return _ask_for_all(replace(state, single=single), single, plan)
     calls = list(zip(state.last_keys, state.history[-1].tool_calls, strict=True))
     is_repeated = any(key in state.guidance.reads for key, _ in calls)
     changed = any(result.ok and plan.has_effects(result.name) for result in results)

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from surecall.base.errors import Code
 from surecall.base.records import ErrorDetail, ToolCall, clip
-from surecall.exchange.wording import EMPTY_ANSWER
+from surecall.exchange.wording import EMPTY_ANSWER, repeat_request
 from surecall.text import encode_text
 
 HELD_SECRET: Final = ErrorDetail(
@@ -99,10 +99,7 @@ def tell_not_finished(missing: Sequence[str], steps: Sequence[str], request: str
     if missing:
         has = "has" if len(missing) == 1 else "have"
         why = f"{_join(missing, 'and')} {has} not succeeded yet, so it is too early for an answer."
-    return (
-        f"{NOT_FINISHED} {why} Call {_join(steps, 'or')} now.\n\n"
-        f"The request was:\n{clip(request, _MAX_REQUEST_CHARS)}"
-    )
+    return f"{NOT_FINISHED} {why} Call {_join(steps, 'or')} now.\n\n{repeat_request(request)}"
 
 
 def warn_same_read(name: str, steps: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from surecall.base.records import Defect, RawCall, Reading, Receipt, Reply, clip
 from surecall.calls import ToolNames
 from surecall.calls.teach import (
     ANSWER_KEY,
+    CALLS_KEY,
     MAX_GRAMMAR_CHARS,
     MAX_GRAMMAR_ITEMS,
     REPLY_KEY,
@@ -54,7 +55,7 @@ def with_receipts(reading: Reading, receipts: tuple[Receipt, ...]) -> Reading:
 def parse_object_reply(
     reply: Reply, *, is_grammar: bool = False
 ) -> tuple[Reply, tuple[Receipt, ...]]:
-    """Turn a reply that is one JSON object into the call or the answer it stands for.
+    """Turn a reply that is one JSON object into the calls or the answer it stands for.
 
     A reply of any other form is returned as it is, also one of several objects: a provider may
     ignore the schema. A call with a value that a grammar ended at its bound is taken as cut.
@@ -85,6 +86,14 @@ def parse_object_reply(
         if not (is_cut or is_exact):
             return reply, ()  # as text it is read with care
         return _as_call(spoken, fields, is_cut=is_cut), (found, *repaired.receipts)
+    is_exact = repaired.state == "whole" and all(one.lossless for one in repaired.receipts)
+    if len(fields) == 1 and isinstance(fields.get(CALLS_KEY), list):
+        calls = _list_calls(fields[CALLS_KEY]) if is_exact else ()
+        if not calls or (is_grammar and reaches_bound(fields)):
+            return reply, ()
+        names, why = ", ".join(call.name for call in calls), "they came in the list asked for"
+        found = Receipt("read_call_from_text", "content", clip(text), clip(names), why=why)
+        return replace(spoken, content="", calls=calls), (found,)
     answer = fields.get(ANSWER_KEY)
     if len(fields) == 1 and isinstance(answer, str):
         receipt = Receipt(
@@ -92,7 +101,7 @@ def parse_object_reply(
             "/content",
             clip(text),
             clip(answer),
-            repaired.state == "whole" and all(item.lossless for item in repaired.receipts),
+            is_exact,
             "the answer came in the object that was asked for",
         )
         return replace(spoken, content=answer), (receipt,)
@@ -271,6 +280,19 @@ def _as_call(reply: Reply, fields: dict[str, Any], *, is_cut: bool) -> Reply:
     answer = fields.get(ANSWER_KEY)
     content = answer if isinstance(answer, str) else ""
     return replace(reply, content=content, calls=(call,), finish_reason=finish_reason)
+
+
+def _list_calls(listed: list[Any]) -> tuple[RawCall, ...]:
+    """Return all calls of a list, or none if it holds anything else."""
+    entries = [_fields(item) or {} for item in listed]
+    if any(
+        not isinstance(entry.get("name"), str)
+        or "arguments" not in entry
+        or not _CALL_KEYS.issuperset(entry)
+        for entry in entries
+    ):
+        return ()
+    return tuple(RawCall(None, entry["name"], entry["arguments"], "object") for entry in entries)
 
 
 def _fields(value: Any) -> dict[str, Any] | None:

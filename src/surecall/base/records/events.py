@@ -188,7 +188,7 @@ class Escalated(Event, frozen=True, tag="escalated"):
     """The next request goes one step up, because plain asking did not help."""
 
     rung: str
-    """`strict_tool`, `forced_choice`, `schema` or `taught`."""
+    """`strict_tool`, `forced_choice`, `schema`, `taught`, or `list` for all calls at once."""
     tool: str | None
     step: int
     """How many steps were used so far in this run."""

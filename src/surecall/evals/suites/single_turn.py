@@ -408,13 +408,15 @@ def judged_turns(trace: Trace | None) -> Iterator[TurnTrace]:
 
 
 def drop_withdrawn(trace: Trace) -> Trace:
-    """Return a trace without the turns whose calls the fit gate took back.
+    """Return a trace without the turns whose calls the model itself took back.
 
-    Such a call was not made: the model itself said, when asked, that the tool does not fit.
+    It said, when asked, that the tool does not fit, or which calls it makes instead of this one.
     """
     unfit: set[str] = set()
     kept: list[TurnTrace] = []
-    for turn in trace.turns:
+    for turn, later in zip(trace.turns, (*trace.turns[1:], None), strict=True):
+        if later is not None and later.request.lists_calls:
+            continue
         unfit |= {check.tool for check in turn.fit_checks if not check.fits}
         names = _resolve_names(turn)
         if not names or not unfit.issuperset(names):

@@ -87,6 +87,8 @@ class StreamRelay:
         self._start = b""
         self._side: ClientStream | None = None
         self._again: _Again | None = None
+        self._single: Verdict | None = None
+        """The reply with one call that is delivered if the list asked for is of no use."""
         self._held_text: str | None = None
         """What comes in the place of text that was held back."""
         self._may_leave = False
@@ -256,6 +258,12 @@ class StreamRelay:
             if verdict.is_left or not verdict.calls:
                 return self._end(side.leave(), "clean", calls=verdict.calls)
             self._keep_echoes(verdict)
+            self._held_text = found.text
+            if not (side.has_begun or self._checker.one_call):
+                planned = self._tries.plan_list(verdict, self.asked)
+                if planned is not None:
+                    self._single = verdict
+                    return self._send(planned)
             return self._deliver(verdict, found.text)
         self._held_text = found.text
         self._tries.begin(verdict, self.asked)
@@ -343,15 +351,16 @@ class StreamRelay:
     def _ask(self) -> Ending | None:
         """Return the next request that may help, if one may be made."""
         planned = self._tries.plan_next()
-        if planned is None:
-            return None
+        return None if planned is None else self._send(planned)
+
+    def _send(self, planned: Planned) -> Ending:
         ending = self._report(Ending(ask=planned.asked.body, outcome="reasked"))
         self._tries.requests += 1
         self._again = _Again(self._route, planned)
         return ending
 
     def _finish_again(self, again: "_Again", error: SurecallError | None) -> Ending:
-        side, planned = self._side, again.planned
+        side, planned, single = self._side, again.planned, self._single
         assert side is not None
         verdict = None
         try:
@@ -366,6 +375,8 @@ class StreamRelay:
             brings = reading.calls or (not has_text and reading.content.strip())
             is_good = bool(brings) and not verdict.is_wrong and not verdict.is_left
             is_good = is_good and side.can_deliver(reading.calls)
+            if single is not None:
+                is_good = is_good and self._checker.takes_list(single, verdict)
             if is_good and planned.suits(len(reading.calls)):
                 self._tries.note(planned, is_good=True)
                 return self._deliver(verdict, text)
@@ -375,6 +386,10 @@ class StreamRelay:
                 return self._give_up()
         except ProviderError:
             pass
+        if single is not None:
+            self._tries.note(planned, is_good=False)
+            self._again = None
+            return self._deliver(single, self._held_text)
         bad = verdict if verdict is not None and (verdict.answers or verdict.notice) else None
         self._tries.note(planned, is_good=False, bad=bad)
         return self._ask() or self._give_up()

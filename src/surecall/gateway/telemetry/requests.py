@@ -237,7 +237,12 @@ Observer = Callable[[Event], object]
 UPSTREAM: Final = "library"
 """What runs inside a program are counted under where a gateway names its upstream."""
 
-_RUN_STEPS: Final = {"strict_tool": "force", "forced_choice": "force", "schema": "force"}
+_RUN_STEPS: Final = {
+    "strict_tool": "force",
+    "forced_choice": "force",
+    "list": "force",
+    "schema": "force",
+}
 """Steps of a run by the names that a gateway has for them."""
 _MAX_RUNS: Final = 10_000
 
