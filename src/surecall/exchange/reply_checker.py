@@ -430,10 +430,10 @@ class ReplyChecker:
 
     def takes_list(self, single: Verdict, listed: Verdict) -> bool:
         """Tell whether a list of calls can be delivered in the place of the single one."""
-        if single.reading is None or listed.reading is None or listed.is_wrong or listed.is_left:
+        made, reading = single.reading, listed.reading
+        if made is None or reading is None or listed.is_wrong or listed.is_left:
             return False
-        finish = None if listed.reply is None else listed.reply.finish_reason
-        return takes_list(listed.reading.calls, single.reading.calls[0].name, finish)
+        return takes_list(reading.calls, made.calls[0].name, reading.finish_reason)
 
     def salvage(self, bad: Verdict) -> Verdict | None:
         """Return what is delivered of a reply whose calls nothing made right; nothing if none is.

@@ -355,9 +355,7 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
             return Verdict(ok=True) if readable else failed("no_call", "no call was made")
         if readable:
             return failed("called", ", ".join(call.name for call in readable[0].calls))
-        return (
-            Verdict(ok=True) if attempt.error is None else Verdict.of([run_failed(attempt.error)])
-        )
+        return Verdict.of([] if attempt.error is None else [run_failed(attempt.error)])
 
     def _grade_loosely(self, calls: Sequence[IdealCall]) -> Verdict:
         wanted = {name for answer in self.answers for name in answer}
@@ -415,11 +413,10 @@ def drop_withdrawn(trace: Trace) -> Trace:
     unfit: set[str] = set()
     kept: list[TurnTrace] = []
     for turn, later in zip(trace.turns, (*trace.turns[1:], None), strict=True):
-        if later is not None and later.request.lists_calls:
-            continue
+        is_replaced = later is not None and later.request.lists_calls
         unfit |= {check.tool for check in turn.fit_checks if not check.fits}
         names = _resolve_names(turn)
-        if not names or not unfit.issuperset(names):
+        if not is_replaced and (not names or not unfit.issuperset(names)):
             kept.append(turn)
     return trace if len(kept) == len(trace.turns) else replace(trace, turns=tuple(kept))
 
