@@ -1,15 +1,25 @@
 """Where the project's own files are, for tests about the project."""
 
+import ast
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 import surecall
 
-__all__ = ["ROOT", "SOURCE", "doc_pages", "load_script", "module_names", "source_files"]
+__all__ = [
+    "ROOT",
+    "SOURCE",
+    "doc_pages",
+    "load_script",
+    "module_names",
+    "source_files",
+    "source_trees",
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "surecall"
@@ -18,6 +28,12 @@ SOURCE = ROOT / "src" / "surecall"
 def source_files() -> list[Path]:
     """List every Python file of the package."""
     return sorted(SOURCE.rglob("*.py"))
+
+
+@cache
+def source_trees() -> Mapping[Path, ast.Module]:
+    """Parse every file of the package, once for all tests of a process."""
+    return {path: ast.parse(path.read_text("utf-8")) for path in source_files()}
 
 
 def module_names() -> list[str]:

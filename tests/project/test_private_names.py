@@ -2,15 +2,11 @@
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
+from functools import cache
 
 import pytest
 
-import surecall
-
-ROOT = Path(surecall.__file__).parent
-FILES = sorted(ROOT.rglob("*.py"))
-
+from .sources import source_trees
 
 DOCUMENTED = {
     "_asdict",
@@ -93,20 +89,18 @@ def private_uses(tree: ast.AST, own: set[str]) -> Iterator[str]:
                     yield f"line {node.lineno}: {ast.unparse(node)}"
 
 
+@cache
 def own_names() -> set[str]:
     """Return all private names that the package defines."""
     found: set[str] = set()
-    for file in FILES:
-        found.update(filter(is_private, defined_names(ast.parse(file.read_text()))))
+    for tree in source_trees().values():
+        found.update(filter(is_private, defined_names(tree)))
     return found
-
-
-OWN = own_names()
 
 
 def test_no_private_name_of_another_package_is_used() -> None:
     """Neither imported, nor reached by an attribute, nor by a text."""
-    found = {file: list(private_uses(ast.parse(file.read_text()), OWN)) for file in FILES}
+    found = {file: list(private_uses(tree, own_names())) for file, tree in source_trees().items()}
     assert {file: uses for file, uses in found.items() if uses} == {}
 
 
@@ -124,4 +118,4 @@ def test_no_private_name_of_another_package_is_used() -> None:
 )
 def test_the_walk_sees_what_it_is_for(text: str) -> None:
     """Each way to reach such a name."""
-    assert list(private_uses(ast.parse(text), OWN))
+    assert list(private_uses(ast.parse(text), own_names()))
