@@ -124,7 +124,7 @@ class TicketCase:
 
 @asynccontextmanager
 async def open_bench_job(params: dict):
-    from surecall.evals.contenders import Contender
+    from surecall.evals.cases import Contender
     from surecall.evals.jobs import TrialParams, Trials
     from surecall.models.transport import HttpTransport
 

@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from surecall.base.records import Message
-from surecall.evals.cases import IdealCall
-from surecall.evals.contenders import Contender
+from surecall.evals.cases import Contender, IdealCall
 from surecall.evals.records import Cell, Unit
 from surecall.evals.strategies import settle
 from surecall.evals.suites import single_turn

@@ -6,8 +6,7 @@ from typing import Any, Literal
 
 from surecall import tool
 from surecall.base.records import Message, ModelRequest
-from surecall.evals.cases import Attempt, Grades, Ideal, Prepared, failed
-from surecall.evals.contenders import Contender, OpenTransport
+from surecall.evals.cases import Attempt, Contender, Grades, Ideal, OpenTransport, Prepared, failed
 from surecall.evals.records import Cell, TrialBody, TrialRow, Unit, Verdict
 from surecall.evals.strategies import Settled, settle
 from surecall.evals.trial import run_trial

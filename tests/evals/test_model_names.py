@@ -10,8 +10,7 @@ from support.completion_server import CompletionServer
 from support.eval_fakes import ORIGINAL_PROFILES
 from surecall.base.errors import Code, ConfigError
 from surecall.base.records import ModelRequest, WireRequest
-from surecall.evals.cases import Ideal, IdealCall
-from surecall.evals.contenders import Contender, close_transports, parse_price
+from surecall.evals.cases import Contender, Ideal, IdealCall, close_transports, parse_price
 from surecall.evals.matrix import Axes, build_matrix
 from surecall.evals.models import (
     CaseOracle,

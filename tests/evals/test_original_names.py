@@ -7,12 +7,12 @@ import pytest
 
 from support.eval_fakes import ORIGINAL_PROFILES
 from surecall.base.errors import ConfigError
-from surecall.evals.contenders import Contender
-from surecall.evals.matrix import Axes
+from surecall.evals.cases import Contender
 from surecall.evals.original import (
     OriginalSettings,
     read_original_settings,
 )
+from surecall.evals.planning import Wanted
 from surecall.evals.strategies import settle
 from surecall.models.config import load_config
 
@@ -73,7 +73,7 @@ def test_axes(variables: dict[str, str], axes: dict[str, Any]) -> None:
     """Each becomes a field of the axes, and can be used as such."""
     found = read(**variables)
     assert found.axes == axes
-    assert msgspec.structs.asdict(Axes(**found.axes)).items() >= axes.items()
+    assert msgspec.structs.asdict(Wanted(**found.axes)).items() >= axes.items()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from surecall.base.errors import ConfigError
-from surecall.evals.contenders import Contender
+from surecall.evals.cases import Contender
 from surecall.evals.strategies import (
     OPTIONS_OFF,
     TRANSFORM_FIELDS,

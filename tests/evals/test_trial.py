@@ -11,7 +11,7 @@ import pytest
 from surecall.base.errors import Code, ConfigError, ProviderConnectionError
 from surecall.base.records import Usage
 from surecall.base.redaction import Secret
-from surecall.evals.contenders import Contender, Price, close_transports, cost_of, parse_price
+from surecall.evals.cases import Contender, Price, close_transports, cost_of, parse_price
 from surecall.evals.records import TrialRow
 from surecall.evals.store.rows import COLUMNS, columns_of, decode_body, decode_row, encode_body
 from surecall.evals.strategies import settle

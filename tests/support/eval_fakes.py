@@ -17,8 +17,16 @@ from typing import Any
 from msgspec import Struct
 
 from surecall.base.records import Message, ModelRequest, Usage
-from surecall.evals.cases import Attempt, Case, Grades, Ideal, IdealCall, Prepared, failed
-from surecall.evals.contenders import Contender
+from surecall.evals.cases import (
+    Attempt,
+    Case,
+    Contender,
+    Grades,
+    Ideal,
+    IdealCall,
+    Prepared,
+    failed,
+)
 from surecall.evals.jobs import Finished, Job, Lane, RunUnit, TrialParams, Trials
 from surecall.evals.records import (
     CallFact,

@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .contenders import Contender
+    from surecall.evals.cases import Contender
+
     from .experiments import EvalRun, evaluate, evaluate_sync, list_runs, load_run, plan
     from .history import compare_case, find_trend
     from .metrics import Summary

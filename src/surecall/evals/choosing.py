@@ -112,15 +112,6 @@ def choose_strategies(expression: str, catalog: Catalog | None = None) -> tuple[
     return (*chosen, *wanted)
 
 
-def choose_suites(suites: Sequence[Suite], names: Sequence[str]) -> list[Suite]:
-    """Return the suites with these names, or all; in their own order."""
-    known = {suite.name: suite for suite in suites}
-    for name in names:
-        if name not in known:
-            raise _nothing(name, known, "suite")
-    return [suite for suite in suites if not names or suite.name in names]
-
-
 def choose_scenarios(suites: Sequence[Suite], expression: str) -> list[ChosenScenario]:
     """Return what is chosen, in the order of the suites; a token need not be known to all."""
     tokens = [part.strip().lower() for part in expression.split(",") if part.strip()] or [_DEFAULT]

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from surecall.base.errors import Code, ConfigError, StoreError
 from surecall.base.sqlite_files import explain_database_errors
+from surecall.evals.cases import Price, parse_price
 from surecall.models.config import Config, load_config
 
-from .contenders import Price, parse_price
 from .diff import DiffResult, Judged, diff_rows
 from .executors import Executor, LocalExecutor, ProcessExecutor, RayExecutor
 from .export import Exported, export_run

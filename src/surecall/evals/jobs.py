@@ -1,6 +1,6 @@
 """The job of an experiment: from a unit to the trial that it stands for, in whichever process."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib import import_module
 from typing import Any, cast
@@ -10,12 +10,12 @@ from msgspec import Struct
 
 from surecall.base.errors import Code, ConfigError
 from surecall.base.redaction import Secret
+from surecall.evals.cases import Contender, OpenTransport, close_transports, endpoint_of
 from surecall.evals.transports import CachedOpener
 from surecall.models.config import load_config
 from surecall.models.profiles import Catalog
 
 from .cases import Case, Suite
-from .contenders import Contender, OpenTransport, close_transports, endpoint_of
 from .records import Task, TrialBody, TrialRow, Unit
 from .strategies import Settled, settle
 from .suites import load_suite
@@ -99,34 +99,12 @@ class TrialParams(Struct, frozen=True, kw_only=True):
     """Whether what happens in each trial is told on standard error: 1, or 2 with sizes."""
 
 
-def make_trials_job(
-    *,
-    suites: Iterable[str],
-    contenders: Sequence[Contender],
-    open_transport: str,
-    timeout_s: float | None = None,
-    options: Mapping[str, Any] | None = None,
-    cache: str | None = None,
-    max_wait_s: float | None = None,
-    verbose: int = 0,
-    agent: str = "",
-) -> Job:
+def make_trials_job(params: TrialParams) -> Job:
     """Describe how the trials of an experiment are run, here or in another process."""
-    params = TrialParams(
-        suites=tuple(suites),
-        contenders=tuple(contenders),
-        open_transport=open_transport,
-        timeout_s=timeout_s,
-        options=dict(options or {}),
-        cache=cache,
-        max_wait_s=MAX_WAIT_S if max_wait_s is None else max_wait_s,
-        verbose=verbose,
-        agent=agent,
-    )
     return Job(
         open="surecall.evals.jobs:open_trials",
         params=msgspec.to_builtins(params),
-        lanes={contender.label: _lane_of(contender) for contender in contenders},
+        lanes={contender.label: _lane_of(contender) for contender in params.contenders},
     )
 
 
@@ -161,7 +139,7 @@ class Trials:
     def __init__(
         self, params: TrialParams, suites: Iterable[Suite], open_transport: OpenTransport
     ) -> None:
-        self._params = params
+        self.params = params
         self._suites = {suite.name: suite for suite in suites}
         self._contenders = {contender.label: contender for contender in params.contenders}
         self._open_transport = open_transport
@@ -181,21 +159,11 @@ class Trials:
             contender,
             self._open_transport,
             self.settle(unit, contender),
-            timeout_s=self._params.timeout_s,
-            verbose=self._params.verbose,
-            agent=self._params.agent,
+            timeout_s=self.params.timeout_s,
+            verbose=self.params.verbose,
+            agent=self.params.agent,
         )
         return Finished(row, body)
-
-    @property
-    def agent(self) -> str:
-        """The program that is run in place of the loop."""
-        return self._params.agent
-
-    @property
-    def timeout_s(self) -> float | None:
-        """How long a trial may take."""
-        return self._params.timeout_s
 
     def find_case(self, unit: Unit) -> Case:
         """Return the case of a unit.
@@ -226,7 +194,7 @@ class Trials:
                 task.fallback,
                 task.profile,
                 catalog=self._catalog,
-                overrides=self._params.options,
+                overrides=self.params.options,
             )
         return self._settled[task]
 

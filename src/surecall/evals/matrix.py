@@ -11,20 +11,18 @@ from msgspec.structs import replace
 from surecall.base.errors import Code, ConfigError
 from surecall.base.limits import MAX_EXPERIMENT_TRIALS
 from surecall.base.records import Usage
+from surecall.evals.cases import Contender, Price, cost_of
 from surecall.models.profiles import Catalog, select_profiles
 
 from .cases import Suite
 from .choosing import (
     CaseFilter,
-    choose,
     choose_cases,
     choose_fallbacks,
     choose_scenarios,
     choose_strategies,
-    choose_suites,
     require_known,
 )
-from .contenders import Contender, Price, cost_of
 from .records import Cell, Task, TrialRow, Unit
 from .strategies import UNAIDED
 
@@ -122,12 +120,8 @@ _DESCRIBED: Final = ("label", "model", "provider", "kind", "simulated")
 class Axes(Struct, frozen=True, kw_only=True):
     """What is compared; each text is a filter such as `stable,qwen*,!openai`."""
 
-    suites: tuple[str, ...] = ()
-    """Names of suites; empty means all that there are."""
     scenarios: str = _DEFAULT
     """Scenarios by name, glob or preset."""
-    models: str = "all"
-    """Which of the contenders."""
     profiles: str = _DEFAULT
     strategies: str = "production"
     fallbacks: str = "best_effort"
@@ -180,13 +174,12 @@ def build_matrix(
     if axes.trials < 1:
         raise ConfigError(Code.INVALID_OPTION, f"there must be 1 trial or more, not {axes.trials}.")
     _refuse_repeated(contenders)
-    chosen = choose(contenders, axes.models, "model")
     strategies = choose_strategies(axes.strategies, catalog)
     fallbacks = choose_fallbacks(axes.fallbacks)
-    scenarios = choose_scenarios(choose_suites(suites, axes.suites), axes.scenarios)
+    scenarios = choose_scenarios(suites, axes.scenarios)
     scenarios = choose_cases(scenarios, axes.case_filter, seed=axes.seed)
     require_known(axes.profiles, catalog.sampling, "sampling profile")
-    tasks = list(_list_tasks(axes, chosen, strategies, fallbacks, catalog))
+    tasks = list(_list_tasks(axes, contenders, strategies, fallbacks, catalog))
     _refuse_too_many(len(tasks) * sum(len(each.cases) for each in scenarios) * axes.trials)
     units: list[Unit] = []
     cells: dict[Cell, None] = {}
@@ -203,7 +196,7 @@ def build_matrix(
                     units.append(
                         Unit(index=len(units), cell=cell, case=case, trial=trial, seed=seed)
                     )
-    return Matrix(units=tuple(units), cells=tuple(cells), contenders=chosen)
+    return Matrix(units=tuple(units), cells=tuple(cells), contenders=tuple(contenders))
 
 
 def shuffle_units(units: Iterable[Unit], seed: int) -> tuple[Unit, ...]:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.base.records import ModelRequest
+from surecall.evals.cases import Contender, Price, endpoint_of
 from surecall.faults import (
     BUILTIN_ORACLES,
     CLEAN,
@@ -41,7 +42,6 @@ from surecall.wire import find_protocol
 
 from .cases import Case
 from .choosing import choose
-from .contenders import Contender, Price, endpoint_of
 from .original import read_original_settings
 from .records import Unit
 from .transports import MAX_WAIT_S, Pace, PacedTransport

@@ -10,19 +10,20 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from surecall.base.errors import Code, ConfigError
+from surecall.evals.cases import Contender, Price, parse_price
 from surecall.models.config import Config
 from surecall.models.profiles import Catalog
 
 from .choosing import CaseFilter
-from .contenders import Contender, Price, parse_price
 from .executors import DEFAULT_CONCURRENCY
-from .jobs import Job, make_trials_job
+from .jobs import Job, TrialParams, make_trials_job
 from .matrix import Axes, Matrix, build_matrix, shuffle_units
 from .models import find_contenders
 from .original import KEY, PRESET, STABLE, read_original_settings
 from .records import Manifest, drop_defaults, hash_of, make_manifest
 from .store import FIRST_EVAL
 from .suites import load_suite, locate_suite
+from .transports import MAX_WAIT_S
 
 DEFAULT_SUITE: Final = "state"
 DEFAULT_TIMEOUT_S: Final = 120.0
@@ -151,21 +152,21 @@ def plan_experiment(
     )
     if wanted.shuffle:  # results have their places whatever the order, so it is no other experiment
         matrix = replace(matrix, units=shuffle_units(matrix.units, axes.seed))
-    job = make_trials_job(
+    params = TrialParams(
         suites=tuple(places.values()),
         contenders=matrix.contenders,
         open_transport=_OPEN_TRANSPORT,
         timeout_s=timeout_s,
         options=options,
         cache=_find_cache(wanted.cache),
-        max_wait_s=wanted.max_wait_s,
+        max_wait_s=MAX_WAIT_S if wanted.max_wait_s is None else wanted.max_wait_s,
         verbose=original.verbose if verbose is None else verbose,
         agent=wanted.agent or "",
     )
     return Experiment(
         matrix=matrix,
         manifest=manifest,
-        job=job,
+        job=make_trials_job(params),
         concurrency=wanted.concurrency or DEFAULT_CONCURRENCY,
         timeout_s=timeout_s,
         notes=notes,
@@ -189,7 +190,7 @@ def _axes(wanted: Wanted) -> Axes:
     said = {
         name: value
         for name, value in asdict(wanted).items()
-        if value is not None and name in Axes.__struct_fields__ and name not in {"models", "suites"}
+        if value is not None and name in Axes.__struct_fields__
     }
     filters = {name: getattr(wanted, name) for name in CaseFilter.__struct_fields__}
     return Axes(**said, case_filter=CaseFilter(**filters))

@@ -25,11 +25,11 @@ from surecall.base.errors import (
 )
 from surecall.base.records import Usage, WireReply, WireRequest
 from surecall.base.redaction import MASK
+from surecall.evals.cases import Contender
 from surecall.models.transport import Transport, WireStream
 from surecall.wire import RawReply, WireProtocol, find_protocol
 
 from .cases import Case
-from .contenders import Contender
 from .experiments import EvalRun, open_run_store
 from .jobs import TrialParams, Trials
 from .records import Manifest, Reason, TrialBody, TrialRow, Unit, make_manifest
@@ -73,7 +73,7 @@ class Judge:
         """Return a trial with its new verdicts; no row when it cannot be decided again."""
         if body is None or row.cell.model not in self._contenders or _hides_secret(body):
             return None, body
-        if self._trials.agent:
+        if self._trials.params.agent:
             return None, body  # a program is not run again
         unit = Unit(index=row.index, cell=row.cell, case=row.case, trial=row.trial, seed=row.seed)
         contender = self._contenders[row.cell.model]
@@ -90,7 +90,7 @@ class Judge:
             contender,
             kept.open,
             settled,
-            timeout_s=self._trials.timeout_s,
+            timeout_s=self._trials.params.timeout_s,
             protocol=cast("WireProtocol", kept),
         )
         if not kept.is_used_up or found.code != row.code:

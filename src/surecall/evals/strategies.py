@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from surecall.base.errors import Code, ConfigError, JSONTextError, did_you_mean
 from surecall.base.json_values import as_fields
 from surecall.base.records import RawCall, Reply
+from surecall.evals.cases import Contender
 from surecall.loop import resolve_options
 from surecall.models.profiles import (
     STRATEGIES,
@@ -28,7 +29,6 @@ from surecall.reading.transforms import Family, TransformRegistry, canonical_tra
 from surecall.text import decode, decode_own, encode, encode_text
 from surecall.wire import DEFAULT_PROTOCOL, RawReply, WireProtocol, find_protocol
 
-from .contenders import Contender
 from .transcript import without_secrets
 
 NAIVE_FORMAT: Final = "outermost_braces"

@@ -21,8 +21,7 @@ from msgspec.structs import replace
 from surecall.base.errors import ProviderError
 from surecall.base.files import PRIVATE, explain_write_errors, write_whole
 from surecall.base.records import WireReply, WireRequest
-from surecall.evals.cases import Case
-from surecall.evals.contenders import Contender, OpenTransport, close_transports
+from surecall.evals.cases import Case, Contender, OpenTransport, close_transports
 from surecall.evals.records import Unit
 from surecall.loop import pause_deadline
 from surecall.models.transport import Transport, WireStream

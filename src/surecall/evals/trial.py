@@ -24,6 +24,7 @@ from surecall.base.records import (
     clip,
 )
 from surecall.base.redaction import redact
+from surecall.evals.cases import Contender, OpenTransport, cost_of
 from surecall.evals.taxonomy import categorize
 from surecall.loop import RunResult, Session, Trace
 from surecall.models.config import Config
@@ -34,7 +35,6 @@ from surecall.tools import ToolRegistry
 from surecall.wire import WireProtocol, find_protocol
 
 from .cases import Attempt, Case, Grades, Prepared, failed
-from .contenders import Contender, OpenTransport, cost_of
 from .facts import RunFacts, collect_facts
 from .programs import OPTIONS as PLAYED_AGAIN
 from .programs import RecordingEndpoint, run_program

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from surecall.base.records import ToolSpec, WireRequest
-from surecall.evals.contenders import Contender
+from surecall.evals.cases import Contender
 from surecall.evals.records import Cell, TrialBody, TrialRow, Unit
 from surecall.evals.strategies import settle
 from surecall.evals.suites import load_suite

@@ -7,10 +7,9 @@ from typing import Any, Final
 from msgspec import Struct
 
 from surecall.base.errors import Code, ConfigError, did_you_mean
-from surecall.evals.cases import Case
+from surecall.evals.cases import Case, number_version
 from surecall.evals.records import drop_defaults
 from surecall.models.profiles.catalog import matches_glob, select
-from surecall.text import canonical_hash
 
 from .plain import DuplicateIds, HappyPath, HappyPathParallel, MultiStepPlan, SingleCall
 from .recovery import (
@@ -164,7 +163,6 @@ def _refuse_unknown(name: str, known: Iterable[str]) -> ConfigError:
 
 _REVISION: Final = 7
 """To be raised when verdicts change."""
-_HASH_CHARS: Final = 12
 
 
 class StateSuite:
@@ -176,7 +174,7 @@ class StateSuite:
     def version(self) -> str:
         """A number, and a hash over every text, tool and option that a model is given."""
         surface = [_surface(scenario) for scenario in SCENARIOS]
-        return f"{_REVISION}-{canonical_hash(surface)[:_HASH_CHARS]}"
+        return number_version(_REVISION, surface)
 
     def scenarios(self) -> Sequence[str]:
         """Name the scenarios, in order."""

@@ -25,7 +25,7 @@ from surecall.schema import SchemaChecker
 from surecall.tools import RunProgress, Tool, ToolFailed, ToolRegistry
 
 from .checks import FOO_PARTS, Evidence, sets_value
-from .scenario import PARALLEL, Scenario
+from .scenario import Scenario
 from .scene import FOO, Scene, new_scene, only_tools, path_parts, pick_words
 
 
@@ -71,8 +71,6 @@ class SingleCall(Scenario):
     """Save one word with the only tool there is."""
 
     name: ClassVar[str] = "single_call"
-    options: ClassVar[dict[str, Any]] = {"max_turns": 6}
-    must_read: ClassVar[bool] = False
 
     def set_scene(self, random: Random) -> Scene:
         """Offer the one tool; it writes to the draft."""
@@ -90,10 +88,6 @@ class SingleCall(Scenario):
     def declare(self, scene: Scene) -> Declarations:
         """Require the one tool."""
         return Declarations(required_tools=(_SAVE_SPEC.name,))
-
-    def messages(self, scene: Scene) -> tuple[Message, ...]:
-        """Ask for it in one short sentence."""
-        return (Message("user", 'Save the word "bar".'),)
 
     def next_step(self, seen: Conversation) -> Ideal:
         """Save the word until it worked."""
@@ -145,8 +139,6 @@ class HappyPathParallel(Scenario):
     """Read and patch in the first reply."""
 
     name: ClassVar[str] = "happy_path_parallel"
-    options: ClassVar[dict[str, Any]] = PARALLEL
-    must_read: ClassVar[bool] = False
 
     def declare(self, scene: Scene) -> Declarations:
         """Require both tools, in any order."""
@@ -178,7 +170,6 @@ class DuplicateIds(Scenario):
     """Two reads at once, and a value made of both results in the right order."""
 
     name: ClassVar[str] = "duplicate_ids"
-    options: ClassVar[dict[str, Any]] = PARALLEL
 
     def set_scene(self, random: Random) -> Scene:
         """Hide two words in the draft."""
@@ -249,7 +240,6 @@ class MultiStepPlan(Scenario):
     """Follow notes from key to key, then write down the word that the last one holds."""
 
     name: ClassVar[str] = "multi_step_plan"
-    must_read: ClassVar[bool] = False
 
     def set_scene(self, random: Random) -> Scene:
         """Lay out the notes."""

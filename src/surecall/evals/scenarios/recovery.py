@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from surecall.base.errors import Code
 from surecall.base.records import ErrorDetail, Message, ToolCall, clip
@@ -19,7 +19,7 @@ from surecall.evals.scenarios.scene import (
 )
 
 from .checks import FOO_PARTS, Evidence, check_one_by_one, check_recovery
-from .scenario import PARALLEL, TOLERATED, Scenario
+from .scenario import Scenario
 from .scene import Scene, earlier_turn, new_scene, path_parts, paths_of
 
 _WRONG_PATH = "/draft/wrong"
@@ -30,9 +30,6 @@ class PartialSuccessFailure(Scenario):
     """A read that works next to a patch that is refused, then the right patch."""
 
     name: ClassVar[str] = "partial_success_failure"
-    options: ClassVar[dict[str, Any]] = PARALLEL
-    must_read: ClassVar[bool] = False
-    ordered_paths: ClassVar[tuple[str, ...]] = (_WRONG_PATH,)
 
     def next_step(self, seen: Conversation) -> Ideal:
         """Make the good and the bad call at once, then the right patch."""
@@ -151,8 +148,6 @@ class LongArgumentsGuard(Scenario):
     """A value over the limit, then a short one."""
 
     name: ClassVar[str] = "long_arguments_guard"
-    options: ClassVar[dict[str, Any]] = {"max_tool_args_bytes": _MAX_CALL_BYTES}
-    has_other_values: ClassVar[bool] = True
 
     def next_step(self, seen: Conversation) -> Ideal:
         """Send the long value until it is refused for its size, then the short one."""
@@ -199,7 +194,6 @@ class ToolOutputTruncation(Scenario):
     """A read whose answer is left out, and the work done all the same."""
 
     name: ClassVar[str] = "tool_output_truncation"
-    options: ClassVar[dict[str, Any]] = {**TOLERATED, "max_tool_output_bytes": 5000}
 
     def declare(self, scene: Scene) -> Declarations:
         """Require the patch alone: the read cannot succeed."""
@@ -242,7 +236,6 @@ class TruncatedArguments(Scenario):
     """The conversation begins after a patch that was cut off and did not run."""
 
     name: ClassVar[str] = "truncated_arguments"
-    must_read: ClassVar[bool] = False
 
     def messages(self, scene: Scene) -> tuple[Message, ...]:
         """Begin with a read that worked and a patch that was cut."""
@@ -289,8 +282,6 @@ class UnknownToolRecovery(Scenario):
     """The conversation begins after a call of a tool that does not exist."""
 
     name: ClassVar[str] = "unknown_tool_recovery"
-    invented: ClassVar[tuple[str, ...]] = (_UNKNOWN,)
-    options: ClassVar[dict[str, Any]] = TOLERATED
 
     def messages(self, scene: Scene) -> tuple[Message, ...]:
         """Begin with a call of the tool that does not exist."""

@@ -38,11 +38,6 @@ from .checks import (
 )
 from .scene import FOO, Scene, new_scene
 
-PARALLEL: Final[dict[str, Any]] = {"request_overrides": {"parallel_tool_calls": True}}
-"""For scenarios with several calls in one reply."""
-TOLERATED: Final[dict[str, Any]] = {"tool_failure_policy": "tolerated"}
-"""For scenarios in which a call may fail for good."""
-
 _MAX_KEPT_CHARS: Final = 200
 _DATA: Final = read_data("state.toml")
 TEXTS: Final[dict[str, dict[str, Any]]] = _DATA["scenarios"]
@@ -93,6 +88,7 @@ class Scenario:
     control: bool = False
     """Whether it is a control without tools."""
     system: ClassVar[str]
+    user: ClassVar[str] = "workspace_id={id}"
     options: ClassVar[dict[str, Any]] = {}
     """What it needs itself."""
     defaults: ClassVar[dict[str, Any]] = ENFORCED
@@ -111,7 +107,7 @@ class Scenario:
     """Whether the instructions have the model try another value on the way."""
 
     def __init_subclass__(cls) -> None:
-        """Give each scenario its texts."""
+        """Give each scenario its texts, and what its row says of it."""
         for key, text in TEXTS.get(getattr(cls, "name", ""), {}).items():
             setattr(cls, key, join_lines(text) if key == "system" else text)
 
@@ -178,7 +174,7 @@ class Scenario:
 
     def messages(self, scene: Scene) -> tuple[Message, ...]:
         """Return the conversation so far."""
-        return (Message("user", f"workspace_id={scene.before.id}"),)
+        return (Message("user", self.user.replace("{id}", scene.before.id)),)
 
     def next_step(self, seen: Conversation) -> Ideal:
         """Decide what is right to do next."""

@@ -12,7 +12,6 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import Struct
 
-from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec, clip
 from surecall.evals.cases import (
@@ -22,6 +21,8 @@ from surecall.evals.cases import (
     IdealCall,
     Prepared,
     judge,
+    number_version,
+    refuse_scenario,
     run_failed,
 )
 from surecall.evals.made_calls import (
@@ -43,7 +44,7 @@ from surecall.loop.directives import (
     parse_envelope,
     read_patch,
 )
-from surecall.text import canonical_hash, encode_text
+from surecall.text import encode_text
 from surecall.tools import ToolRegistry
 from surecall.wire import find_protocol
 
@@ -51,7 +52,6 @@ _BY_TOOL: Final = "_by_tool"
 _ANSWER: Final = "Done."
 _MAX_TURNS: Final = 6
 _MAX_TOKENS: Final = {"max_tokens": 600}
-_HASH_CHARS: Final = 12
 _SYSTEM: Final = (
     "You are the assistant of an editor. Do exactly what the user asks, by means of the "
     "application, and nothing else."
@@ -365,7 +365,7 @@ class DirectivesSuite:
         """A number, and a hash of the tasks and types."""
         tasks = [[task.name, task.asks, task.type, task.ideal, task.expected] for task in TASKS]
         surface = [_SYSTEM, tasks, list(PAYLOADS.items())]
-        return f"{_REVISION}-{canonical_hash(surface)[:_HASH_CHARS]}"
+        return number_version(_REVISION, surface)
 
     def scenarios(self) -> Sequence[str]:
         """Name the tasks, first those by directives."""
@@ -379,8 +379,4 @@ class DirectivesSuite:
                 return (DirectiveCase(task),)
             if scenario == f"{task.name}{_BY_TOOL}":
                 return (ToolCase(task),)
-        raise ConfigError(
-            Code.NOTHING_SELECTED,
-            f"the suite directives has no scenario {scenario!r}.",
-            hint=did_you_mean(scenario, self.scenarios()),
-        )
+        raise refuse_scenario(self.name, scenario, self.scenarios())

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from surecall.base.errors import Code, ConfigError, did_you_mean
+from surecall.base.errors import Code
 from surecall.base.records import Effect, Message, ModelRequest, ToolResult, ToolSpec, clip
 from surecall.evals.cases import (
     ENFORCED,
@@ -27,6 +27,8 @@ from surecall.evals.cases import (
     IdealCall,
     Prepared,
     judge,
+    number_version,
+    refuse_scenario,
     run_failed,
 )
 from surecall.evals.made_calls import (
@@ -42,7 +44,6 @@ from surecall.evals.made_calls import (
 )
 from surecall.evals.records import Reason, Verdict, read_data
 from surecall.evals.scenarios.scene import Conversation
-from surecall.text import canonical_hash
 from surecall.tools import Tool, ToolContext, ToolFailed, ToolRegistry
 
 _OPTIONS: Final[dict[str, Any]] = {
@@ -329,7 +330,6 @@ ERRANDS: Final = msgspec.convert(read_data("errands.toml")["errands"], tuple[Err
 """Every task, in order."""
 _REVISION: Final = 6
 """To be raised when verdicts change."""
-_HASH_CHARS: Final = 12
 _BY_NAME: Final = {errand.scenario: errand for errand in ERRANDS}
 
 
@@ -346,7 +346,7 @@ class ErrandsSuite:
             for errand in ERRANDS
             for prepared in [errand.prepare(0)]
         ]
-        return f"{_REVISION}-{canonical_hash(surface)[:_HASH_CHARS]}"
+        return number_version(_REVISION, surface)
 
     def scenarios(self) -> Sequence[str]:
         """Name the tasks, in order."""
@@ -355,9 +355,5 @@ class ErrandsSuite:
     def cases(self, scenario: str) -> Sequence[Case]:
         """Return the one case of a task."""
         if scenario not in _BY_NAME:
-            raise ConfigError(
-                Code.UNKNOWN_SCENARIO,
-                f"there is no errand {scenario!r}.",
-                hint=did_you_mean(scenario, _BY_NAME),
-            )
+            raise refuse_scenario(self.name, scenario, _BY_NAME)
         return (_BY_NAME[scenario],)

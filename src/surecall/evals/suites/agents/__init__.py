@@ -8,7 +8,6 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.base.json_values import as_list
 from surecall.base.records import Message, ModelRequest, ToolCall, clip
 from surecall.evals.cases import (
@@ -19,6 +18,8 @@ from surecall.evals.cases import (
     IdealCall,
     Prepared,
     judge,
+    number_version,
+    refuse_scenario,
     run_failed,
 )
 from surecall.evals.made_calls import (
@@ -38,7 +39,6 @@ from surecall.evals.suites.agents.questions import (
     instruct_pipeline,
     instruct_stage,
 )
-from surecall.text import canonical_hash
 
 from .database import QueryRefused, Rows, changes_data, run_query
 from .questions import WORKSPACE_IDS, Question, answer_of, find_workspace, load_questions
@@ -378,7 +378,6 @@ def _describe_state(desk: Desk) -> dict[str, Any]:
 
 _REVISION: Final = 6
 """To be raised when verdicts change in a way that the texts and data do not show."""
-_HASH_CHARS: Final = 12
 _SCENARIOS: Final = (*(stage.name for stage in STAGES), PIPELINE)
 
 
@@ -404,7 +403,7 @@ class AgentsSuite:
             [find_workspace(name) for name in WORKSPACE_IDS],
         )
         step = f"/{self._every}" if self._every > 1 else ""
-        return f"{_REVISION}-{canonical_hash(msgspec.to_builtins(surface))[:_HASH_CHARS]}{step}"
+        return number_version(_REVISION, msgspec.to_builtins(surface)) + step
 
     def scenarios(self) -> Sequence[str]:
         """Name the stages, and the pipeline."""
@@ -413,10 +412,6 @@ class AgentsSuite:
     def cases(self, scenario: str) -> Sequence[AgentCase]:
         """Return the questions, to be tried at this stage."""
         if scenario not in _SCENARIOS:
-            raise ConfigError(
-                Code.NOTHING_SELECTED,
-                f"the suite agents has no scenario {scenario!r}.",
-                hint=did_you_mean(scenario, _SCENARIOS),
-            )
+            raise refuse_scenario(self.name, scenario, _SCENARIOS)
         questions = load_questions()[:: self._every]
         return tuple(AgentCase(scenario=scenario, question=question) for question in questions)

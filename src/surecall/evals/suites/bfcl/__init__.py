@@ -8,7 +8,6 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.base.errors import Code, ConfigError, did_you_mean
 from surecall.base.records import Message, ModelRequest, ToolSpec, clip
 from surecall.evals.cases import (
     Attempt,
@@ -18,6 +17,7 @@ from surecall.evals.cases import (
     IdealCall,
     Prepared,
     judge,
+    refuse_scenario,
     run_failed,
 )
 from surecall.evals.made_calls import check_plain_answer
@@ -389,11 +389,7 @@ class BfclSuite:
     def cases(self, scenario: str) -> Sequence[Case]:
         """Return the cases of a category, in the order of its file."""
         if scenario not in BFCL_CATEGORIES:
-            raise ConfigError(
-                Code.NOTHING_SELECTED,
-                f"the suite bfcl has no category {scenario!r}.",
-                hint=did_you_mean(scenario, BFCL_CATEGORIES),
-            )
+            raise refuse_scenario(self.name, scenario, BFCL_CATEGORIES)
         if scenario not in self._cases:
             self._cases[scenario] = tuple(self._read(scenario)[:: self._every])
         return self._cases[scenario]

@@ -8,9 +8,18 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from surecall.base.errors import Code, ConfigError, did_you_mean
+from surecall.base.errors import Code, ConfigError
 from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec, clip
-from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, judge, run_failed
+from surecall.evals.cases import (
+    Attempt,
+    Grades,
+    Ideal,
+    IdealCall,
+    Prepared,
+    judge,
+    refuse_scenario,
+    run_failed,
+)
 from surecall.evals.made_calls import (
     check_plain_answer,
     check_written_calls,
@@ -152,11 +161,7 @@ class CustomSuite:
         """Return the cases of a scenario, in order."""
         found = tuple(case for case in self._cases if case.scenario == scenario)
         if not found:
-            raise ConfigError(
-                Code.NOTHING_SELECTED,
-                f"{self.name} has no scenario {scenario!r}.",
-                hint=did_you_mean(scenario, self.scenarios()),
-            )
+            raise refuse_scenario(self.name, scenario, self.scenarios())
         return found
 
 
