@@ -9,8 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from surecall.evals.cases import Contender
-
+    from .cases import Contender
     from .experiments import EvalRun, evaluate, evaluate_sync, list_runs, load_run, plan
     from .history import compare_case, find_trend
     from .metrics import Summary
@@ -45,7 +44,7 @@ __all__ = [
 
 # Loaded when first used: a worker process needs a few of these modules and not the rest.
 _HOMES = {
-    "contenders": ("Contender",),
+    "cases": ("Contender",),
     "experiments": ("EvalRun", "evaluate", "evaluate_sync", "list_runs", "load_run", "plan"),
     "history": ("compare_case", "find_trend"),
     "metrics": ("Summary",),

@@ -172,8 +172,7 @@ def _rates(tasks: Sequence[tuple[Task, Group]]) -> Iterator[str]:
         if not has_columns:
             shown = [_describe_task(last), _share(last.original_of_all) if last else ""]
         marks = list({group.simulated for group in groups.values()})
-        simulated: Simulated = marks[0] if len(marks) == 1 else "some"
-        mark = _mark(simulated)
+        mark = _mark(marks[0]) if len(marks) == 1 else _mark("some")
         name = " ".join(map(code_span, key))
         rate = (last.strict_of_all.value or 0.0) if last else 0.0
         rows.append((rate, f"| {name}{mark} | {' | '.join(shown)} |"))
