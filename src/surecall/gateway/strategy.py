@@ -7,9 +7,10 @@ gateway: the requests of clients do not wait for that, and their keys are never 
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -32,8 +33,10 @@ from .settings.tables import ModelSettings
 from .upstreams import Known, Target, Upstream
 
 if TYPE_CHECKING:
-    from surecall.models.probe import FactKey, ProbedFact, ProbeNote, ProbeReport
+    from surecall.models.probe import FactKey, FactStore, ProbedFact, ProbeNote, ProbeReport
     from surecall.models.transport import Transport
+
+T = TypeVar("T")
 
 FACTS_FILE: Final = "facts.sqlite3"
 _MAX_KNOWN: Final = 1024
@@ -140,12 +143,12 @@ class Strategies:
         forever = self._clock() + _RECHECK_S
         if not self._facts.exists():
             return {}, {}, forever
-        from surecall.models.probe import FactKey, FactStore, date_text
+        from surecall.models.probe import FactKey, date_text
 
         upstream = target.upstream
         key = FactKey.of(upstream.fact_address, upstream.entry.protocol, target.model)
         try:
-            facts = FactStore(self._facts, max_age_s=self._max_age_s, clock=self._clock).fresh(key)
+            facts = self._open_facts().fresh(key)
         except ConfigError as error:
             _log.warning("Facts of probes are not used: %s", error.message)
             return {}, {}, forever
@@ -172,69 +175,53 @@ class Strategies:
 
     async def probe(self, target: Target) -> "ProbeNote | None":
         """Ask an upstream what a model can do; `None` when that is not allowed."""
-        from surecall.models.probe import FactStore, ensure_probed
+        from surecall.models.probe import ensure_probed
 
+        return await self._run_probe(target, ensure_probed)
+
+    async def _run_probe(self, target: Target, ask: Callable[..., Awaitable[T]]) -> T | None:
+        """Ask with a connection of its own, and remember how that went."""
         upstream = target.upstream
         if not upstream.entry.may_be_probed:
             return None
-        store = FactStore(self._facts, max_age_s=self._max_age_s, clock=self._clock)
         transport = await _open_transport(upstream)
         try:
-            note = await ensure_probed(
+            found: Any = await ask(
                 transport,
                 upstream.protocol,
                 target.model,
-                store=store,
-                address=upstream.fact_address,
-            )
-        finally:
-            await transport.aclose()
-        key = (upstream.name, target.model)
-        if len(self._notes) >= _MAX_KNOWN:
-            self._notes.pop(next(iter(self._notes)))
-        self._notes[key] = (note.ok, "" if note.error is None else note.error.code)
-        self._known.pop(key, None)
-        return note
-
-    def list_facts(self) -> "tuple[tuple[FactKey, ProbedFact], ...]":
-        """Return everything that probes have found out, also what is not believed any more."""
-        from surecall.models.probe import FactStore
-
-        return FactStore(self._facts, max_age_s=self._max_age_s, clock=self._clock).all()
-
-    async def probe_again(self, target: Target) -> "ProbeReport | None":
-        """Ask an upstream anew what is known about a model; `None` when that is not allowed."""
-        from surecall.models.probe import (
-            ESSENTIAL,
-            FactKey,
-            FactStore,
-            probe_model,
-            select_questions,
-        )
-
-        upstream = target.upstream
-        if not upstream.entry.may_be_probed:
-            return None
-        store = FactStore(self._facts, max_age_s=self._max_age_s, clock=self._clock)
-        key = FactKey.of(upstream.fact_address, upstream.entry.protocol, target.model)
-        asked = {fact.question for other, fact in self.list_facts() if other == key}
-        names = {question.name for question in ESSENTIAL} | {name for name in asked if name}
-        transport = await _open_transport(upstream)
-        try:
-            report = await probe_model(
-                transport,
-                upstream.protocol,
-                target.model,
-                questions=select_questions(names),
-                store=store,
+                store=self._open_facts(),
                 address=upstream.fact_address,
             )
         finally:
             await transport.aclose()
         place = (upstream.name, target.model)
-        self._notes[place] = (report.error is None, str(report.error.code) if report.error else "")
+        if len(self._notes) >= _MAX_KNOWN:
+            self._notes.pop(next(iter(self._notes)))
+        is_ok = getattr(found, "ok", found.error is None)
+        self._notes[place] = (is_ok, str(found.error.code) if found.error else "")
         self._known.pop(place, None)
-        return report
+        return found
+
+    def _open_facts(self) -> "FactStore":
+        from surecall.models.probe import FactStore
+
+        return FactStore(self._facts, max_age_s=self._max_age_s, clock=self._clock)
+
+    def list_facts(self) -> "tuple[tuple[FactKey, ProbedFact], ...]":
+        """Return everything that probes have found out, also what is not believed any more."""
+        return self._open_facts().all()
+
+    async def probe_again(self, target: Target) -> "ProbeReport | None":
+        """Ask an upstream anew what is known about a model; `None` when that is not allowed."""
+        from surecall.models.probe import ESSENTIAL, FactKey, probe_model, select_questions
+
+        upstream = target.upstream
+        key = FactKey.of(upstream.fact_address, upstream.entry.protocol, target.model)
+        asked = {fact.question for other, fact in self.list_facts() if other == key}
+        names = {question.name for question in ESSENTIAL} | {name for name in asked if name}
+        ask = partial(probe_model, questions=select_questions(names))
+        return await self._run_probe(target, ask)
 
     async def close(self) -> None:
         """Give up probes that are under way."""

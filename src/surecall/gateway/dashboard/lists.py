@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from surecall.base.errors import Code, ProviderStatusError, SurecallError
@@ -244,6 +245,12 @@ _PLAIN: Final = (
     *("id", "time", "outcome", "status", "stream", "calls", "retries", "upstream_requests"),
     *("upstream", "strategy", "error_code", "upstream_ms", "added_ms", "key_id", "client_closed"),
 )
+_MORE: Final = (
+    *("model_asked", "model_answered", "client_protocol", "upstream_protocol", "prompt_tokens"),
+    *("completion_tokens", "cached_tokens", "cost", "request_bytes", "reply_bytes"),
+    *("first_byte_ms", "probe", "attempts", "defects", "parse_error"),
+)
+"""Fields of a record that only its own page shows."""
 
 
 async def list_requests(store: Any, query: Mapping[str, str]) -> dict[str, Any]:
@@ -314,23 +321,9 @@ async def show_request(store: Any, record_id: str, settings: StoreSettings) -> d
         )
     return {
         **describe_row(record),
-        "model_asked": record.model_asked,
-        "model_answered": record.model_answered,
-        "client_protocol": record.client_protocol,
-        "upstream_protocol": record.upstream_protocol,
-        "prompt_tokens": record.prompt_tokens,
-        "completion_tokens": record.completion_tokens,
-        "cached_tokens": record.cached_tokens,
-        "cost": record.cost,
-        "request_bytes": record.request_bytes,
-        "reply_bytes": record.reply_bytes,
-        "first_byte_ms": record.first_byte_ms,
-        "probe": None if record.probe is None else asdict(record.probe),
-        "steps_taken": [asdict(step) for step in record.steps],
-        "attempts": [asdict(item) for item in record.attempts],
-        "changes": [asdict(receipt) for receipt in record.receipts],
-        "defects": [asdict(defect) for defect in record.defects],
-        "parse_error": None if record.parse_error is None else asdict(record.parse_error),
+        **{name: _open_up(getattr(record, name)) for name in _MORE},
+        "steps_taken": _open_up(record.steps),
+        "changes": _open_up(record.receipts),
         "request_body": _readable(record.request_body),
         "reply_body": _readable(record.reply_body),
         "keeps_bodies": settings.keep_bodies,
@@ -340,6 +333,13 @@ async def show_request(store: Any, record_id: str, settings: StoreSettings) -> d
         "expected_calls": find_calls(record),
         "no_replay": why_no_replay(record),
     }
+
+
+def _open_up(value: Any) -> Any:
+    """Return a value of a record with all its fields, also those that have their defaults."""
+    if isinstance(value, tuple):
+        return [asdict(item) for item in cast("tuple[Struct, ...]", value)]
+    return asdict(value) if isinstance(value, Struct) else value
 
 
 def _readable(body: bytes | None) -> str | None:

@@ -4,7 +4,7 @@ import asyncio
 import time
 from calendar import timegm
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -107,12 +107,13 @@ class Overviews:
         if not slots and not await _has_any(store):
             return {**head, "is_recorded": True, "has_any": False}
         recent = await store.list(RecordFilter(since=since, outcome=NOT_CLEAN), limit=_RECENT)
+        total, _ = _group(models, lambda _: ()).get((), (Counter[str](), None))
         size = round(chosen.length_s / chosen.slot_s)
         return {
             **head,
             "is_recorded": True,
             "has_any": True,
-            "total": _sum_outcomes(models),
+            "total": {name: total[name] for name in OUTCOMES},
             "slots": [_describe_slot(slots, number) for number in range(size)],
             "pairs": _describe_pairs(models, times),
             "turns": _describe_turns(models),
@@ -157,11 +158,16 @@ async def _has_any(store: Any) -> bool:
     return bool((await store.list(limit=1)).records)
 
 
-def _sum_outcomes(models: Iterable[ModelCount]) -> dict[str, int]:
-    found = Counter[str]()
+def _group(
+    models: Iterable[ModelCount], key_of: Callable[[ModelCount], tuple[str, ...]]
+) -> dict[tuple[str, ...], tuple[Counter[str], Counts]]:
+    """Add up what has the same key: requests by outcome, and all figures."""
+    groups: dict[tuple[str, ...], tuple[Counter[str], Counts]] = {}
     for item in models:
+        found, counts = groups.setdefault(key_of(item), (Counter(), Counts()))
         found[item.outcome] += item.counts.requests
-    return {name: found[name] for name in OUTCOMES}
+        counts.add(asdict(item.counts).values())
+    return groups
 
 
 def _describe_slot(slots: Iterable[TimeCount], number: int) -> dict[str, int]:
@@ -180,28 +186,22 @@ def _describe_pairs(
     models: Iterable[ModelCount], times: Iterable[TimedRequest]
 ) -> list[dict[str, Any]]:
     """Describe each model at each upstream, the busiest first."""
-    groups: dict[tuple[str, str], list[ModelCount]] = {}
-    for item in models:
-        groups.setdefault((item.model, item.upstream), []).append(item)
-    spent: dict[tuple[str, str], list[TimedRequest]] = {}
+    spent: dict[Pair, list[TimedRequest]] = {}
     for timed in times:
         spent.setdefault((timed.model, timed.upstream), []).append(timed)
-    pairs = [_describe_pair(key, found, spent.get(key, [])) for key, found in groups.items()]
+    groups = _group(models, lambda item: (item.model, item.upstream))
+    pairs = [_describe_pair(key, *found, spent.get(key, [])) for key, found in groups.items()]
     return sorted(pairs, key=lambda pair: -pair["counts"]["requests"])
 
 
 def _describe_pair(
-    key: tuple[str, str], found: list[ModelCount], times: list[TimedRequest]
+    key: tuple[str, ...], outcomes: Counter[str], all_of: Counts, times: list[TimedRequest]
 ) -> dict[str, Any]:
-    all_of = Counts()
-    for item in found:
-        all_of.add(asdict(item.counts).values())
-    outcomes = _sum_outcomes(found)
     replies = sum(outcomes[name] for name in READ)
     return {
         "model": key[0],
         "upstream": key[1],
-        "outcomes": outcomes,
+        "outcomes": {name: outcomes[name] for name in OUTCOMES},
         "counts": asdict(all_of),
         "wrong": _plain(share(sum(outcomes[name] for name in _WRONG), replies)),
         "defects": _plain(share(min(all_of.with_defects, replies), replies)),
@@ -214,13 +214,8 @@ def _describe_pair(
 
 def _describe_turns(models: Iterable[ModelCount]) -> list[dict[str, Any]]:
     """Say how often a turn came to a usable reply, by model, prompt and strategy."""
-    groups: dict[tuple[str, str, str], tuple[Counter[str], Counts]] = {}
-    for item in models:
-        if item.outcome != "relayed" and item.strategy:
-            key = (item.model, item.prompt, item.strategy)
-            found, counts = groups.setdefault(key, (Counter(), Counts()))
-            found[item.outcome] += item.counts.requests
-            counts.add(asdict(item.counts).values())
+    asked = (item for item in models if item.outcome != "relayed" and item.strategy)
+    groups = _group(asked, lambda item: (item.model, item.prompt, item.strategy))
     turns = [
         {
             "model": model,
@@ -250,12 +245,10 @@ def _describe_tools(models: Iterable[ModelCount]) -> dict[str, Any]:
 
 def _describe_parsing(models: Iterable[ModelCount]) -> dict[str, Any]:
     """Say how many replies could not be parsed: as they came, and after all that was tried."""
-    replies = received = after = 0
-    for item in models:
-        if item.outcome in READ:
-            replies += item.counts.requests
-            received += item.counts.parse_errors
-            after += item.counts.parse_errors if item.outcome in UNPARSED else 0
+    read = [item for item in models if item.outcome in READ]
+    replies = sum(item.counts.requests for item in read)
+    received = sum(item.counts.parse_errors for item in read)
+    after = sum(item.counts.parse_errors for item in read if item.outcome in UNPARSED)
     return {"received": _plain(share(received, replies)), "after": _plain(share(after, replies))}
 
 
@@ -266,7 +259,7 @@ def _plain(found: Share) -> dict[str, Any]:
 _BEFORE_S: Final = 86_400.0
 _MAX_FINDINGS: Final = 100
 
-Pair = tuple[str, str]
+Pair = tuple[str, ...]
 """A model and an upstream."""
 
 
@@ -299,12 +292,12 @@ async def find_change(
 
 def _rate_pairs(models: Iterable[ModelCount]) -> dict[Pair, Share]:
     """Return the share of replies that were not clean, by model and upstream."""
-    counts: dict[Pair, Counter[bool]] = {}
-    for item in models:
-        if item.outcome in READ:
-            found = counts.setdefault((item.model, item.upstream), Counter())
-            found[item.outcome != "clean"] += item.counts.requests
-    return {pair: share(found[True], found.total()) for pair, found in counts.items()}
+    read = (item for item in models if item.outcome in READ)
+    groups = _group(read, lambda item: (item.model, item.upstream))
+    return {
+        pair: share(found.total() - found["clean"], found.total())
+        for pair, (found, _) in groups.items()
+    }
 
 
 async def _find_time(

@@ -5,13 +5,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import msgspec
 from msgspec import Struct
 
 from surecall.base.errors import Code
-from surecall.base.metrics import SECONDS, Counter, Gauge, Histogram, Levels, Metrics
+from surecall.base.metrics import SECONDS, Metrics
 from surecall.base.records import (
     Escalated,
     Event,
@@ -67,18 +67,10 @@ def _list_series() -> dict[str, dict[str, _Series]]:
 class Findings:
     """Series that a gateway and a run share: what was found in replies, changed, and done."""
 
-    replies: Counter
-    calls: Counter
-    defects: Counter
-    receipts: Counter
-    parse_errors: Counter
-    empty_finals: Counter
-    steps_used: Counter
-    steps_rescued: Counter
-    upstream_requests: Counter
-    errors: Counter
-    tokens: Counter
-    upstream_seconds: Histogram
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Every series of `series.toml` is an attribute, by the name of its table."""
 
     def __init__(self, metrics: Metrics, upstreams: Iterable[str], models: Iterable[str]) -> None:
         self._values: dict[str, tuple[str, ...]] = {
@@ -115,30 +107,6 @@ class RequestMetrics(Findings):
         upstreams: Names of upstreams; others are counted as `other`.
         models: Names that clients may ask for; others are counted as `other`.
     """
-
-    requests: Counter
-    prefix_share: Histogram
-    retries: Counter
-    upstream_failures: Counter
-    upstream_down: Levels
-    added_seconds: Histogram
-    first_byte_seconds: Histogram
-    upstream_stalls: Counter
-    clients_left: Counter
-    shed: Counter
-    in_flight: Gauge
-    waiting: Gauge
-    loop_stalls: Histogram
-    records: Counter
-    pruned: Counter
-    store_away: Gauge
-    store_reopened: Counter
-    task_restarts: Counter
-    spool_bytes: Gauge
-    cost: Counter
-    observed: Counter
-    observed_defects: Counter
-    observed_receipts: Counter
 
     def __init__(
         self, metrics: Metrics, *, upstreams: Iterable[str] = (), models: Iterable[str] = ()
@@ -273,11 +241,6 @@ class RunMetrics(Findings):
         models: Names of models that are counted apart; those of runs are added as they come.
         tools: Names of tools that are counted apart; those of runs are added as they come.
     """
-
-    runs: Counter
-    run_seconds: Histogram
-    tool_calls: Counter
-    tool_seconds: Histogram
 
     def __init__(
         self, metrics: Metrics, *, models: Iterable[str] = (), tools: Iterable[str] = ()

@@ -16,14 +16,11 @@ from surecall.store.databases import Query, Rows
 from .record import COLUMNS, RequestRecord, StoredRow, encode_row
 from .store import (
     RecordStore,
-    Retention,
     StoreCounts,
     Waiting,
     WaitingRows,
     closed_store,
-    find_beyond,
     finish,
-    first_kept,
 )
 from .tables import POSTGRES, POSTGRES_LAYOUT
 
@@ -144,25 +141,23 @@ class PostgresRecords(RecordStore):
 
     # keeping it small
 
-    async def prune(self, retention: Retention) -> int:
-        """Remove what need not be kept; several gateways may do so at once."""
-        query = find_beyond(retention, "surecall_requests")
-        (beyond,) = await self.fetch(query) if query else ((),)
-        last = first_kept(retention, beyond)
-        removed = 0
-        while last:
-            found = await self._reader.fetch(
-                "WITH old AS (SELECT id FROM surecall_requests WHERE id < $1 ORDER BY id "
-                "LIMIT $2 FOR UPDATE SKIP LOCKED), "
-                "gone AS (DELETE FROM surecall_bodies b USING old WHERE b.id = old.id) "
-                "DELETE FROM surecall_requests r USING old WHERE r.id = old.id RETURNING r.id",
-                last,
-                _PRUNE_ROWS,
-            )
-            removed += len(found)
-            if len(found) < _PRUNE_ROWS:
-                break
-        return removed
+    async def find_latest(self, skipped: int) -> str:
+        """Return the latest id but so many."""
+        query = "SELECT id FROM surecall_requests ORDER BY id DESC LIMIT 1 OFFSET $1"
+        found = await self._reader.fetch(query, skipped)
+        return found[0][0] if found else ""
+
+    async def remove_some(self, last: str) -> tuple[int, bool]:
+        """Remove some records below an id; several gateways may do so at once."""
+        found = await self._reader.fetch(
+            "WITH old AS (SELECT id FROM surecall_requests WHERE id < $1 ORDER BY id "
+            "LIMIT $2 FOR UPDATE SKIP LOCKED), "
+            "gone AS (DELETE FROM surecall_bodies b USING old WHERE b.id = old.id) "
+            "DELETE FROM surecall_requests r USING old WHERE r.id = old.id RETURNING r.id",
+            last,
+            _PRUNE_ROWS,
+        )
+        return len(found), len(found) == _PRUNE_ROWS
 
     async def close(self) -> None:
         """Write what is waiting, and let go of the connections."""

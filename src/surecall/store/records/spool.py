@@ -24,7 +24,7 @@ from surecall.loop.stored import checksum, seal_line, split_sealed
 from surecall.store.databases import Query, Rows
 
 from .record import RequestRecord, decode_line, encode_line
-from .store import DEFAULT_SPOOL_BYTES, RecordStore, Retention, StoreCounts
+from .store import DEFAULT_SPOOL_BYTES, RecordStore, StoreCounts
 
 _RETRY_S: Final = 1.0
 _REPLAYED_AT_ONCE: Final = 100
@@ -332,9 +332,13 @@ class SpooledRecords(RecordStore):
         """Return the error for a row that cannot be right."""
         return self.store.explain_damage(reason)
 
-    async def prune(self, retention: Retention) -> int:
-        """Remove from the store what need not be kept."""
-        return await self.store.prune(retention)
+    async def find_latest(self, skipped: int) -> str:
+        """Ask the store."""
+        return await self.store.find_latest(skipped)
+
+    async def remove_some(self, last: str) -> tuple[int, bool]:
+        """Remove some records from the store."""
+        return await self.store.remove_some(last)
 
     async def close(self) -> None:
         """Write what is waiting; what the store does not take stays in the spool."""

@@ -37,14 +37,11 @@ from surecall.store.databases import Query, Rows, by_number
 from .record import COLUMNS, RequestRecord, StoredRow, encode_row
 from .store import (
     RecordStore,
-    Retention,
     StoreCounts,
     Waiting,
     WaitingRows,
     closed_store,
-    find_beyond,
     finish,
-    first_kept,
 )
 from .tables import SQLITE, SQLITE_LAYOUT
 
@@ -359,25 +356,23 @@ class SqliteRecords(RecordStore):
 
     # keeping it small
 
-    async def prune(self, retention: Retention) -> int:
-        """Remove what this worker need not keep, a little at a time."""
-        query = find_beyond(retention, "requests")
-        (beyond,) = await asyncio.to_thread(_ask, [self.file], query) if query else ((),)
-        last = first_kept(retention, beyond)
-        removed = 0
-        while last:
-            if self._is_closed:
-                raise closed_store()
-            if self._is_held or self._is_writing:
-                await asyncio.sleep(0.001)
-                continue
-            with explain_database_errors(self.file):
-                count = _remove(self._database or self._open(_LOOP_BUSY_MS / 1000), last)
-            removed += count
-            if count < _PRUNE_ROWS:
-                break
-            await asyncio.sleep(0)
-        return removed
+    async def find_latest(self, skipped: int) -> str:
+        """Return the latest id but so many, of this worker."""
+        query = Query("SELECT id FROM requests ORDER BY id DESC LIMIT 1 OFFSET $1", (skipped,))
+        (found,) = await asyncio.to_thread(_ask, [self.file], query)
+        return found[0][0] if found else ""
+
+    async def remove_some(self, last: str) -> tuple[int, bool]:
+        """Remove some records of this worker below an id."""
+        if self._is_closed:
+            raise closed_store()
+        if self._is_held or self._is_writing:
+            await asyncio.sleep(0.001)
+            return 0, True
+        await asyncio.sleep(0)
+        with explain_database_errors(self.file):
+            count = _remove(self._database or self._open(_LOOP_BUSY_MS / 1000), last)
+        return count, count == _PRUNE_ROWS
 
     async def close(self) -> None:
         """Write what is waiting, take over the log, and close the file."""

@@ -97,8 +97,26 @@ class RecordStore(ABC):
         """Return the error for a row that cannot be right."""
 
     @abstractmethod
+    async def find_latest(self, skipped: int) -> str:
+        """Return the latest id but so many, of the records that are this store's to remove."""
+
+    @abstractmethod
+    async def remove_some(self, last: str) -> tuple[int, bool]:
+        """Remove some records below an id; return how many, and whether there may be more."""
+
     async def prune(self, retention: Retention) -> int:
         """Remove what need not be kept any more, and return how many records that were."""
+        last = ""
+        if retention.max_age_s is not None:
+            last = first_id_at(time.time() - retention.max_age_s)
+        if retention.max_records is not None:
+            beyond = await self.find_latest(max(retention.max_records, 0))
+            last = max(last, f"{beyond}0" if beyond else "")
+        removed, has_more = 0, bool(last)
+        while has_more:
+            count, has_more = await self.remove_some(last)
+            removed += count
+        return removed
 
     @abstractmethod
     async def close(self) -> None:
@@ -166,22 +184,6 @@ class RecordStore(ABC):
 def closed_store() -> StoreError:
     """Return the error for a store that is used after it was closed."""
     return StoreError(Code.STORE_WRITE_FAILED, "the store of requests is closed.")
-
-
-def find_beyond(retention: Retention, table: str) -> Query | None:
-    """Return the query for the latest record that is one too many."""
-    if retention.max_records is None:
-        return None
-    text = f"SELECT id FROM {table} ORDER BY id DESC LIMIT 1 OFFSET $1"  # noqa: S608 - our own
-    return Query(text, (max(retention.max_records, 0),))
-
-
-def first_kept(retention: Retention, beyond: Rows) -> str:
-    """Return the id below which records go; `beyond` has the latest that is one too many."""
-    last = ""
-    if retention.max_age_s is not None:
-        last = first_id_at(time.time() - retention.max_age_s)
-    return max(last, f"{beyond[0][0]}0") if beyond else last
 
 
 # Group commit: all records that come within one turn of the loop are written together
