@@ -1,7 +1,9 @@
 """JSON values of an unknown shape, narrowed to the one that is expected."""
 
 import math
+import re
 from collections.abc import Container, Iterable, Mapping
+from itertools import groupby
 from typing import Any, Final, cast
 
 from surecall.base.limits import MAX_REPORTED_TOKENS
@@ -9,6 +11,7 @@ from surecall.base.limits import MAX_REPORTED_TOKENS
 __all__ = [
     "as_fields",
     "as_list",
+    "build_fields",
     "count_or_none",
     "is_plain",
     "other_fields",
@@ -70,3 +73,48 @@ def is_plain(value: Any, depth: int = _MAX_DEPTH) -> bool:
     if kind in (list, tuple) and depth:
         return all(is_plain(each, depth - 1) for each in cast("Iterable[Any]", value))
     return kind is bool or value is None
+
+
+_MAX_PATH_CHARS: Final = 500
+_PATH: Final = re.compile(r"\$(?:\.[^.\[\]'\"]+|\[[0-9]{1,6}\]|\['[^'\\]*'\])+")
+_STEP: Final = re.compile(r"\.([^.\[\]'\"]+)|\[([0-9]+)\]|\['([^']*)'\]")
+
+
+def build_fields(
+    fields: dict[str, Any], values: Iterable[tuple[Any, Any]]
+) -> dict[str, Any] | None:
+    """Put values where their JSON paths say; `None` where one is no place, or was taken.
+
+    Texts that follow each other at one path are joined.
+
+    >>> build_fields({}, [("$.a", "x"), ("$.a", "y"), ("$.b[0].c", 1)])
+    {'a': 'xy', 'b': [{'c': 1}]}
+    """
+    built: Any = {**fields}
+    for path, same in groupby(values, lambda pair: pair[0]):
+        found: list[Any] = [value for _, value in same]
+        is_text = all(isinstance(value, str) for value in found)
+        if not is_text and len(found) > 1:
+            return None
+        if not _put(built, path, "".join(found) if is_text else found[0]):
+            return None
+    return built
+
+
+def _put(place: Any, path: Any, value: Any) -> bool:
+    if not isinstance(path, str) or len(path) > _MAX_PATH_CHARS or not _PATH.fullmatch(path):
+        return False
+    steps = [int(at) if at else name or key for name, at, key in _STEP.findall(path)]
+    for step, following in zip(steps, [*steps[1:], None], strict=True):
+        fresh: Any = value if following is None else [] if isinstance(following, int) else {}
+        is_list = type(place) is list
+        if is_list is not isinstance(step, int) or type(place) not in (dict, list):
+            return False
+        if is_list and step == len(place):
+            place.append(fresh)
+        elif not is_list and step not in place:
+            place[step] = fresh
+        elif following is None or (is_list and step > len(place)):
+            return False
+        place = place[step]
+    return True

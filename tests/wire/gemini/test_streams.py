@@ -135,3 +135,110 @@ def test_a_key_with_two_values_in_a_stream_is_noted() -> None:
     data = b'data: {"candidates":[{"content":{"parts":[{"functionCall":'
     data += b'{"name":"a","args":{"k":1,"k":2}}}]},"finishReason":"STOP"}]}\n\n'
     assert [defect.code for defect in fold(data)[0].defects] == [Code.DUPLICATE_KEY]
+
+
+# Arguments in pieces, as Gemini 3 sends them where `streamFunctionCallArguments` is set
+
+_LEAF = st.text(max_size=12) | st.integers(-99, 99) | st.booleans()
+_NAME = st.text(st.characters(exclude_characters=".[]'\"\\", categories=["L", "N"]), min_size=1)
+_VALUE = st.recursive(
+    _LEAF,
+    lambda inner: (
+        st.lists(inner, min_size=1, max_size=3)
+        | st.dictionaries(_NAME, inner, min_size=1, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+def pieces_of(value: Any, path: str = "$", size: int = 3) -> list[dict[str, Any]]:
+    """Return the pieces of a value, long texts in several."""
+    if isinstance(value, dict):
+        named = [(f"{path}.{name}", item) for name, item in value.items()]
+        return [piece for at, item in named for piece in pieces_of(item, at, size)]
+    if isinstance(value, list):
+        items = enumerate(value)
+        return [piece for at, item in items for piece in pieces_of(item, f"{path}[{at}]", size)]
+    kinds = {str: "stringValue", bool: "boolValue", int: "numberValue"}
+    if not isinstance(value, str):
+        return [{"jsonPath": path, kinds[type(value)]: value}]
+    texts = [value[at : at + size] for at in range(0, len(value), size)] or [""]
+    return [
+        {"jsonPath": path, "stringValue": text, "willContinue": number < len(texts)}
+        for number, text in enumerate(texts, 1)
+    ]
+
+
+def call_in_pieces(*pieces: Any, is_ended: bool = True) -> bytes:
+    """Return a stream with one call, an event for each piece."""
+    begin = {"name": "look", "id": "c1", "willContinue": True}
+    more = [{"partialArgs": [piece], "willContinue": True} for piece in pieces]
+    parts = [begin, *more, *([{}] if is_ended else [])]
+    events = [chunk({"functionCall": part}) for part in parts]
+    return stream(*events, chunk(finish="STOP"))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    arguments=st.dictionaries(_NAME, _VALUE, max_size=4),
+    sizes=st.lists(st.integers(1, 60), max_size=40),
+)
+def test_arguments_in_pieces_are_those_of_a_whole_call(
+    arguments: dict[str, Any], sizes: list[int]
+) -> None:
+    """Whatever they are, and however the stream is cut."""
+    raw, _ = fold(call_in_pieces(*pieces_of(arguments)), sizes)
+    whole = {"functionCall": {"name": "look", "id": "c1", "args": arguments}}
+    assert raw.message["parts"] == [whole]
+    (call,) = GEMINI.parse_message(raw).calls
+    assert (call.name, call.id, call.arguments) == ("look", "c1", arguments)
+
+
+def test_pieces_come_in_one_part_as_well_and_several_calls_may_follow() -> None:
+    """A whole body has them so; what is beside a piece, such as a signature, is kept."""
+    signed = {"functionCall": {"partial_args": []}, "thoughtSignature": "S"}
+    one = {"name": "look", "partialArgs": pieces_of({"a": "x"})}
+    raw, _ = fold(
+        stream(
+            chunk({"functionCall": one}, {"functionCall": {"name": "a", "will_continue": True}}),
+            chunk({"functionCall": {"partial_args": pieces_of({"b": [1]}), "willContinue": True}}),
+            chunk(signed, {"functionCall": {"name": "b", "args": {}}}, finish="STOP"),
+        )
+    )
+    calls = GEMINI.parse_message(raw).calls
+    assert [(call.name, call.arguments) for call in calls] == [
+        ("look", {"a": "x"}),
+        ("a", {"b": [1]}),
+        ("b", {}),
+    ]
+    assert calls[1].extra == {"thought_signature": "S"}
+    assert parse(chunk({"functionCall": one}, finish="STOP")).calls[0].arguments == {"a": "x"}
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [{"jsonPath": "a", "stringValue": "x"}],
+        [{"stringValue": "x"}],
+        [{"jsonPath": "$.a[1]", "stringValue": "x"}],
+        [{"jsonPath": "$.a", "numberValue": 1}, {"jsonPath": "$.a", "numberValue": 2}],
+        [{"jsonPath": "$.a", "numberValue": 1}, {"jsonPath": "$.a.b", "numberValue": 2}],
+        [*pieces_of({"a": "x"}), *pieces_of({"b": 1}), *pieces_of({"a": "y"})],
+        [{"jsonPath": "$" + ".a" * 400, "stringValue": "x"}],
+        ["no piece"],
+    ],
+)
+def test_a_piece_that_has_no_place_is_never_left_out(pieces: list[Any]) -> None:
+    """The arguments are unreadable, and not those of the other pieces."""
+    raw, _ = fold(call_in_pieces(*pieces_of({"z": 1}), *pieces))
+    (call,) = GEMINI.parse_message(raw).calls
+    assert call.arguments == "{"
+
+
+@pytest.mark.parametrize("count", range(4))
+def test_a_call_that_does_not_end_has_no_arguments(count: int) -> None:
+    """Also where the reply says that it stopped."""
+    pieces = pieces_of({"a": "x", "b": "y", "c": 1})[:count]
+    raw, _ = fold(call_in_pieces(*pieces, is_ended=False))
+    (call,) = GEMINI.parse_message(raw).calls
+    assert call.arguments == "{"

@@ -31,6 +31,8 @@ class _GeminiCall(Struct):
     name: str
     args: Raw = Raw()
     id: str | None = None
+    partialArgs: Any = None  # noqa: N815 - the name on the wire
+    partial_args: Any = None
 
 
 class _GeminiPart(Struct):
@@ -96,7 +98,7 @@ def _takes_candidate(candidate: _Candidate, checks: Checks) -> bool:
                 return False
         elif part.text is not None and not part.thought:
             texts.append(part.text)
-        if part.function_call:
+        if part.function_call or (call and (call.partialArgs or call.partial_args)):
             return False
     if candidate.content.role != "model":
         return False

@@ -10,7 +10,13 @@ from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from surecall.base.errors import Code, JSONTextError, RequestError
-from surecall.base.json_values import as_fields, as_list, other_fields, pick_fields
+from surecall.base.json_values import (
+    as_fields,
+    as_list,
+    build_fields,
+    other_fields,
+    pick_fields,
+)
 from surecall.base.redaction import mask_known
 from surecall.text import decode, encode_text, repair_surrogates
 from surecall.wire.kept import Kept, KeptWords
@@ -227,6 +233,31 @@ def object_in(text: str) -> dict[str, Any] | None:
 
 
 _NOT_TEXT: Final = ("functionCall", "inlineData", "fileData")
+_VALUES: Final = ("stringValue", "numberValue", "boolValue")
+_MORE: Final = "morePartialArgs"
+"""Under which name pieces of arguments are held that came behind the first."""
+_CALL: Final = known_members("functionCall")
+_OF_PIECES: Final = known_members("partialArgs", "willContinue", _MORE)
+
+
+def _join_pieces(part: dict[str, Any]) -> dict[str, Any]:
+    """Return a part whose call has its arguments, also where these came in pieces.
+
+    What was cut, or is nowhere or twice, becomes text that nobody takes for arguments.
+    """
+    call = as_fields(member(part, "functionCall"))
+    if call.keys().isdisjoint(_OF_PIECES):
+        return part
+    pieces = [*as_list(member(call, "partialArgs")), *as_list(call.get(_MORE))]
+    is_cut = member(call, "willContinue") is True
+    args = None if is_cut else build_fields(as_fields(call.get("args")), map(_read_piece, pieces))
+    written = {**other_fields(call, _OF_PIECES), "args": "{" if args is None else args}
+    return {**other_fields(part, _CALL), "functionCall": written}
+
+
+def _read_piece(piece: Any) -> tuple[Any, Any]:
+    values = (member(as_fields(piece), name) for name in _VALUES)
+    return member(as_fields(piece), "jsonPath"), next((v for v in values if v is not None), None)
 
 
 class PartialParts:
@@ -256,6 +287,8 @@ class PartialParts:
                 continue
             if isinstance(member(part, "functionCall"), dict):
                 self.calls_count += 1
+                if self._goes_on(part):
+                    continue
                 if isinstance(text, str) and text:  # a part should hold one of the two
                     self._take_text(pick_fields(part, ("text", "thought")), text)
                     part = other_fields(part, ("text", "thought"))
@@ -274,9 +307,22 @@ class PartialParts:
     def render(self) -> list[dict[str, Any]]:
         """Return the parts as a whole reply would carry them."""
         return [
-            part if text is None else {**part, "text": repair_surrogates(str(text))}
+            _join_pieces(part) if text is None else {**part, "text": repair_surrogates(str(text))}
             for part, text in zip(self._parts, self._texts, strict=True)
         ]
+
+    def _goes_on(self, part: dict[str, Any]) -> bool:
+        """Tell whether this is more of the call before, whose arguments come in pieces."""
+        call = as_fields(member(part, "functionCall"))
+        held = as_fields(member(self._parts[-1], "functionCall")) if self._parts else {}
+        if call.get("name") or member(held, "willContinue") is not True:
+            return False
+        self._kept.add_value(call)
+        held.setdefault(_MORE, []).extend(as_list(member(call, "partialArgs")))
+        held["willContinue"] = member(call, "willContinue") is True
+        for name in part.keys() - _CALL:  # such as a signature
+            self._kept.put(self._parts[-1], name, part[name])
+        return True
 
     def _take_text(self, part: dict[str, Any], text: str) -> None:
         is_thought = part.get("thought") is True
