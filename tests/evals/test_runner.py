@@ -33,10 +33,10 @@ from surecall.evals.runner import (
     Tally,
     TrialFinished,
     run_experiment,
-    was_unanswered,
 )
 from surecall.evals.store import RunInfo, RunStore
 from surecall.evals.suites import SUITES, load_suite
+from surecall.evals.taxonomy import was_unanswered
 
 UNITS = fake_units(models=("fake:a", "fake:b"), trials=5)
 

@@ -24,12 +24,13 @@ from .gates import MAX_ERRORS, Gate, GateReport, Undecided, check_gates, parse_g
 from .jobs import Job
 from .matrix import Estimate, estimate
 from .metrics import Summary, summarize
-from .metrics.tally import tally_rows
+from .metrics.tally import Tallies, tally_rows
 from .planning import Experiment, Wanted, plan_experiment
 from .recommendation import Recommendation, recommend
 from .records import Manifest, TrialBody, TrialRow
-from .runner import OnProgress, Stop, Tally, run_experiment, was_unanswered
+from .runner import OnProgress, Stop, run_experiment
 from .store import FIRST_EVAL, LATEST, STORE_FILE, RunInfo, RunStore, check_tag
+from .taxonomy import was_unanswered
 
 LATEST_MATCH: Final = "(the latest of this experiment)"
 """What `--resume` without a run stands for."""
@@ -417,12 +418,10 @@ def find_baselines(store: RunStore, gates: Sequence[Gate], run_id: str | None) -
     return baselines
 
 
-def unanswered_share(rows: Iterator[TrialRow]) -> float:
+def unanswered_share(tallies: Tallies) -> float:
     """Return the share of cells whose model never answered: 0 for none, 1 for all."""
-    tally = Tally(())
-    for row in rows:
-        tally.add(row)
-    return len(tally.unanswered_cells) / len(tally.cells) if tally.cells else 0.0
+    silent = sum(tally.unanswered == tally.n for tally in tallies.values())
+    return silent / len(tallies) if tallies else 0.0
 
 
 # the store

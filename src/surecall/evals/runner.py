@@ -10,19 +10,7 @@ from .executors import Executor
 from .jobs import Finished
 from .records import Cell, Manifest, TrialRow, Unit
 from .store import RunInfo, RunStore
-from .taxonomy import Layer, layer_of
-
-_NOT_REACHED: Final = frozenset({Layer.SETUP, Layer.CONNECTION, Layer.PROVIDER, Layer.REPLY})
-
-
-def was_unanswered(row: TrialRow) -> bool:
-    """Tell whether a trial says nothing about the model, because the model was never reached."""
-    return (
-        row.code is not None
-        and row.turns <= 1
-        and not row.calls
-        and layer_of(row.code) in _NOT_REACHED
-    )
+from .taxonomy import was_unanswered
 
 
 class _Count:

@@ -207,6 +207,19 @@ def has_false_call(row: TrialRow) -> bool:
     return any(reason.code in _FALSE_CALLS for reason in row.strict_reasons)
 
 
+_NOT_REACHED: Final = frozenset({Layer.SETUP, Layer.CONNECTION, Layer.PROVIDER, Layer.REPLY})
+
+
+def was_unanswered(row: TrialRow) -> bool:
+    """Tell whether a trial says nothing about the model, because the model was never reached."""
+    return (
+        row.code is not None
+        and row.turns <= 1
+        and not row.calls
+        and layer_of(row.code) in _NOT_REACHED
+    )
+
+
 def is_timeout(error: BaseException | None) -> bool:
     """Tell whether a deadline ended the run, so that it would have taken longer."""
     return isinstance(error, ProviderTimeoutError) or (

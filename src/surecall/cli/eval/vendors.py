@@ -24,6 +24,7 @@ from surecall.cli.suggestions import (
 from surecall.cli.terminal import line_of, make_table, styled
 from surecall.evals.executors import DEFAULT_CONCURRENCY, LocalExecutor
 from surecall.evals.experiments import choose_run, open_run_store
+from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.models import find_contenders
 from surecall.evals.planning import Wanted, plan_experiment
 from surecall.evals.records import Manifest
@@ -235,7 +236,7 @@ def vendors(
             if not info.is_complete:
                 return work.cut_short(store)
         report = compare_vendors(store.rows(info.id), reference, against, margin=margin)
-        reached = exit_code_of_trials(store.rows(info.id))
+        reached = exit_code_of_trials(tally_rows(store.rows(info.id)))
     if output.json:
         run_data = select_fields(info, "id", "done", "units")
         figures = msgspec.to_builtins(report)

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import shlex
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from pathlib import Path
 from types import FrameType
 
@@ -15,10 +15,9 @@ from surecall.evals.executors import Executor
 from surecall.evals.experiments import ChosenRun, estimate_rest, find_baselines, unanswered_share
 from surecall.evals.export import export_run
 from surecall.evals.gates import Gate, check_tallies, parse_gate
-from surecall.evals.metrics.tally import tally_rows
+from surecall.evals.metrics.tally import Tallies, tally_rows
 from surecall.evals.models import require_keys
 from surecall.evals.planning import Experiment
-from surecall.evals.records import TrialRow
 from surecall.evals.runner import ExperimentStarted, ProgressEvent, Stop, run_experiment
 from surecall.evals.store import RunInfo, RunStore
 
@@ -178,7 +177,7 @@ class EvalWork:
         if self._gates:
             with self._allow_no_reader():
                 show_gates(self._output, report)
-        return ExitCode(1) if not report.ok else exit_code_of_trials(store.rows(info.id))
+        return ExitCode(1) if not report.ok else exit_code_of_trials(tallies)
 
     def cut_short(self, store: RunStore) -> ExitCode:
         """Leave out the rest of what would be shown, but not how to resume."""
@@ -260,9 +259,9 @@ def _interrupt_again(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def exit_code_of_trials(rows: Iterator[TrialRow]) -> ExitCode:
+def exit_code_of_trials(tallies: Tallies) -> ExitCode:
     """Return whether every model could be reached."""
-    share = unanswered_share(rows)
+    share = unanswered_share(tallies)
     if not share:
         return ExitCode.OK
     return ExitCode.PROVIDER if share == 1 else ExitCode.PARTIAL

@@ -171,8 +171,8 @@ def _rates(tasks: Sequence[tuple[Task, Group]]) -> Iterator[str]:
         shown = [_describe_task(groups.get(strategy)) for strategy in strategies]
         if not has_columns:
             shown = [_describe_task(last), _share(last.original_of_all) if last else ""]
-        marks = list({group.simulated for group in groups.values()})
-        mark = _mark(marks[0]) if len(marks) == 1 else _mark("some")
+        marks: list[Simulated] = [group.simulated for group in groups.values()]
+        mark = _mark(marks[0] if len(set(marks)) == 1 else "some")
         name = " ".join(map(code_span, key))
         rate = (last.strict_of_all.value or 0.0) if last else 0.0
         rows.append((rate, f"| {name}{mark} | {' | '.join(shown)} |"))

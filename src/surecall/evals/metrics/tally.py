@@ -9,7 +9,7 @@ from surecall.base.records import Usage
 from surecall.evals.clusters import CasePairs, clustered_rate
 from surecall.evals.records import CallFact, Cell, TrialRow
 from surecall.evals.stats import PairCounts, Rate
-from surecall.evals.taxonomy import Failure, classify, has_false_call
+from surecall.evals.taxonomy import Failure, classify, has_false_call, was_unanswered
 
 from .records import AXES
 
@@ -74,7 +74,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.n = self.original_ok = self.strict_ok = self.simulated = 0
-        self.errors = self.refused = 0
+        self.errors = self.refused = self.unanswered = 0
         self.turns = self.requests = self.escalations = self.fabrications = 0
         self.cut_by_limit = self.priced = self.cached_replies = 0
         self.cost_usd = 0.0
@@ -110,6 +110,7 @@ class Tally:
         elif not row.is_error and not row.is_refused:  # an endpoint that fails at once is not fast
             self.elapsed_ms.append(row.elapsed_ms)
         self.refused += row.is_refused
+        self.unanswered += was_unanswered(row)
         case = self.cases.setdefault((row.cell, row.case), CaseTrials())
         case.add(row)
         if row.is_error:

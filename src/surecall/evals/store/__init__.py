@@ -147,13 +147,13 @@ class RunStore:
             )
         return run_id
 
-    def find_unfinished(self, *hashes: str) -> str | None:
-        """Return the latest run that can be continued, of an experiment with one of the hashes."""
-        return self._find_latest("status != 'complete'", hashes)
+    def find_unfinished(self, manifest_hash: str) -> str | None:
+        """Return the latest run that can be continued, of an experiment with this hash."""
+        return self._find_latest("status != 'complete'", manifest_hash)
 
-    def find_complete(self, *hashes: str) -> str | None:
-        """Return the latest run with nothing left to do, of an experiment with such a hash."""
-        return self._find_latest("status = 'complete'", hashes)
+    def find_complete(self, manifest_hash: str) -> str | None:
+        """Return the latest run with nothing left to do, of an experiment with this hash."""
+        return self._find_latest("status = 'complete'", manifest_hash)
 
     def resolve(self, reference: str) -> str:
         """Return the id of a run named by id, its beginning, a tag, `@latest` or `@latest~1`."""
@@ -379,10 +379,10 @@ class RunStore:
 
     # inside
 
-    def _find_latest(self, condition: str, hashes: Sequence[str]) -> str | None:
-        known = f"manifest_hash IN ({', '.join('?' * len(hashes))}) AND {condition}"
+    def _find_latest(self, condition: str, manifest_hash: str) -> str | None:
         order = "ORDER BY created_at DESC, number DESC LIMIT 1"
-        found = self._select(f"SELECT id FROM runs WHERE {known} {order}", *hashes)  # noqa: S608
+        query = f"SELECT id FROM runs WHERE manifest_hash = ? AND {condition} {order}"  # noqa: S608
+        found = self._select(query, manifest_hash)
         return found[0]["id"] if found else None
 
     def _number(self, run_id: str) -> int:
