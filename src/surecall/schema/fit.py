@@ -220,6 +220,11 @@ class Fitter:
         doubts = (decoded.doubt,) if decoded.doubt else ()
         return step._replace(receipts=step.receipts + repairs, doubts=doubts)
 
+    def _decoded(self, value: Any, path: Path, kind: type) -> Fit | None:
+        """Return what a text holds, if it is of the kind asked for, or may be made to be."""
+        found = self.decode(value, path) if isinstance(value, str) else None
+        return found if found and (self._likely or isinstance(found.value, kind)) else None
+
     def _spend(self, work: int) -> None:
         self._left -= work
         if self._left < 0:
@@ -494,11 +499,8 @@ class Fitter:
     def _array(self, value: Any, part: Any, view: PartView, path: Path, exact: bool) -> Steps:
         if isinstance(value, list):
             return (yield self._elements(cast("list[Any]", value), part, view, path))
-        if isinstance(value, str):
-            decoded = self.decode(value, path)
-            inner: Any = None if decoded is None else decoded.value
-            if decoded is not None and (self._likely or isinstance(inner, list)):
-                return (yield self._visit(inner, part, path)).after(decoded)
+        if decoded := self._decoded(value, path, list):
+            return (yield self._visit(decoded.value, part, path)).after(decoded)
         if not exact or value is None:
             return Fit(value, UNFIT)
         if self._likely and isinstance(value, str):
@@ -538,13 +540,20 @@ class Fitter:
         listed = [part.strip() for part in _LISTING.split(text, _MAX_LISTED)]
         return len(listed) > 1 and all(part and self._parts.fits(items, part) for part in listed)
 
+    def _put(
+        self, value: Any, schema: Any, key: str | int, conversion: Conversion, part: Any, path: Path
+    ) -> Steps:
+        """Fit a value as the one property that an object needs, or the one item of a list."""
+        item: Fit = yield self._visit(value, schema, (*path, key))
+        around = {key: item.value} if isinstance(key, str) else [item.value]
+        step = self.change(conversion, path, value, around if isinstance(key, str) else [value])
+        return self._check(item._replace(value=around).after(step), part)
+
     def _wrap_likely(self, value: Any, part: Any, view: PartView, path: Path) -> Steps:
         if view.first_items:
             return Fit(value, UNFIT)
         items = True if view.items is None else view.items
-        item: Fit = yield self._visit(value, items, (*path, 0))
-        step = self.change(to.WRAP_LIKELY, path, value, [value])
-        return self._check(item._replace(value=[item.value]).after(step), part)
+        return (yield self._put(value, items, 0, to.WRAP_LIKELY, part, path))
 
     def _list_in_text(self, value: str, part: Any, view: PartView, path: Path) -> Steps:
         if value.strip().casefold() in NONE_WORDS:
@@ -659,11 +668,8 @@ class Fitter:
     def _object(self, value: Any, part: Any, view: PartView, path: Path) -> Steps:
         if isinstance(value, dict):
             return (yield self._mapping(cast("dict[Any, Any]", value), part, view, path))
-        if isinstance(value, str):
-            decoded = self.decode(value, path)
-            inner: Any = None if decoded is None else decoded.value
-            if decoded is not None and (self._likely or isinstance(inner, dict)):
-                return (yield self._visit(inner, part, path)).after(decoded)
+        if decoded := self._decoded(value, path, dict):
+            return (yield self._visit(decoded.value, part, path)).after(decoded)
         if not self._likely:
             return Fit(value, UNFIT)
         if isinstance(value, list):
@@ -679,27 +685,13 @@ class Fitter:
             # Text with a label of its own rather says what another property is.
             is_labeled = isinstance(value, str) and _LABEL.match(value)
             conversion = to.NAME_LABELED if is_labeled else to.NAME_SINGLE
-            fits.append((yield self._named(value, name, conversion, part, view, path)))
+            schema = view.properties[name]
+            fits.append((yield self._put(value, schema, name, conversion, part, path)))
         return self._best(value, fits, path)
 
     def _is_plain(self, text: str) -> bool:
         """Tell whether lines of a text may be read: those of damaged JSON in a call say less."""
         return self._in_answer or _JSON_SIGNS.isdisjoint(text)
-
-    def _named(
-        self,
-        value: Any,
-        name: str,
-        conversion: Conversion,
-        part: Any,
-        view: PartView,
-        path: Path,
-    ) -> Steps:
-        """Fit a value as the one property that an object needs."""
-        item: Fit = yield self._visit(value, view.properties[name], (*path, name))
-        named = {name: item.value}
-        step = self.change(conversion, path, value, named)
-        return self._check(item._replace(value=named).after(step), part)
 
     def _pairs(self, text: str, view: PartView) -> dict[str, Any] | None:
         """Return what lines or a table of keys and values say."""
@@ -730,7 +722,7 @@ class Fitter:
         if name is not None:
             schema = view.properties[name]
             if self._parts.view(schema).kind == "array" or self._parts.fits(schema, value):
-                fits.append((yield self._named(value, name, to.NAME_SINGLE, part, view, path)))
+                fits.append((yield self._put(value, schema, name, to.NAME_SINGLE, part, path)))
         fits.append((yield self._unwrap(value, part, path)))
         return self._best(value, fits, path)
 
@@ -746,7 +738,8 @@ class Fitter:
                 return inner
         name = only_name(view)
         if name is not None and not known:
-            item: Fit = yield self._named(value, name, to.NAME_SINGLE, part, view, path)
+            schema = view.properties[name]
+            item: Fit = yield self._put(value, schema, name, to.NAME_SINGLE, part, path)
             if item.fits and not item.is_forced:
                 return item
         return direct

@@ -11,7 +11,15 @@ from typing import Any, Final
 
 from surecall.schema.structure import add_definitions
 
-from .nodes import Losses, Node, join_choices, limits_of, resolve_types, round_bounds
+from .nodes import (
+    Losses,
+    Node,
+    join_choices,
+    limits_of,
+    named_properties,
+    resolve_types,
+    round_bounds,
+)
 
 _FORMATS: Final = frozenset({"date", "date-time", "time", "uuid"})
 _MAX_INTEGER: Final = 2**53
@@ -111,10 +119,7 @@ class _GrammarWriter:
     def _write_object(self, node: Node, limits: dict[str, Any], wire: dict[str, Any]) -> None:
         for keyword in limits:
             self._drop(node, keyword)
-        properties = dict(node.properties or {})
-        for name in node.required:
-            if name not in properties:
-                properties[name] = node.additional or Node(place=node.place)
+        properties = named_properties(node)
         if properties:
             wire["properties"] = {name: self.write(inner) for name, inner in properties.items()}
         if node.required:

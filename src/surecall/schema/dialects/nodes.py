@@ -135,6 +135,13 @@ class Node(Struct, kw_only=True):
             yield self.additional
 
 
+def named_properties(node: Node) -> dict[str, Node]:
+    """Return the properties that are described, and those that are only required."""
+    other = node.additional or Node(place=node.place)
+    described = node.properties or {}
+    return {**described, **{name: other for name in node.required if name not in described}}
+
+
 def measure(node: Node) -> Node:
     """Return the node with its size counted from those of its children."""
     node.size = 1 + sum(child.size for child in node.children())

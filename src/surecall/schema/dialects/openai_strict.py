@@ -21,6 +21,7 @@ from .nodes import (
     limits_of,
     make_choice,
     measure,
+    named_properties,
     resolve_types,
     values_of,
 )
@@ -144,10 +145,7 @@ class _StrictWriter:
         if node.additional is not False:
             why = "only the described properties are allowed"
             self._losses.note(node, "additionalProperties", why, "changed")
-        properties = dict(node.properties or {})
-        for name in node.required:
-            if name not in properties:
-                properties[name] = node.additional or Node(place=node.place)
+        properties = named_properties(node)
         self._properties += len(properties)
         self._chars += sum(map(len, properties))
         wire["properties"] = {}
