@@ -357,6 +357,15 @@ def test_very_deep_and_very_wide_schemas_are_cut_with_a_loss() -> None:
     assert "$defs" in rewrite_schema(wide, "llama_cpp").schema
 
 
+@pytest.mark.parametrize("dialect", ["gemini", "llama_cpp"])
+def test_items_of_any_kind_keep_their_description(dialect: Any) -> None:
+    """Also where nothing fits them, so that a second pass changes nothing."""
+    for items in ({"description": "d"}, {"minItems": 1, "maxItems": 0, "description": "d"}):
+        written = rewrite_schema({"type": "array", "items": items}, dialect).schema
+        assert written["items"] == {"description": "d"}
+        assert rewrite_schema(written, dialect).schema == written
+
+
 def test_an_unknown_dialect_is_refused() -> None:
     """A misspelt name is not taken for another dialect."""
     name: Any = "openai_strickt"

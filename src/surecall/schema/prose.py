@@ -487,7 +487,7 @@ def read_lines(text: str) -> list[str]:
     return [unmark(line) for line in text.split("\n")[:_MAX_LINES] if line.strip()]
 
 
-def read_listing(text: str, *, short: bool = True) -> list[str] | None:
+def read_listing(text: str) -> list[str] | None:
     """Return items that are separated by commas; None for what may be a sentence."""
     lead = _LEAD.match(text)
     body = text[lead.end() :] if lead else text
@@ -503,7 +503,7 @@ def read_listing(text: str, *, short: bool = True) -> list[str] | None:
         last = [part.strip() for part in _AND.split(parts[-1]) if part.strip()]
         parts = [*parts[:-1], *last]
     parts = [unmark(part) for part in parts if part]
-    if len(parts) < 2 or (short and any(len(part.split()) > _MAX_ITEM_WORDS for part in parts)):
+    if len(parts) < 2 or any(len(part.split()) > _MAX_ITEM_WORDS for part in parts):
         return None
     return parts
 

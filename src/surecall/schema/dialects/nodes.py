@@ -627,7 +627,8 @@ class SchemaReader:
         if others.is_nothing:
             node.limits["maxItems"] = min(len(firsts), node.limits.get("maxItems", len(firsts)))
         if not firsts:
-            node.items = None if others.is_nothing or others.is_any else others
+            says_nothing = others.is_nothing or (others.is_any and not others.texts)
+            node.items = None if says_nothing else others
             return
         why = "elements cannot be described by position; each may be any of them"
         self._losses.note(node, keyword, why, "weakened")

@@ -240,12 +240,10 @@ def _find_bare_doubt(cursor: Cursor, pos: int, match: re.Match[str] | None) -> s
     return ""
 
 
-def read_phrase(cursor: Cursor, pos: int, end: int | None = None) -> None:
+def read_phrase(cursor: Cursor, pos: int) -> None:
     """Take what is written at a place, up to what most likely ends it, for text."""
     text = cursor.text
-    is_quote = False
-    if end is None:
-        end, is_quote = _find_phrase_end(cursor, pos)
+    end, is_quote = _find_phrase_end(cursor, pos)
     phrase = text[pos:end].rstrip()
     lowered = phrase.lower()
     if not phrase:
