@@ -12,8 +12,7 @@ from surecall.base.records import Receipt
 from surecall.text import decode, repair_json
 
 from .formats import Found, TextCall, text_receipt
-from .names import PLACEHOLDERS, ToolNames, parameter_names
-from .shapes import (
+from .json_shapes import (
     ARGUMENT_KEYS,
     BESIDE,
     LIST_KEYS,
@@ -25,6 +24,7 @@ from .shapes import (
     find_calls,
     read_json_calls,
 )
+from .names import PLACEHOLDERS, ToolNames, parameter_names
 from .source import Source
 
 _CODE_TOOLS: Final = frozenset({

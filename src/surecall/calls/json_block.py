@@ -9,9 +9,9 @@ from surecall.base.records import CallState, Receipt
 from surecall.text import decode_plain, repair_json
 
 from .formats import Found, Grade, TextCall, add_receipts, text_receipt
+from .json_shapes import calls_of_value, read_json_calls
 from .json_spans import find_extent
 from .leftovers import note_leftovers
-from .shapes import calls_of_value, read_json_calls
 from .source import Source
 
 _FENCES: Final = ("```", "~~~")

@@ -14,14 +14,14 @@ from surecall.text import repair_json, scan_value_end
 
 from .fitting import fits_exactly, is_tool
 from .formats import MAX_CANDIDATES, Candidate, TextCall, as_object, text_receipt
-from .names import MAX_NAME_DISTANCE, Name, ToolNames, begin_of_name, parameter_names
-from .shapes import (
+from .json_shapes import (
     ARGUMENT_KEYS,
     ID_KEYS,
     NAME_KEYS,
     describes_parameters,
     find_calls,
 )
+from .names import MAX_NAME_DISTANCE, Name, ToolNames, begin_of_name, parameter_names
 from .written_python import bind_arguments, read_loose_call
 
 _NAME_KEYS: Final = (*NAME_KEYS, "call", "command", "method", "operation")

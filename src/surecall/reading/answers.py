@@ -16,7 +16,7 @@ from surecall.base.limits import MAX_ARGUMENTS_BYTES, MAX_JSON_DEPTH
 from surecall.base.records import CallState, Certainty, ErrorDetail, Receipt, clip
 from surecall.calls.thinking import REASONING, REASONING_CLOSERS
 from surecall.schema import SchemaChecker
-from surecall.schema.fit import UNFIT, Fit, Fitter, TooMuchWorkError, same_json
+from surecall.schema.fitter import UNFIT, Fit, Fitter, TooMuchWorkError, same_json
 from surecall.schema.mismatches import show_json
 from surecall.schema.structure import nests_deeper
 from surecall.schema.subschemas import SchemaParts

@@ -23,7 +23,7 @@ from surecall.text import (
 from . import conversions
 from .check import SchemaChecker
 from .conversions import Conversion
-from .fit import Fit, Fitter, TooMuchWorkError, only_name, same_json
+from .fitter import Fit, Fitter, TooMuchWorkError, only_name, same_json
 from .mismatches import (
     MAX_ERRORS,
     NOT_AN_OBJECT,

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from surecall.calls.blocks import found_calls, read_calls
 from surecall.calls.formats import Found, OwnFormat, TextCall, Thinking
 from surecall.calls.json_block import Marks, read_marked
 from surecall.calls.names import ToolNames, parameter_names
 from surecall.calls.source import NeedMore, Source
+from surecall.calls.tagged_calls import found_calls, read_calls
 from surecall.calls.tags import (
     MAX_TAG_CHARS,
     Grammar,

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from surecall.base.patterns import lazy_pattern
 from surecall.base.records import Receipt
-from surecall.calls.blocks import found_calls, have_arguments, read_calls
 from surecall.calls.fitting import name_lone_text, note_only
 from surecall.calls.formats import CallFormat, Found, OwnFormat, TextCall, text_receipt
 from surecall.calls.json_block import Marks, close_block, read_marked, read_object
 from surecall.calls.source import NeedMore, Source
+from surecall.calls.tagged_calls import found_calls, have_arguments, read_calls
 from surecall.calls.tags import (
     Grammar,
     Tag,

@@ -9,7 +9,7 @@ from surecall.base.records import Receipt
 from surecall.calls.fitting import code_call
 from surecall.calls.formats import Found, Grade, OwnFormat, TextCall, Thinking, text_receipt
 from surecall.calls.json_block import read_object
-from surecall.calls.shapes import read_json_calls
+from surecall.calls.json_shapes import read_json_calls
 from surecall.calls.source import Source
 
 _START: Final = "<|start|>assistant"

@@ -19,8 +19,8 @@ from surecall.calls.json_block import (
     read_payload,
     skip_fence,
 )
+from surecall.calls.json_shapes import find_calls, read_json_calls
 from surecall.calls.names import PLACEHOLDERS
-from surecall.calls.shapes import find_calls, read_json_calls
 from surecall.calls.source import Source
 from surecall.calls.yaml_lines import UnreadableError, read_mapping, read_value
 from surecall.text import decode, repair_json

@@ -6,11 +6,11 @@ from functools import lru_cache
 from typing import Any, Final, cast
 
 from surecall.base.records import CallState, Receipt
-from surecall.calls.blocks import Block, cut_call, found_calls, read_block
 from surecall.calls.formats import CallFormat, Found, OwnFormat, TextCall, text_receipt
 from surecall.calls.json_block import close_block
 from surecall.calls.names import ToolNames, parameter_names
 from surecall.calls.source import NeedMore, Source
+from surecall.calls.tagged_calls import Block, cut_call, found_calls, read_block
 from surecall.calls.tags import (
     MAX_TAG_CHARS,
     Grammar,

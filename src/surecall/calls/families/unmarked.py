@@ -14,8 +14,8 @@ from surecall.calls.formats import (
     add_receipts,
     text_receipt,
 )
+from surecall.calls.json_shapes import read_json_calls
 from surecall.calls.leftovers import note_leftovers, note_missing, skip_leftovers, skip_to_end
-from surecall.calls.shapes import read_json_calls
 from surecall.calls.source import Source
 from surecall.calls.written_python import read_calls_in_python, text_calls_of
 

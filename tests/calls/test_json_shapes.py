@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from support.read_text import TOOLS
+from surecall.calls.json_shapes import calls_of_value, find_calls, read_json_calls
 from surecall.calls.names import ToolNames
-from surecall.calls.shapes import calls_of_value, find_calls, read_json_calls
 
 NAMES = ToolNames(TOOLS)
 ARGS = {"room": "hall"}
