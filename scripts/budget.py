@@ -37,7 +37,7 @@ ROOMS: Final[dict[str, tuple[int, int]]] = {
     "clients": (700, 700),
     "gateway": (6_000, 7_099),
     "faults": (2_800, 3_142),
-    "evals": (11_000, 15_511),
+    "evals": (11_000, 15_485),
     "cli": (7_000, 7_171),
 }
 """The rooms with their budgets in code lines, and what they may not pass until they meet them."""

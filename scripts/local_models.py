@@ -26,7 +26,7 @@ from surecall.evals.cases import Attempt
 from surecall.evals.stats import wilson
 from surecall.evals.suites.bfcl import BfclSuite
 from surecall.evals.suites.one_tool import OneToolSuite
-from surecall.evals.suites.single_turn import SingleTurnCase, calls_that_ran
+from surecall.evals.suites.single_turn import SingleTurnCase
 from surecall.models.config import load_config
 from surecall.models.profiles import find_weights
 from surecall.models.transport import EmbeddedTransport, Transport, WireStream
@@ -185,7 +185,7 @@ async def try_case(case: SingleTurnCase, model: str, mode: str, transport: KeptR
         case,
         called=any(turn.calls for turn in turns),
         first_valid=any(result.executed for result in turns[0].results),
-        valid=bool(calls_that_ran(trace, case.names)),
+        valid=any(result.executed for turn in turns for result in turn.results),
         correct=grades.strict.ok,
         cut=any(turn.response_summary.finish_reason == "length" for turn in turns),
         turns=len(turns),

@@ -93,7 +93,7 @@ class McNemar(Struct, frozen=True):
     """A two-sided test of whether two paired rates differ."""
 
     p: float
-    method: Literal["exact", "mid-p"]
+    method: Literal["exact"]
     only_a: int
     only_b: int
 
@@ -179,21 +179,14 @@ def _correlation(counts: PairCounts, times: float) -> float:
     return product / scale
 
 
-def mcnemar(only_a: int, only_b: int, *, mid_p: bool = False) -> McNemar:
+def mcnemar(only_a: int, only_b: int) -> McNemar:
     """Test whether two paired rates differ, from the pairs in which only one says yes.
 
-    The p-value is exact and two-sided: under no difference each such pair is a fair coin. With
-    `mid_p` half of the probability of the counts themselves is left out, which is less strict and
-    closer to the nominal level; the result names the method.
+    The p-value is exact and two-sided: under no difference each such pair is a fair coin.
     """
     n, k = only_a + only_b, min(only_a, only_b)
-    below, here = sum(math.comb(n, i) for i in range(k)), math.comb(n, k)
-    if not mid_p:
-        return McNemar(min(1.0, 2 * (below + here) / 2**n), "exact", only_a, only_b)
-    # In the middle both tails share one outcome; without pairs there is nothing to leave out.
-    middle = 1.0 - here / 2 ** (n + 1) if n else 1.0
-    p = middle if only_a == only_b else (2 * below + here) / 2**n
-    return McNemar(p, "mid-p", only_a, only_b)
+    ways = sum(math.comb(n, i) for i in range(k + 1))
+    return McNemar(min(1.0, 2 * ways / 2**n), "exact", only_a, only_b)
 
 
 def correct_pairs(tests: Sequence[tuple[int, int]]) -> list[float]:

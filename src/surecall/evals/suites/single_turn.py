@@ -421,19 +421,6 @@ def drop_withdrawn(trace: Trace) -> Trace:
     return trace if len(kept) == len(trace.turns) else replace(trace, turns=tuple(kept))
 
 
-def calls_that_ran(trace: Trace | None, names: Mapping[str, str]) -> list[IdealCall]:
-    """Return the calls that ran in the first turn in which any did, under the functions' names."""
-    for turn in trace.turns if trace is not None else ():
-        ran = {result.call_id: result.name for result in turn.results if result.executed}
-        if ran:
-            calls = (call for call in turn.calls if call.id in ran)
-            return [
-                IdealCall(names.get(ran[call.id], call.name), call.arguments or {})
-                for call in calls
-            ]
-    return []
-
-
 def _resolve_names(turn: TurnTrace) -> list[str]:
     """Return the tool that each call of a turn stands for, whatever the model called it."""
     found = {result.call_id: result.name for result in turn.results if result.name}

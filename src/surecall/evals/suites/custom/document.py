@@ -109,7 +109,7 @@ _PLAIN: Final = (str, int, float, bool, NoneType)
 _GUIDE: Final = "`surecall docs write-your-own-cases` has every key."
 
 
-class ErrorDoc(Struct, frozen=True, kw_only=True):
+class ErrorDoc(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An error that a tool answers with."""
 
     code: str
@@ -117,7 +117,7 @@ class ErrorDoc(Struct, frozen=True, kw_only=True):
     hint: str | None = None
 
 
-class ResultDoc(Struct, frozen=True, kw_only=True):
+class ResultDoc(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a tool answers to some calls."""
 
     tool: str = ""
@@ -128,7 +128,7 @@ class ResultDoc(Struct, frozen=True, kw_only=True):
     error: ErrorDoc | None = None
 
 
-class ToolDoc(Struct, frozen=True, kw_only=True):
+class ToolDoc(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A tool that only answers what the file says."""
 
     name: str
@@ -142,7 +142,7 @@ class ToolDoc(Struct, frozen=True, kw_only=True):
     """The first that fits is the answer."""
 
 
-class CallDoc(Struct, frozen=True, kw_only=True):
+class CallDoc(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A call that is expected."""
 
     tool: str = ""
@@ -157,7 +157,7 @@ class CallDoc(Struct, frozen=True, kw_only=True):
     """Calls of which any is right, in place of the fields above."""
 
 
-class ChecksDoc(Struct, frozen=True, kw_only=True):
+class ChecksDoc(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is looked at when the run is over."""
 
     text_equals: str | None = None
@@ -180,14 +180,14 @@ class ChecksDoc(Struct, frozen=True, kw_only=True):
         return self != ChecksDoc(ignore_case=self.ignore_case, state=self.state)
 
 
-class MessageDoc(Struct, frozen=True, kw_only=True):
+class MessageDoc(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One message of the conversation so far."""
 
     role: Literal["system", "developer", "user", "assistant"]
     content: str
 
 
-class CaseDoc(Struct, frozen=True, kw_only=True):
+class CaseDoc(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One case."""
 
     id: str
@@ -211,7 +211,7 @@ class CaseDoc(Struct, frozen=True, kw_only=True):
     control: bool = False
 
 
-class SuiteDoc(Struct, frozen=True, kw_only=True):
+class SuiteDoc(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A whole file."""
 
     cases: tuple[CaseDoc, ...] = ()
@@ -227,18 +227,18 @@ class SuiteDoc(Struct, frozen=True, kw_only=True):
     """A CSV, JSONL or Parquet file with more cases, relative to this file."""
 
 
-_NESTED: Final[Mapping[type[Struct], Mapping[str, type[Struct]]]] = {
-    SuiteDoc: {"cases": CaseDoc, "tools": ToolDoc},
-    CaseDoc: {
-        "calls": CallDoc,
-        "checks": ChecksDoc,
-        "messages": MessageDoc,
-        "results": ResultDoc,
-    },
-    CallDoc: {"any_of": CallDoc},
-    ResultDoc: {"error": ErrorDoc},
-    ToolDoc: {"results": ResultDoc},
+_KINDS: Final[Mapping[str, type[Struct]]] = {
+    "any_of": CallDoc,
+    "calls": CallDoc,
+    "cases": CaseDoc,
+    "checks": ChecksDoc,
+    "error": ErrorDoc,
+    "messages": MessageDoc,
+    "results": ResultDoc,
+    "tools": ToolDoc,
 }
+"""What the tables under a key hold."""
+_UNKNOWN_KEY: Final = "Object contains unknown field `"
 
 
 class Document:
@@ -265,7 +265,6 @@ class Document:
         self._own_cases = len(as_list(content.get("cases")))
         if rows is not None:
             content = {**content, "cases": [*as_list(content.get("cases")), *rows.cases]}
-        self._check_keys(content, SuiteDoc, ())
         self.suite = self._convert(content)
 
     def refusal(self, path: KeyPath, message: str, hint: str | None = None) -> ConfigError:
@@ -284,30 +283,18 @@ class Document:
             return self._rows.place, self._rows.lines[number - self._own_cases]
         return self.place, self._lines.line_of(path)
 
-    def _check_keys(self, value: Any, kind: type[Struct], path: KeyPath) -> None:
-        """Refuse the first key that is not known, with the one that was probably meant."""
-        if not isinstance(value, Mapping):
-            return  # what is wrong with it is reported when it is converted
-        known = kind.__struct_fields__
-        for key, inner in cast("Mapping[Any, Any]", value).items():
-            if key not in known:
-                hint = did_you_mean(str(key), known)
-                raise self.refusal((*path, str(key)), f"there is no key {key!r} here.", hint)
-            nested = _NESTED.get(kind, {}).get(key)
-            if nested is None:
-                continue
-            if isinstance(inner, list | tuple):
-                for place, item in enumerate(cast("list[Any]", inner)):
-                    self._check_keys(item, nested, (*path, key, place))
-            else:
-                self._check_keys(inner, nested, (*path, key))
-
     def _convert(self, content: Mapping[str, Any]) -> SuiteDoc:
         try:
             return msgspec.convert(content, SuiteDoc)
         except msgspec.ValidationError as error:
             message, _, at = str(error).partition(" - at `$")
-            raise self.refusal(_parse_path(at.rstrip("`")), f"{message}.") from error
+            path = _parse_path(at.rstrip("`"))
+            if not message.startswith(_UNKNOWN_KEY):
+                raise self.refusal(path, f"{message}.") from error
+        key = message.removeprefix(_UNKNOWN_KEY).rstrip("`")
+        table = next((part for part in reversed(path) if isinstance(part, str)), "")
+        hint = did_you_mean(key, _KINDS.get(table, SuiteDoc).__struct_fields__)
+        raise self.refusal((*path, key), f"there is no key {key!r} here.", hint)
 
     def check_json(self, value: Any, path: KeyPath) -> None:
         """Refuse a value that no model could send, such as a date of TOML's own."""
