@@ -134,15 +134,17 @@ async def test_a_gateway_sends_a_trace_for_each_request(tmp_path: Path) -> None:
     assert ours == {"gen_ai.client.operation.duration", "gen_ai.client.token.usage"} <= METRICS
 
 
-async def test_a_run_sends_its_spans(tmp_path: Path) -> None:
-    """The observer of a run needs no more than the variable either."""
+@pytest.mark.parametrize("more", [{}, {"OTEL_METRICS_EXPORTER": "none"}], ids=["all", "traces"])
+async def test_a_run_sends_its_spans(more: dict[str, str], tmp_path: Path) -> None:
+    """The observer of a run needs no more than the variable either; metrics can be left out."""
     async with open_collector() as collector, FaultServer(FaultyProvider()) as upstream:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", RUN.replace("URL", repr(upstream.url))),
-            env={**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url},
+            env={**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, **more},
             cwd=tmp_path,
         )
         assert await process.wait() == 0
+    assert bool(collector.metrics) is not bool(more)
     names = {span.name for span in collector.spans}
     assert names == {"invoke_agent surecall", "chat faults:clean"}
     assert len({span.trace_id for span in collector.spans}) == 1

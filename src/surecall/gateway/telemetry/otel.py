@@ -88,7 +88,8 @@ def _export() -> Callable[[], object]:
         numbers = import_module(f"{name}.metric_exporter").OTLPMetricExporter()
     except ImportError as error:
         raise _missing("Sending traces needs the OTLP exporter") from error
-    name = list_variables(_VARIABLES).get("SERVICE_NAME", SCOPE)
+    variables = list_variables(_VARIABLES)
+    name = variables.get("SERVICE_NAME", SCOPE)
     resource = import_module("opentelemetry.sdk.resources").Resource.create(
         {"service.name": name, "service.version": VERSION}
     )
@@ -96,8 +97,10 @@ def _export() -> Callable[[], object]:
     tracing = sdk.TracerProvider(resource=resource)
     batches = import_module("opentelemetry.sdk.trace.export").BatchSpanProcessor(spans)
     tracing.add_span_processor(batches)
-    reader = import_module(f"{reading}.export").PeriodicExportingMetricReader(numbers)
-    measuring = import_module(reading).MeterProvider(metric_readers=[reader], resource=resource)
+    readers: list[Any] = []
+    if variables.get("METRICS_EXPORTER") != "none":  # for collectors that only take traces
+        readers = [import_module(f"{reading}.export").PeriodicExportingMetricReader(numbers)]
+    measuring = import_module(reading).MeterProvider(metric_readers=readers, resource=resource)
     trace.set_tracer_provider(tracing)
     metrics.set_meter_provider(measuring)
 
