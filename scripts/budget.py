@@ -35,7 +35,7 @@ ROOMS: Final[dict[str, tuple[int, int]]] = {
     "workspace": (1_300, 1_340),
     "serving": (900, 900),
     "clients": (700, 700),
-    "gateway": (6_000, 7_099),
+    "gateway": (6_000, 7_077),
     "faults": (2_800, 3_142),
     "evals": (11_000, 15_485),
     "cli": (7_000, 7_171),

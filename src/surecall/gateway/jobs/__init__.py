@@ -5,8 +5,7 @@ and records; `streaming` passes streams on; `model` ties these together. `relayi
 is not read.
 """
 
-from .client import ClientJob
 from .model import Job
 from .relaying import RelayJob, list_models
 
-__all__ = ["ClientJob", "Job", "RelayJob", "list_models"]
+__all__ = ["Job", "RelayJob", "list_models"]

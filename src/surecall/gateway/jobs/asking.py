@@ -165,14 +165,20 @@ class Asking:
 
     async def send(self, body: bytes) -> Sent:
         """Send a body and return the whole answer; `Send` of the exchange."""
-        job = self._job
-        attempt = 0
+        return cast("Sent", await self.open(body, stream=False))
+
+    async def open(self, body: bytes, *, stream: bool) -> "Answer | Sent":
+        """Send a body and return the open answer; without `stream`, and of an error, all of it."""
+        job, attempt = self._job, 0
         while True:
             attempt += 1
             job.count_request(body)
-            began_s = time.perf_counter()
+            began_s = perf_counter()
             try:
-                answer = await self.send_once(body, stream=False)
+                answer = await self.send_once(body, stream=stream)
+                if stream and answer.status < 400:
+                    job.note_attempt(self.target, began_s, None)
+                    return answer
                 data = await job.read_whole(answer)
             except ProviderError as error:
                 job.note_attempt(self.target, began_s, error)
@@ -181,28 +187,6 @@ class Asking:
                     raise
                 continue
             sent = Sent(answer.status, answer.header_map, data, attempt)
-            refusal = self._note_answer(sent, began_s)
-            if refusal is None or not self.is_last or not await job.wait_to_retry(refusal):
-                return sent
-
-    async def open(self, body: bytes, *, stream: bool) -> "Answer | Sent":
-        """Send a body and return the open answer, or all of it when it is an error."""
-        job = self._job
-        while True:
-            job.count_request(body)
-            began_s = time.perf_counter()
-            try:
-                answer = await self.send_once(body, stream=stream)
-                if answer.status < 400:
-                    job.note_attempt(self.target, began_s, None)
-                    return answer
-                data = await job.read_whole(answer)
-                sent = Sent(answer.status, answer.header_map, data)
-            except ProviderError as error:
-                job.note_attempt(self.target, began_s, error)
-                if not self.is_last or not await job.wait_to_retry(error):
-                    raise
-                continue
             refusal = self._note_answer(sent, began_s)
             if refusal is None or not self.is_last or not await job.wait_to_retry(refusal):
                 return sent

@@ -198,24 +198,18 @@ class RequestSpans:
             "surecall.upstream_requests": record.upstream_requests,
             "surecall.added_ms": record.added_ms,
         }
-        if record.cached_tokens:
-            attributes["gen_ai.usage.cache_read.input_tokens"] = record.cached_tokens
-        if record.cost:
-            attributes["surecall.cost"] = record.cost
-        if record.observed:
-            attributes["surecall.observed"] = record.observed
-        if record.model_answered:
-            attributes["gen_ai.response.model"] = redact(record.model_answered)
+        only_some: dict[str, Any] = {
+            "gen_ai.usage.cache_read.input_tokens": record.cached_tokens,
+            "gen_ai.response.model": redact(record.model_answered),
+            "surecall.cost": record.cost,
+            "surecall.observed": record.observed,
+            "surecall.rules": list(dict.fromkeys(item.rule for item in record.receipts)),
+            "surecall.defects": list(dict.fromkeys(item.code for item in record.defects)),
+            "error.type": record.error_code,
+        }
+        attributes |= {name: value for name, value in only_some.items() if value}
         if record.first_byte_ms is not None:
             attributes["gen_ai.response.time_to_first_chunk"] = record.first_byte_ms / 1000
-        if record.receipts:
-            rules = dict.fromkeys(receipt.rule for receipt in record.receipts)
-            attributes["surecall.rules"] = list(rules)
-        if record.defects:
-            codes = dict.fromkeys(defect.code for defect in record.defects)
-            attributes["surecall.defects"] = list(codes)
-        if record.error_code:
-            attributes["error.type"] = record.error_code
         if self._has_content:
             attributes |= _read_content(record)
         return attributes
@@ -387,9 +381,6 @@ class RunSpans:
             return
         if event.finish_reason:
             span.set_attribute("gen_ai.response.finish_reasons", [event.finish_reason])
-        if event.usage is not None:
-            span.set_attribute("gen_ai.usage.input_tokens", event.usage.input_tokens)
-            span.set_attribute("gen_ai.usage.output_tokens", event.usage.output_tokens)
         named: dict[str, Any] = {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": self._system,
@@ -398,6 +389,7 @@ class RunSpans:
         if event.usage is not None:
             named["gen_ai.usage.input_tokens"] = event.usage.input_tokens
             named["gen_ai.usage.output_tokens"] = event.usage.output_tokens
+        span.set_attributes(named)
         self._metrics.observe(named, event.elapsed_ms / 1000)
         span.set_attribute("surecall.calls", event.tool_calls_count)
         span.set_attribute("surecall.receipts", event.receipts_count)
