@@ -35,7 +35,7 @@ from surecall.exchange.request import ClientRequest
 from surecall.faults import Answer, FaultServer, FaultyProvider
 from surecall.faults.answers import Pause
 from surecall.faults.conversation import Action, CallTools, PlannedCall, Say
-from surecall.faults.plan import FaultPlan, PlanStep
+from surecall.faults.schedule import FaultPlan, PlanStep
 from surecall.gateway import Gateway
 from surecall.gateway.programs import PLACEHOLDER_KEY, GatewayAddress, find_program
 from surecall.gateway.server import GatewayServer, bind_socket

@@ -8,7 +8,7 @@ import pytest
 
 import surecall
 from surecall import RunResult, ScriptedTransport
-from surecall.cli.output import ExitCode
+from surecall.cli.console import ExitCode
 from surecall.models.transport import assistant, tool_call
 
 from .harness import document, invoke

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from surecall.cli.output import ExitCode
+from surecall.cli.console import ExitCode
 from surecall.cli.topics import KINDS, list_topics
 from surecall.models.config import SETTINGS
 

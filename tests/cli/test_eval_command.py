@@ -8,8 +8,8 @@ from rich.console import Console
 
 from support.eval_fakes import fake_manifest, fake_row, fake_units
 from surecall.base.errors import Code, ConfigError
+from surecall.cli.console import Output
 from surecall.cli.eval.progress import LineByCell, LiveMatrix, duration_of, make_display
-from surecall.cli.output import Output
 from surecall.evals.export import FORMATS, check_folder
 from surecall.evals.runner import ExperimentStarted, Stopping, Tally, TrialFinished
 from surecall.evals.store import RunStore

@@ -8,8 +8,8 @@ import pytest
 from support.weight_files import make_weights
 from surecall.base.records import Weights
 from surecall.cli import ExitCode
+from surecall.cli.console import Output
 from surecall.cli.local import fetch
-from surecall.cli.output import Output
 
 from .harness import document, documents, invoke
 

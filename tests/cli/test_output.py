@@ -21,8 +21,8 @@ from surecall.base.errors import (
     ToolDefinitionError,
 )
 from surecall.cli import ExitCode, cli
+from surecall.cli.console import Output, exit_code_of
 from surecall.cli.main import COMMANDS
-from surecall.cli.output import Output, exit_code_of
 from surecall.evals.gates.text import MEASURES
 from surecall.evals.suites import SUITES
 

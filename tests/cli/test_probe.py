@@ -202,7 +202,7 @@ async def test_consent_is_asked_for_at_a_terminal(monkeypatch: pytest.MonkeyPatc
         return False
 
     monkeypatch.setattr("surecall.cli.probe.click.confirm", decline)
-    monkeypatch.setattr("surecall.cli.output.Output.is_attended", True)
+    monkeypatch.setattr("surecall.cli.console.Output.is_attended", True)
     async with CapabilityUpstream() as upstream:
         result = await probe(upstream)
         assert upstream.calls == 0

@@ -22,7 +22,7 @@ from surecall.base.records import (
     ToolCallStarted,
     Usage,
 )
-from surecall.cli.progress import Progress, call_text, count_of, duration_text
+from surecall.cli.event_lines import Progress, call_text, count_of, duration_text
 
 
 def shown(*events: Event, width: int = 100) -> list[str]:

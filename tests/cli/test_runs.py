@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from support.eval_fakes import fake_finished, fake_manifest, fake_units
-from surecall.cli.output import Output
+from surecall.cli.console import Output
 from surecall.evals.store import RunStore
 
 from .harness import document, invoke

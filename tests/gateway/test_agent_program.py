@@ -15,7 +15,7 @@ import pytest
 from surecall.base.records import ModelRequest
 from surecall.faults import FaultServer, FaultyProvider
 from surecall.faults.conversation import Action, CallTools, PlannedCall
-from surecall.faults.plan import FaultPlan
+from surecall.faults.schedule import FaultPlan
 
 from .harness import make_settings, serve_gateway
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surecall.base.errors import ToolDefinitionError
-from surecall.tools.mcp.client import read_data
 from surecall.tools.mcp.definitions import name_server, name_tools, read_definition
+from surecall.tools.mcp.server_tools import read_data
 
 
 @pytest.mark.parametrize(

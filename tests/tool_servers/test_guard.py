@@ -11,7 +11,7 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
 import surecall
-from surecall.tools.mcp.client import DESCRIPTION_WITHHELD
+from surecall.tools.mcp.server_tools import DESCRIPTION_WITHHELD
 
 SOURCES = str(Path(surecall.__file__).parents[1])
 CLOSED = {

@@ -14,8 +14,8 @@ from mcp import Client, StdioServerParameters
 
 import surecall
 from surecall.cli import cli
+from surecall.cli.console import ExitCode
 from surecall.cli.mcp import FUNCTIONS
-from surecall.cli.output import ExitCode
 from surecall.tools.mcp.server import make_server
 
 SOURCES = str(Path(surecall.__file__).parents[1])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from surecall.base.errors import WorkspaceError
 from surecall.text import canonical_bytes, encode, render_pointer
 from surecall.workspace import OPERATIONS, new_state, patch_part
-from surecall.workspace.patch import find_value, split_path
+from surecall.workspace.patches import find_value, split_path
 
 keys = st.sampled_from(["a", "b", "0", "1", "-1", "~0"])
 leaves = st.none() | st.booleans() | st.integers(-3, 3) | st.text("xy", max_size=3)

@@ -33,7 +33,7 @@ class SeriesSnapshot(Struct, frozen=True):
     """All values of one series at one moment."""
 
     name: str
-    cells: tuple[tuple[Values, tuple[float, ...]], ...]
+    samples: tuple[tuple[Values, tuple[float, ...]], ...]
 
 
 class Series:
@@ -70,17 +70,17 @@ class Series:
         """Tell whether these values are counted apart, and not as `other`."""
         return self._closed(values) == values
 
-    def cells(self) -> dict[Values, tuple[float, ...]]:
+    def samples(self) -> dict[Values, tuple[float, ...]]:
         """Return all values."""
-        raise TypeError("every kind of series has its own cells")
+        raise TypeError("every kind of series has its own samples")
 
     def snapshot(self) -> SeriesSnapshot:
         """Return all values as plain data, for another process."""
-        return SeriesSnapshot(self.name, tuple(self.cells().items()))
+        return SeriesSnapshot(self.name, tuple(self.samples().items()))
 
-    def render(self, cells: Mapping[Values, tuple[float, ...]]) -> Iterable[str]:
+    def render(self, samples: Mapping[Values, tuple[float, ...]]) -> Iterable[str]:
         """Yield the lines of these values."""
-        for values, (value,) in sorted(cells.items()):
+        for values, (value,) in sorted(samples.items()):
             yield f"{self.name}{_braces(self.labels, values)} {_number(value)}"
 
 
@@ -91,31 +91,31 @@ class Counter(Series):
 
     def __init__(self, name: str, text: str, labels: Mapping[str, Collection[str]]) -> None:
         super().__init__(name, text, labels)
-        self._cells: dict[Values, list[float]] = {} if labels else {(): [0]}
+        self._samples: dict[Values, list[float]] = {} if labels else {(): [0]}
 
     def add(self, *values: str) -> None:
         """Count one more."""
         try:
-            self._cells[values][0] += 1
+            self._samples[values][0] += 1
         except KeyError:
-            self.cell(*values)[0] += 1
+            self.sample(*values)[0] += 1
 
     def add_many(self, amount: float, *values: str) -> None:
         """Count some more."""
-        self.cell(*values)[0] += amount
+        self.sample(*values)[0] += amount
 
-    def cell(self, *values: str) -> list[float]:
+    def sample(self, *values: str) -> list[float]:
         """Return the number itself, as the only item of a list, to be counted up in place."""
-        cell = self._cells.get(values)
-        return self._cells.setdefault(self._closed(values), [0]) if cell is None else cell
+        sample = self._samples.get(values)
+        return self._samples.setdefault(self._closed(values), [0]) if sample is None else sample
 
     def value(self, *values: str) -> float:
         """Return the number."""
-        return self._cells.get(values, [0])[0]
+        return self._samples.get(values, [0])[0]
 
-    def cells(self) -> dict[Values, tuple[float, ...]]:
+    def samples(self) -> dict[Values, tuple[float, ...]]:
         """Return all values."""
-        return {values: tuple(cell) for values, cell in self._cells.items()}
+        return {values: tuple(sample) for values, sample in self._samples.items()}
 
 
 class Gauge(Series):
@@ -140,13 +140,13 @@ class Gauge(Series):
         """Return the number."""
         return self._value if self._read is None else self._read()
 
-    def cells(self) -> dict[Values, tuple[float, ...]]:
+    def samples(self) -> dict[Values, tuple[float, ...]]:
         """Return the one value."""
         return {(): (self.value(),)}
 
 
 class Levels(Counter):
-    """Numbers that go up and down, one for each label; set them by their cell."""
+    """Numbers that go up and down, one for each label; set them by their sample."""
 
     kind: Kind = "gauge"
 
@@ -165,30 +165,30 @@ class Histogram(Series):
     ) -> None:
         super().__init__(name, text, labels)
         self.bounds = tuple(sorted(bounds))
-        self._cells: dict[Values, list[float]] = {}
+        self._samples: dict[Values, list[float]] = {}
 
     def observe(self, value: float, *values: str) -> None:
         """Count a value."""
-        cell = self._cells.get(values) or self.cell(*values)
-        cell[bisect_left(self.bounds, value)] += 1
-        cell[-1] += value
+        sample = self._samples.get(values) or self.sample(*values)
+        sample[bisect_left(self.bounds, value)] += 1
+        sample[-1] += value
 
-    def cell(self, *values: str) -> list[float]:
+    def sample(self, *values: str) -> list[float]:
         """Return the counts below each bound and the sum, to be counted up in place."""
-        cell = self._cells.get(values)
-        if cell is not None:
-            return cell
+        sample = self._samples.get(values)
+        if sample is not None:
+            return sample
         values = self._closed(values)
         # One place for each bound, one for what is above all of them, and the sum.
-        return self._cells.setdefault(values, [0] * (len(self.bounds) + 1) + [0.0])
+        return self._samples.setdefault(values, [0] * (len(self.bounds) + 1) + [0.0])
 
-    def cells(self) -> dict[Values, tuple[float, ...]]:
+    def samples(self) -> dict[Values, tuple[float, ...]]:
         """Return all values."""
-        return {values: tuple(cell) for values, cell in self._cells.items()}
+        return {values: tuple(sample) for values, sample in self._samples.items()}
 
-    def render(self, cells: Mapping[Values, tuple[float, ...]]) -> Iterable[str]:
+    def render(self, samples: Mapping[Values, tuple[float, ...]]) -> Iterable[str]:
         """Yield the lines of these values."""
-        for values, (*counts, total) in sorted(cells.items()):
+        for values, (*counts, total) in sorted(samples.items()):
             below = 0.0
             for bound, count in zip((*self.bounds, "+Inf"), counts, strict=True):
                 below += count
@@ -262,17 +262,17 @@ class Metrics:
                 more.setdefault(one.name, []).append(one)
         lines: list[str] = []
         for series in self._series.values():
-            cells = series.cells()
+            samples = series.samples()
             for one in more.get(series.name, ()):
-                for values, cell in one.cells:
-                    cells[values] = _sum_cells(cells.get(values), cell)
+                for values, sample in one.samples:
+                    samples[values] = _add_samples(samples.get(values), sample)
             lines.append(f"# HELP {series.name} {_escape(series.help)}")
             lines.append(f"# TYPE {series.name} {series.kind}")
-            lines += series.render(cells)
+            lines += series.render(samples)
         return ("\n".join(lines) + "\n").encode("utf-8") if lines else b""
 
 
-def _sum_cells(known: tuple[float, ...] | None, more: tuple[float, ...]) -> tuple[float, ...]:
+def _add_samples(known: tuple[float, ...] | None, more: tuple[float, ...]) -> tuple[float, ...]:
     if known is None or len(known) != len(more):
         return more
     return tuple(one + other for one, other in zip(known, more, strict=True))

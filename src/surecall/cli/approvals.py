@@ -15,6 +15,7 @@ from surecall.loop import approve, deny
 from surecall.text import decode, encode_text
 from surecall.tools.approvals import Approval, ApprovalStatus, ApprovalStore
 
+from .console import Output
 from .flags import (
     count_flag,
     flag,
@@ -24,7 +25,6 @@ from .flags import (
     pass_to_commands,
     place_flag,
 )
-from .output import Output
 from .terminal import bounded, escape_json, line_of, shown_value
 
 T = TypeVar("T")

@@ -24,9 +24,9 @@ from surecall.models.profiles import Catalog, ProviderEntry, embedded_name
 from surecall.models.transport import Deadlines, RetryPolicy
 from surecall.text import encode_text
 
+from .console import ExitCode, Output, select_fields
 from .flags import flag, invalid_option, output_flags, pass_output, settings_flags
 from .groups import CommandEntry, LazyGroup
-from .output import ExitCode, Output, select_fields
 from .reach import reach_provider, resolve_configured
 from .terminal import line_of, make_table, shown_value, styled
 

@@ -21,9 +21,9 @@ from surecall.models.client.network import is_loopback
 from surecall.models.config import all_variables
 from surecall.text import decode, encode_text
 
+from .console import Output
+from .event_lines import count_of
 from .flags import flag, pass_output
-from .output import Output
-from .progress import count_of
 from .serve import address_of, example_model, find_store, make_gateway
 from .suggestions import complete_programs
 

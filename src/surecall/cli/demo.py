@@ -12,9 +12,9 @@ from surecall.models.transport import ScriptedReply, ScriptedTransport, assistan
 from surecall.text import encode_text
 from surecall.tools import Tool, tool
 
+from .console import Output
+from .event_lines import Progress, count_of, duration_text
 from .flags import flag, pass_output
-from .output import Output
-from .progress import Progress, count_of, duration_text
 from .run import render_result
 from .terminal import save_svg, styled
 

@@ -8,9 +8,9 @@ from surecall.base.codes import all_codes, explain_code
 from surecall.base.errors import Code, ConfigError
 from surecall.cli.manual import Page, find_page, list_pages, search_pages
 
+from .console import Output, select_fields
 from .flags import flag, output_flags, pass_output
 from .groups import LazyGroup
-from .output import Output, select_fields
 from .suggestions import complete_pages, complete_topics
 from .terminal import styled
 

@@ -24,9 +24,9 @@ from surecall.faults import (
 )
 from surecall.wire import PROTOCOLS
 
+from .console import Output, select_fields
+from .event_lines import count_of
 from .flags import flag, invalid_option, output_flags, pass_output, reason_of
-from .output import Output, select_fields
-from .progress import count_of
 from .suggestions import complete_fault_groups, complete_faults, complete_simulated
 from .terminal import line_of, shown_value, styled
 

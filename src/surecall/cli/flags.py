@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from surecall.base.errors import Code, ConfigError
 
-from .output import Output
+from .console import Output
 from .suggestions import (
     Completer,
     complete_files,

@@ -33,9 +33,9 @@ from surecall.serving import (
 )
 from surecall.text import decode, encode
 
+from .console import ExitCode, Output, select_fields
+from .event_lines import Progress
 from .flags import flag, invalid_option, pass_output, reason_of
-from .output import ExitCode, Output, select_fields
-from .progress import Progress
 from .suggestions import complete_weights
 from .terminal import line_of
 

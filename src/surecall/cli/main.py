@@ -11,14 +11,14 @@ from click.shell_completion import get_completion_class
 from surecall.base.errors import Code
 from surecall.base.version import VERSION
 
+from .console import ExitCode, Output, exit_code_of
 from .flags import flag, output_flags, pass_output
 from .groups import CommandEntry, LazyGroup
-from .output import ExitCode, Output, exit_code_of
 
 COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "demo": CommandEntry("demo", "demo", "Watch broken replies being repaired, offline."),
     "run": CommandEntry("run", "run", "Ask a model a question, with your tools."),
-    "replay": CommandEntry("replay", "replay", "Replay a recorded run, or send a request again."),
+    "replay": CommandEntry("traces", "replay", "Replay a recorded run, or send a request again."),
     "read": CommandEntry("read", "read", "Explain one recorded reply, from bytes to execution."),
     "serve": CommandEntry("serve", "serve", "Make any client's tool calls reliable: a gateway."),
     "with": CommandEntry("connect", "with_program", "Run a program with a gateway of its own."),

@@ -16,9 +16,9 @@ from surecall.schema import SchemaChecker, lint_tool
 from surecall.text import repair_json as repair_text
 from surecall.tools.mcp.server import make_server, serve_http
 
+from .console import Output
+from .event_lines import count_of
 from .flags import flag, output_flags, pass_output
-from .output import Output
-from .progress import count_of
 from .terminal import line_of
 from .topics import explain_topic
 

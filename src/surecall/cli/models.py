@@ -10,9 +10,9 @@ from surecall.loop.resolve import find_provider
 from surecall.models.config import load_config
 from surecall.models.profiles import Catalog, Merged, merge_presets, presets_for, select
 
+from .console import Output
 from .flags import flag, output_flags, pass_output
 from .groups import CommandEntry, LazyGroup
-from .output import Output
 from .suggestions import complete_models, complete_providers
 from .terminal import line_of, shown_value, styled
 

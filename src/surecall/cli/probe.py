@@ -31,9 +31,9 @@ from surecall.models.probe import (
 from surecall.models.profiles import Catalog, ResolvedCapabilities, resolve_capabilities
 from surecall.wire import WireProtocol
 
+from .console import ExitCode, Output, select_fields
+from .event_lines import count_of
 from .flags import count_flag, flag, invalid_option, pass_output, settings_flags
-from .output import ExitCode, Output, select_fields
-from .progress import count_of
 from .reach import Change, list_changes
 from .suggestions import complete_models, complete_questions
 from .terminal import bounded, line_of, make_table, shown_value, styled

@@ -26,7 +26,7 @@ from surecall.models.profiles import Catalog, ResolvedCapabilities
 from surecall.text import decode
 from surecall.wire import WireProtocol
 
-from .progress import count_of
+from .event_lines import count_of
 
 _DEADLINES: Final = Deadlines(connect_s=5.0, first_byte_s=5.0, idle_s=5.0, total_s=5.0)
 _LIMITS: Final = ClientLimits(max_body_bytes=2 * MIB)

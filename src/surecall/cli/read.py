@@ -21,9 +21,9 @@ from surecall.reading import Accept, InputKind, parse_input, read_reply, tell_in
 from surecall.text import encode_text
 from surecall.tools import Dispatcher, MaskedRegistry, ToolContext
 
+from .console import ExitCode, Output, select_fields
+from .event_lines import Progress, count_of, describe_error, shorten_pair
 from .flags import flag, invalid_option, pass_output
-from .output import ExitCode, Output, select_fields
-from .progress import Progress, count_of, describe_error, shorten_pair
 from .suggestions import complete_files, complete_protocols
 from .terminal import bounded, escape_json, line_of, printable, save_svg, shown_value, styled
 from .tool_files import load_offered_tools

@@ -21,8 +21,8 @@ from surecall.evals.recommendation import (
 from surecall.evals.standings import Standing
 from surecall.evals.store import RunInfo
 
+from .console import Output, select_fields
 from .flags import flag, max_errors_flag, pass_output, store_flag
-from .output import Output, select_fields
 from .suggestions import complete_runs, complete_strategies
 from .terminal import line_of, make_table
 

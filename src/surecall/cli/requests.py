@@ -32,6 +32,8 @@ from surecall.store.records.store import (
 from surecall.store.records.tables import RecordFilter
 from surecall.text import encode
 
+from .console import Output
+from .event_lines import count_of
 from .flags import (
     Decorated,
     count_flag,
@@ -42,8 +44,6 @@ from .flags import (
     pass_to_commands,
     place_flag,
 )
-from .output import Output
-from .progress import count_of
 from .terminal import line_of, printable, shown_value
 
 LATEST: Final = "@latest"

@@ -18,9 +18,9 @@ from surecall.loop import RunResult, Session, Trace, save_trace
 from surecall.loop.options import fold_parameters
 from surecall.models.config import Config, load_config
 
+from .console import ExitCode, Output, select_fields
+from .event_lines import Progress
 from .flags import check_options, flag, invalid_option, parse_options, pass_output, settings_flags
-from .output import ExitCode, Output, select_fields
-from .progress import Progress
 from .suggestions import complete_presets
 from .tool_files import load_tools
 

@@ -10,8 +10,8 @@ import click
 
 from surecall.base.errors import Code, ConfigError
 
+from .console import ExitCode, Output
 from .flags import flag, pass_output
-from .output import ExitCode, Output
 
 if TYPE_CHECKING:
     from surecall.gateway import Gateway, GatewaySettings

@@ -35,7 +35,7 @@ class _Need(NamedTuple):
         return max(min(self.full, _READABLE), min(self.word, _LONG_WORD))
 
     @property
-    def narrow(self) -> int:
+    def least(self) -> int:
         """Return how narrow the column may be so that what must not be folded keeps its room."""
         return self.full if _is_whole(self.column) else min(self.word, _NARROW)
 
@@ -116,13 +116,13 @@ def _sum_widths(widths: Iterable[int]) -> int:
 
 def _share_room(needs: Sequence[_Need], room: int) -> list[tuple[Column, int]]:
     """Give every column what it needs at least, and the narrowest ones more until all is used."""
-    least = (
+    choices = (
         [need.readable for need in needs],
         [need.word for need in needs],
-        [need.narrow for need in needs],
+        [need.least for need in needs],
         [1 for _ in needs],
     )
-    widths = next((each for each in least if _sum_widths(each) <= room), least[-1])
+    widths = next((each for each in choices if _sum_widths(each) <= room), choices[-1])
     left = room - _sum_widths(widths)
     while left > 0:
         growing = [at for at, need in enumerate(needs) if widths[at] < need.full]

@@ -39,6 +39,7 @@ from surecall.models.profiles import Catalog, resolve_capabilities
 from surecall.text import SSEEvent, SSEReader, decode, encode, render_event
 from surecall.wire import WireProtocol, find_protocol
 from surecall.wire.errors import SHOULD_RETRY_HEADER
+from surecall.wire.gemini.requests import KEY_HEADER
 
 from .library import Library, is_mediated, kept_headers
 
@@ -79,7 +80,7 @@ _log = logging.getLogger("surecall.clients")
 _MEMBER: Final = "surecall"
 _EVENTS: Final = {"content-type": "text/event-stream; charset=utf-8"}
 _JSON: Final = {"content-type": "application/json"}
-_KEYS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
+_KEYS: Final = ("authorization", "x-api-key", "api-key", KEY_HEADER)
 """Headers that say who asks."""
 
 

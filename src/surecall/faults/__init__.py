@@ -7,11 +7,11 @@ from .behaviours import Behaviour, Lapse, find_behaviour, load_behaviour, zoo
 from .catalog import CLEAN, FAULTS, GROUPS, Fault, FaultGroup, find_fault, find_faults
 from .conversation import Action, CallTools, Oracle, PlannedCall, Say
 from .oracles import DirectiveOracle, ObligingOracle, StepsOracle, load_script
-from .plan import CLEAN_PLAN, FaultPlan
 from .provider import BUILTIN_ORACLES, FaultyProvider
+from .schedule import CLEAN_PLAN, FaultPlan
 from .server import FaultServer, model_names
 from .simulated import SimulatedTransport
-from .workspace import SCENARIOS, WorkspaceOracle
+from .workspace_oracle import SCENARIOS, WorkspaceOracle
 
 __all__ = [
     "BUILTIN_ORACLES",

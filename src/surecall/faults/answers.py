@@ -11,9 +11,10 @@ from surecall.base.errors import Code, ProviderStatusError
 from surecall.serving.admission import Refusal
 from surecall.text import encode
 from surecall.wire import WireProtocol
+from surecall.wire.errors import REQUEST_ID_HEADERS
 
-from .inputs import parse_fields
 from .replies import Occasion
+from .toml_files import parse_fields
 
 Ending = Literal["keep", "close", "reset", "stall"]
 """`keep` ends as the framing says, `close` ends the connection there (FIN), `reset` breaks it
@@ -98,7 +99,7 @@ _GOOGLE_TYPE: Final = "type.googleapis.com/google.rpc."
 class _Manners(Struct, frozen=True):
     """How the answers of one provider differ from OpenAI's."""
 
-    id_header: str = "x-request-id"
+    id_header: str = REQUEST_ID_HEADERS[0]
     rates: Mapping[str, str] = MappingProxyType(_OPENAI_RATES)
     states_id: bool = False
     """Whether the body of an error names the request."""

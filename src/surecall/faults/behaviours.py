@@ -20,8 +20,8 @@ from surecall.models.config.load import read_toml
 
 from .catalog import Fault, find_fault
 from .conversation import Action, Answered, CallTools, Say, errors_in_a_row, last_results
-from .inputs import parse_table
 from .replies import Occasion, PlannedReply
+from .toml_files import parse_table
 
 Moment = Literal["call", "final", "any", "first", "no_tools"]
 """When a lapse can happen: in a reply with calls, in one without, in any, in the first one of a

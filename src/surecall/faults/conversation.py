@@ -8,7 +8,7 @@ from msgspec import Struct
 from surecall.base.json_values import as_fields, as_list
 from surecall.base.records import Message, ModelRequest, ToolCall
 
-from .inputs import parse_fields
+from .toml_files import parse_fields
 
 
 class PlannedCall(Struct, frozen=True):

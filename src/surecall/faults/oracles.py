@@ -27,8 +27,8 @@ from .conversation import (
     answered_calls,
     last_user_text,
 )
-from .inputs import load_table, parse_fields
 from .replies import sample_arguments
+from .toml_files import load_table, parse_fields
 
 FINAL_TEXT: Final = "Done."
 

@@ -22,12 +22,12 @@ from .answers import Answer, event_stream, json_answer, provider_headers, refusa
 from .behaviours import ZOO_PREFIX, Behaviour, Situation, find_behaviour
 from .catalog import Fault
 from .conversation import Action, CallTools, Oracle, Say
-from .inputs import parse_fields
 from .oracles import DirectiveOracle, ObligingOracle, ask_oracles
-from .plan import CLEAN_PLAN, FaultPlan
 from .rendering import CHAT, render_body, render_chunk, render_events, render_reply_chunks
 from .replies import Occasion, PlannedReply, honour_request, plan_reply
-from .workspace import WorkspaceOracle
+from .schedule import CLEAN_PLAN, FaultPlan
+from .toml_files import parse_fields
+from .workspace_oracle import WorkspaceOracle
 
 BUILTIN_ORACLES: Final = (DirectiveOracle(), WorkspaceOracle(), ObligingOracle())
 """The oracles of right calls; the first that knows the conversation wins."""

@@ -4,7 +4,7 @@ The server side of a format writes a clean reply only, so it is given marks in p
 broken: ids, names, arguments and empty texts. Then each mark is replaced by what is planned.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -15,6 +15,8 @@ from surecall.base.records import RawCall, Reply, Usage
 from surecall.models.transport.scripted import render_chunks, render_completion
 from surecall.text import decode, encode_text, render_event
 from surecall.wire import ChatCompletions
+from surecall.wire.gemini.replies import FINISH_REASONS
+from surecall.wire.messages.replies import STOP_REASONS
 
 from .replies import Occasion, PlannedReply
 
@@ -28,15 +30,9 @@ _CLOCKS: Final = frozenset({"created", "created_at", "completed_at"})
 _TEXT_KEYS: Final = frozenset({"delta", "partial_json"})
 _OBJECT_KEYS: Final = frozenset({"args", "input"})
 _REASON_KEYS: Final = {"messages": "stop_reason", "gemini": "finishReason"}
-_STOP_REASONS: Final = {
-    ("messages", "content_filter"): "refusal",
-    ("messages", "length"): "max_tokens",
-    ("messages", "stop"): "end_turn",
-    ("messages", "tool_calls"): "tool_use",
-    ("gemini", "content_filter"): "SAFETY",
-    ("gemini", "length"): "MAX_TOKENS",
-    ("gemini", "stop"): "STOP",
-    ("gemini", "tool_calls"): "STOP",
+_STOP_REASONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "messages": {**STOP_REASONS, "tool_calls": "tool_use"},
+    "gemini": FINISH_REASONS,
 }
 
 
@@ -153,7 +149,7 @@ class _Marks:
         name = occasion.protocol.name
         reason = reply.finish_reason or ""
         self._reason_key = _REASON_KEYS.get(name)
-        self._reason = _STOP_REASONS.get((name, reason), reason)
+        self._reason = _STOP_REASONS.get(name, {}).get(reason, reason)
 
     def fill(self, value: Any, key: str = "") -> Any:
         """Return a value with every mark in it replaced."""
@@ -209,7 +205,7 @@ def _split_events(data: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
 def _split_arguments(name: str, value: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield an event with the arguments of a call as several small ones."""
     delta = as_fields(value.get("delta"))
-    if name == "response.function_call_arguments.delta":
+    if name.endswith("function_call_arguments.delta"):
         yield from ((name, {**value, "delta": piece}) for piece in _cut(str(value["delta"])))
     elif "partial_json" in delta:
         for piece in _cut(str(delta["partial_json"])) or [""]:

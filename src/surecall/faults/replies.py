@@ -16,7 +16,7 @@ from surecall.text import encode_text
 from surecall.wire import ChatCompletions, WireProtocol
 
 from .conversation import Action, CallTools, PlannedCall, Say
-from .inputs import parse_fields
+from .toml_files import parse_fields
 
 _ID_CHARS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 _CHARS_PER_TOKEN: Final = 4

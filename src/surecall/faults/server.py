@@ -29,6 +29,7 @@ from surecall.serving import (
 )
 from surecall.text import decode
 from surecall.wire import ChatCompletions, WireProtocol, find_protocol
+from surecall.wire.gemini.requests import KEY_HEADER
 
 from .answers import Answer, Ending, Flood, Pause, json_answer, refusal_answer
 from .behaviours import ZOO_PREFIX, zoo
@@ -350,7 +351,7 @@ def _list_models(head: Head) -> dict[str, Any]:
         made = {"created_at": "1970-01-01T00:00:00Z"}
         rows = [{"type": "model", "id": name, "display_name": name, **made} for name in names]
         return {"data": rows, "has_more": False, "first_id": names[0], "last_id": names[-1]}
-    if head.path.startswith("/v1beta") or head.values("x-goog-api-key"):
+    if head.path.startswith("/v1beta") or head.values(KEY_HEADER):
         methods = {"supportedGenerationMethods": ["generateContent", "streamGenerateContent"]}
         google = ({"name": f"models/{name}", "displayName": name, **methods} for name in names)
         return {"models": list(google)}

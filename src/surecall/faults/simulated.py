@@ -30,8 +30,8 @@ from surecall.wire.errors import check_body
 from .answers import Answer, Flood, Pause
 from .behaviours import Behaviour, find_behaviour
 from .conversation import Oracle
-from .plan import CLEAN_PLAN, FaultPlan
 from .provider import BUILTIN_ORACLES, FaultyProvider, find_endpoint
+from .schedule import CLEAN_PLAN, FaultPlan
 
 _DEFAULT_RETRY: Final = RetryPolicy()
 _DEFAULT_LIMITS: Final = WireLimits()

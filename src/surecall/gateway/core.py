@@ -15,7 +15,7 @@ from surecall.gateway.telemetry.otel import names_collector
 from surecall.gateway.telemetry.requests import RESULTS, RequestMetrics
 from surecall.reading import ReadingLimits
 from surecall.serving import Exchange, HttpConnection, RawHeaders
-from surecall.serving.connection import STATUS_LINES
+from surecall.serving.http_connection import STATUS_LINES
 from surecall.store.records.record import RequestRecord
 from surecall.store.records.spool import SpooledRecords
 from surecall.store.records.sqlite import SqliteRecords
@@ -270,12 +270,12 @@ class Core:
         metrics.in_flight.set(self.gate.inside)
         metrics.waiting.set(self.gate.waiting + sum(item.gate.waiting for item in upstreams))
         for item in upstreams:
-            metrics.upstream_down.cell(item.name)[0] = int(item.health.is_down)
+            metrics.upstream_down.sample(item.name)[0] = int(item.health.is_down)
         counts = self.store.counts
         for result in RESULTS:
-            metrics.records.cell(result)[0] = getattr(counts, result)
-        metrics.store_reopened.cell()[0] = counts.reopened
-        metrics.task_restarts.cell("records")[0] = counts.restarts
+            metrics.records.sample(result)[0] = getattr(counts, result)
+        metrics.store_reopened.sample()[0] = counts.reopened
+        metrics.task_restarts.sample("records")[0] = counts.restarts
         if isinstance(self.store, SpooledRecords):
             metrics.store_away.set(int(self.store.is_away))
             if self.store.spool is not None:

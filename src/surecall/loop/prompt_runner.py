@@ -25,6 +25,7 @@ from surecall.reading import rescue_receipts
 from surecall.reading.transforms import TransformChain
 from surecall.wire import ChatCompletions, RawReply, StreamDelta, WireProtocol
 from surecall.wire.chat_completions import parse_history_message
+from surecall.wire.errors import REQUEST_ID_HEADERS
 from surecall.wire.replies import mask_reply
 from surecall.wire.substitutes import name_limit
 
@@ -162,7 +163,6 @@ _ADDED_BY_FORMATS: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
     "responses": (("include", False), ("store", False)),
 }
 """Fields that a wire format adds to requests, and whether it does so only to streamed ones."""
-_REQUEST_ID_HEADERS = ("x-request-id", "request-id")
 
 
 class PromptResult(Struct, frozen=True, kw_only=True):
@@ -365,5 +365,5 @@ def _without_fields(request: ModelRequest, fields: AbstractSet[str]) -> ModelReq
 
 
 def _request_id(headers: dict[str, str]) -> str | None:
-    found = (mask_known(headers[name]) for name in _REQUEST_ID_HEADERS if name in headers)
+    found = (mask_known(headers[name]) for name in REQUEST_ID_HEADERS if name in headers)
     return next(found, None)

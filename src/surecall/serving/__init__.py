@@ -9,7 +9,7 @@ under deadlines and writes answers, `server` keeps the connections from start to
 """
 
 from .admission import LOOPBACK_NAMES, Refusal, check_admission, list_hosts
-from .connection import Exchange, HttpConnection, RawHeaders, ServingLimits, render_head
+from .http_connection import Exchange, HttpConnection, RawHeaders, ServingLimits, render_head
 from .server import HttpServer, ServerLimits
 
 __all__ = [

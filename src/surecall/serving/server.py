@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from surecall.base.limits import MAX_BODY_BYTES
 
-from .connection import Application, HttpConnection, ServingLimits
+from .http_connection import Application, HttpConnection, ServingLimits
 
 
 class ServerLimits(Struct, frozen=True, kw_only=True):

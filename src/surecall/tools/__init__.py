@@ -6,8 +6,8 @@ from .define import ApprovalRule, Tool, ToolContext, ToolFailed, as_tool, tool
 from .dispatch import Dispatcher, ResultTransforms
 from .outputs import OutputLimits, OutputRejection, check_output, envelope_of, render_envelope
 from .permission import ApprovalDecision, ApprovalRequest, Approver, OnceLedger, Permission
-from .registry import MaskedRegistry, ToolProvider, ToolRegistry
 from .running import run_calls
+from .tool_registry import MaskedRegistry, ToolProvider, ToolRegistry
 
 __all__ = [
     "Approval",

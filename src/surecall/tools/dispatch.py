@@ -24,8 +24,8 @@ from . import feedback
 from .define import Tool, ToolContext
 from .outputs import OutputLimits, check_output, plain_data, render_envelope
 from .permission import Approver, Denial, OnceLedger, Permission, Permit, make_once_key
-from .registry import MaskedRegistry, ToolRegistry
 from .running import run_tool
+from .tool_registry import MaskedRegistry, ToolRegistry
 
 ResultTransforms = Callable[[dict[str, Any], str, str], dict[str, Any]]
 """Takes the full form of an envelope, the tool's name and the call's id; returns the form that

@@ -26,12 +26,14 @@ _MAX_KEPT_BYTES: Final = 500_000
 _MAX_TITLE_CHARS: Final = 120
 _MAX_PAGE_BYTES: Final = 64 * 1024
 
+REQUEST_ID_HEADERS: Final = ("x-request-id", "request-id")
+"""Headers in which a provider says under which id it knows a request."""
 SHOULD_RETRY_HEADER: Final = "x-should-retry"
 WAIT_MS_HEADERS: Final = ("retry-after-ms", "x-ms-retry-after-ms")
 """Headers that say in milliseconds how long to wait."""
 _KEPT_HEADERS: Final = frozenset(
     {
-        *("content-type", "request-id", "x-request-id"),
+        *("content-type", *REQUEST_ID_HEADERS),
         *("retry-after", *WAIT_MS_HEADERS, SHOULD_RETRY_HEADER),
     }
 )
@@ -336,9 +338,13 @@ def _status_among(kinds: tuple[str, ...]) -> int | None:
     return next((number for number in numbers if 400 <= number < 600), None)
 
 
+def find_request_id(headers: Mapping[str, str]) -> str | None:
+    """Return the id under which the provider knows a request, if it says one."""
+    return next((headers[name] for name in REQUEST_ID_HEADERS if headers.get(name)), None)
+
+
 def _request_id(headers: Mapping[str, str], value: Any) -> str | None:
-    found = headers.get("x-request-id") or headers.get("request-id")
-    found = found or _text(as_fields(value).get("request_id"))
+    found = find_request_id(headers) or _text(as_fields(value).get("request_id"))
     return excerpt(found, 200) if found else None
 
 

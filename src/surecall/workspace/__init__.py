@@ -1,10 +1,10 @@
 """A workspace that a model may work on: facts, a draft, locks, and tools that guard them."""
 
 from .changes import APPLICATION, Author, Change
-from .patch import OPERATIONS, apply_operations
+from .patches import OPERATIONS, apply_operations
 from .proposals import FactDifference, Proposal, ProposedFact, ask_for
 from .state import Part, WorkspaceState, new_state, patch_part
-from .store import ApprovalUse, MemoryStore, WorkspaceStore
+from .state_store import ApprovalUse, MemoryStore, WorkspaceStore
 from .tools import EXPOSED_TOOLS, WORKSPACE_TOOLS, CallLog, LoggedCall, WorkspaceTools
 from .workspace import Committed, Workspace
 

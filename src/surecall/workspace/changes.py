@@ -10,7 +10,7 @@ from surecall.base.limits import MAX_ID_CHARACTERS, MAX_PATCH_BYTES, MAX_PATCH_O
 from surecall.base.records import Receipt
 from surecall.text import canonical_bytes, canonical_hash
 
-from .patch import not_usable, refusal, too_large
+from .patches import not_usable, refusal, too_large
 
 ChangeKind = Literal["create", "patch", "render", "lock", "propose", "commit", "undo"]
 

@@ -18,7 +18,7 @@ from surecall.text.pointer import quote_text
 from surecall.tools.approvals import Approval, Decision
 
 from .changes import Author, check_batch
-from .patch import apply_operations, copy_value, find_value, refusal, split_path
+from .patches import apply_operations, copy_value, find_value, refusal, split_path
 from .state import WorkspaceState
 
 ProposalStatus = Literal["pending", "approved", "rejected", "committed", "expired"]

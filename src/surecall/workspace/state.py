@@ -13,7 +13,7 @@ from surecall.base.limits import MAX_LOCKS, MAX_WORKSPACE_PART_BYTES
 from surecall.text import canonical_bytes, decode, encode, render_pointer
 from surecall.text.pointer import quote_text
 
-from .patch import (
+from .patches import (
     apply_operations,
     clean_pointer,
     copy_value,

@@ -14,7 +14,7 @@ from surecall.text.pointer import json_type
 from surecall.tools import Tool, ToolContext, ToolFailed, ToolRegistry
 
 from .changes import APPLICATION, Author
-from .patch import clean_pointer, copy_value, is_under, refusal, split_path
+from .patches import clean_pointer, copy_value, is_under, refusal, split_path
 from .proposals import Proposal, ProposedFact
 from .state import select_values
 from .workspace import Workspace

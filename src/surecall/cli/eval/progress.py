@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 
-from surecall.cli.output import Output, select_fields
-from surecall.cli.progress import count_of
+from surecall.cli.console import Output, select_fields
+from surecall.cli.event_lines import count_of
 from surecall.cli.terminal import bounded
 from surecall.evals.records import Cell, Manifest, TrialRow
 from surecall.evals.runner import (

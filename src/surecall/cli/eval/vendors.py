@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
+from surecall.cli.console import ExitCode, Output, select_fields
 from surecall.cli.flags import (
     command_text,
     count_flag,
@@ -14,7 +15,6 @@ from surecall.cli.flags import (
     split_names,
     store_flag,
 )
-from surecall.cli.output import ExitCode, Output, select_fields
 from surecall.cli.suggestions import (
     complete_models,
     complete_runs,

@@ -10,7 +10,7 @@ from types import FrameType
 
 from msgspec.structs import replace
 
-from surecall.cli.output import ExitCode, Output
+from surecall.cli.console import ExitCode, Output
 from surecall.evals.executors import Executor
 from surecall.evals.experiments import ChosenRun, estimate_rest, find_baselines, unanswered_share
 from surecall.evals.export import export_run

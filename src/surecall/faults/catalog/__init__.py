@@ -9,7 +9,7 @@ from surecall.base.errors import Code, ConfigError, did_you_mean
 from .arguments import ARGUMENTS, SIZE
 from .capabilities import CAPABILITY, TOOL_CHOICE
 from .fault import GROUPS, Fault, FaultGroup
-from .shapes import IDS, MULTI_CALL, SHAPE
+from .reply_shapes import IDS, MULTI_CALL, SHAPE
 from .streams import STREAM
 from .texts import EMPTY_FINAL, REASONING, TEXT_FORMAT
 from .wire import BODY, TRANSPORT

@@ -15,7 +15,7 @@ from surecall.faults.answers import Answer, error_answer
 from surecall.faults.replies import Occasion, PlannedReply
 
 from .fault import CHAT_ONLY, ENFORCED, ONE_CALL, READS_TEXT, Fault, FaultTable
-from .shapes import find_companion, id_reused
+from .reply_shapes import find_companion, id_reused
 from .texts import write_hermes
 
 _CALL_ID: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")

@@ -112,15 +112,15 @@ class RequestMetrics(Findings):
         self, metrics: Metrics, *, upstreams: Iterable[str] = (), models: Iterable[str] = ()
     ) -> None:
         self.metrics = metrics
-        self._cells: dict[tuple[str, str, str, str], tuple[list[float], ...]] = {}
+        self._samples: dict[tuple[str, str, str, str], tuple[list[float], ...]] = {}
         super().__init__(metrics, upstreams, models)
         self._open("gateway", metrics)
 
     def observe(self, record: RequestRecord) -> None:
         """Count a request that is over."""
         key = (record.upstream, record.model_asked, record.outcome, record.strategy)
-        cells = self._cells.get(key) or self._find_cells(*key)
-        requests, replies, calls, sent, tokens_in, tokens_out, upstream_s, added_s = cells
+        samples = self._samples.get(key) or self._find_samples(*key)
+        requests, replies, calls, sent, tokens_in, tokens_out, upstream_s, added_s = samples
         requests[0] += 1
         replies[0] += 1
         calls[0] += record.calls
@@ -143,24 +143,24 @@ class RequestMetrics(Findings):
         if record.outcome != "clean" or record.defects or record.receipts or record.client_closed:
             self._observe_findings(record)
 
-    def _find_cells(
+    def _find_samples(
         self, upstream: str, model: str, outcome: str, strategy: str
     ) -> tuple[list[float], ...]:
         """Return what a request of this kind counts up; only declared names are remembered."""
         is_read = outcome not in {"relayed", "failed"}
-        cells = (
-            self.requests.cell(upstream, model, outcome),
-            self.replies.cell(upstream, model, strategy or "native") if is_read else [0.0],
-            self.calls.cell(upstream, model, outcome),
-            self.upstream_requests.cell(upstream),
-            self.tokens.cell(upstream, "input"),
-            self.tokens.cell(upstream, "output"),
-            self.upstream_seconds.cell(upstream),
-            self.added_seconds.cell(upstream),
+        samples = (
+            self.requests.sample(upstream, model, outcome),
+            self.replies.sample(upstream, model, strategy or "native") if is_read else [0.0],
+            self.calls.sample(upstream, model, outcome),
+            self.upstream_requests.sample(upstream),
+            self.tokens.sample(upstream, "input"),
+            self.tokens.sample(upstream, "output"),
+            self.upstream_seconds.sample(upstream),
+            self.added_seconds.sample(upstream),
         )
         if self.requests.declares(upstream, model, outcome):
-            self._cells[upstream, model, outcome, strategy] = cells
-        return cells
+            self._samples[upstream, model, outcome, strategy] = samples
+        return samples
 
     def _observe_attempts(self, record: RequestRecord) -> None:
         """Count each attempt at its own upstream."""

@@ -32,7 +32,7 @@ from surecall.models.client.network import (
 from surecall.models.config import read_network
 from surecall.text import encode
 from surecall.wire import ChatCompletions, WireProtocol
-from surecall.wire.errors import check_body, kept_headers
+from surecall.wire.errors import check_body, find_request_id, kept_headers
 
 from .interface import Closing
 from .retry import RetryPolicy, parse_retry_after, run_attempts
@@ -299,7 +299,7 @@ def _complete(error: ProviderError, answer: "Answer", attempts: int) -> None:
     if not error.headers:
         error.headers = kept_headers(dict(answer.headers))
     if error.request_id is None:
-        error.request_id = error.headers.get("x-request-id") or error.headers.get("request-id")
+        error.request_id = find_request_id(error.headers)
 
 
 def check_headers(headers: Mapping[str, str]) -> dict[str, str]:

@@ -20,9 +20,9 @@ from surecall.schema import SchemaChecker
 from surecall.text import encode, encode_text
 from surecall.tools import ToolFailed, feedback
 
-from .client import DESCRIPTION_WITHHELD, NOT_FINITE, McpTools, mcp_tools, read_data
 from .connection import ServerLost, ServerRefusal, load_sdk
 from .definitions import Definition
+from .server_tools import DESCRIPTION_WITHHELD, NOT_FINITE, McpTools, mcp_tools, read_data
 
 _log = open_log("surecall.mcp")
 _FORWARDED: Final = {

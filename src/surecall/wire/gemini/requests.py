@@ -288,13 +288,14 @@ def _render_results(
     return [*parts, *beside]
 
 
+KEY_HEADER: Final = "x-goog-api-key"
 _WHOLE: Final = "generateContent"
 _STREAMED: Final = "streamGenerateContent?alt=sse"
 
 
 def render_auth(key: str) -> dict[str, str]:
     """Render the header that carries a key."""
-    return {"x-goog-api-key": key}
+    return {KEY_HEADER: key}
 
 
 def path_of(model: str, *, stream: bool) -> str:

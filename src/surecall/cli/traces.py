@@ -14,9 +14,9 @@ from surecall.loop.resolve import make_transport
 from surecall.models.config import know_keys, load_config
 from surecall.wire import find_protocol
 
+from .console import ExitCode, Output, select_fields
+from .event_lines import Progress, call_text, count_of, duration_text
 from .flags import flag, pass_output, settings_flags
-from .output import ExitCode, Output, select_fields
-from .progress import Progress, call_text, count_of, duration_text
 from .suggestions import complete_files
 from .terminal import bounded, printable
 

@@ -23,9 +23,9 @@ from surecall.evals.metrics.records import AXES
 from surecall.evals.records import TrialBody, TrialRow
 from surecall.evals.store import RunInfo, RunStore
 
+from .console import ExitCode, Output, select_fields
 from .eval.page import show_gates
 from .flags import flag, max_errors_flag, pass_output, store_flag, undecided_flag
-from .output import ExitCode, Output, select_fields
 from .suggestions import complete_runs
 from .terminal import bounded, line_of, make_table, styled
 

@@ -16,10 +16,10 @@ from surecall.evals.regrading import Regraded, VerdictChange, regrade_sync
 from surecall.evals.store import FIRST_EVAL, RightCounts, RunInfo
 from surecall.evals.wording import describe_cost, describe_rate, describe_reasons, label_simulated
 
+from .console import ExitCode, Output, select_fields
 from .eval.page import show_summary, summary_data
+from .event_lines import count_of
 from .flags import count_flag, flag, output_flags, pass_output, pass_to_commands, store_flag
-from .output import ExitCode, Output, select_fields
-from .progress import count_of
 from .suggestions import complete_formats, complete_runs
 from .terminal import line_of, shown_value
 
@@ -144,10 +144,10 @@ def case_replies(output: Output, run: str, case: str, store_file: str | None) ->
     replies = compare_case(case, run, store=store_file)
     columns = {"trial": "right", "model": "", "strategy": "", "verdict": "whole"}
     data = {"type": "case", "replies": [_point_data(reply) for reply in replies]}
-    output.listing(data, columns | {"calls": "", "answer": ""}, map(_list_cells, replies))
+    output.listing(data, columns | {"calls": "", "answer": ""}, map(_list_values, replies))
 
 
-def _list_cells(reply: CaseReply) -> tuple[str, ...]:
+def _list_values(reply: CaseReply) -> tuple[str, ...]:
     answer = line_of(reply.text, _MAX_TEXT)
     if not reply.strict_ok:
         answer = f"{answer}\n✗ {line_of(describe_reasons(reply.reasons), _MAX_TEXT)}".strip()

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from surecall.tools.approvals import Approval, ApprovalStore, MemoryApprovals, use
 
 from .changes import Change
-from .patch import copy_value
+from .patches import copy_value
 from .state import PARTS, Part, WorkspaceState
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from surecall.base.errors import Code, ConfigError
 
 from .catalog import CLEAN, Fault, find_fault
-from .inputs import load_table, parse_table
+from .toml_files import load_table, parse_table
 
 _HINT: Final = "`surecall docs test-against-a-faulty-provider` has what a plan holds."
 
