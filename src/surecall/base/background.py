@@ -27,7 +27,7 @@ _at_once: Final[ContextVar[bool]] = ContextVar("at_once", default=False)
 
 
 class Outcome(NamedTuple):
-    """What a function returned, or what it raised."""
+    """The result of a function, or its exception."""
 
     value: Any
     error: BaseException | None
@@ -159,7 +159,7 @@ class Supervised:
         pruning.start()
 
     Args:
-        name: What the log calls it.
+        name: Its name in the log.
         work: The work; when it returns, it is over until the next start.
         count: Is called for each death.
     """

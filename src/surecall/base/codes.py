@@ -1,4 +1,4 @@
-"""What a code means, in words: the texts of `codes.toml`."""
+"""The meaning of each code in words: the texts of `codes.toml`."""
 
 import tomllib
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ class CodeText:
     seen: str
     """Where and when it is met."""
     why: str
-    """What causes it."""
+    """The cause."""
     fix: str
-    """What to do."""
+    """The remedy."""
     reaction: str
-    """What surecall does on its own."""
+    """The reaction of surecall itself."""
     page: str = ""
     """The page to read on: `surecall docs PAGE`."""
 

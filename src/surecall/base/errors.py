@@ -20,7 +20,7 @@
     ├── JournalError              a journal that cannot be resumed
     └── StoreError                stored runs, requests or workspaces that cannot be read or written
 
-What a code means, and what to do about it, is in `codes.toml`; `surecall docs CODE` prints it.
+`codes.toml` has the meaning of each code and what to do; `surecall docs CODE` prints both.
 """
 
 from collections.abc import Iterable, Mapping
@@ -386,7 +386,7 @@ class RequestError(SetupError):
         super().__init__(code, message, hint=hint)
         self.details = dict(details or {})
         self.trace: Any = None
-        """What the run did before, when it had begun."""
+        """The calls and turns before the error, when the run had begun."""
         self.history: tuple[Any, ...] = ()
 
 
@@ -446,9 +446,9 @@ class ProviderError(SurecallError):
         self.body = body
         """A bounded, redacted start of what the provider sent; no message or event shows it."""
         self.errors: tuple[Any, ...] = ()
-        """What is wrong with the calls of a reply that is refused for them."""
+        """The errors in the calls of a reply that is refused for them."""
         self.trace: Any = None
-        """What happened in the run until then, when the error ended one."""
+        """The trace up to the error, when it ended a run."""
         self.history: tuple[Any, ...] = ()
 
 
@@ -590,8 +590,8 @@ def did_you_mean(name: str, known: Iterable[str], *, listed_by: str | None = Non
     """Return a sentence that suggests the closest known names, or lists some of them.
 
     Args:
-        name: What was written.
-        known: What could have been meant.
+        name: The name as it was written.
+        known: The names that exist.
         listed_by: The command that lists all names, for those that are too many for a sentence.
     """
     from difflib import get_close_matches

@@ -66,7 +66,7 @@ def open_private(path: Path) -> int:
     """Open a file for reading and writing, made new when it is not there, and return it.
 
     Neither a symbolic link nor a device, pipe or folder is opened: `OSError` with `ELOOP`,
-    `EISDIR` or `ENXIO`. What was opened is looked at, not its name, which could change meanwhile.
+    `EISDIR` or `ENXIO`. The open file is checked, not its name, which could change meanwhile.
     """
     flags = os.O_RDWR | os.O_CREAT | _CLOSED_ON_EXEC | _NOT_FOLLOWED | _NOT_WAITED_FOR
     descriptor = os.open(path, flags, PRIVATE)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from surecall.base.errors import Code, SetupError
 
 OTHER: Final = "other"
-"""What a value is counted as that was not declared."""
+"""The label under which an undeclared value is counted."""
 MAX_VALUES: Final = 500
 """How many values one label may have; what is declared beyond is `other`."""
 SECONDS: Final = (
@@ -23,7 +23,7 @@ SECONDS: Final = (
 )
 """Bounds for what takes from a tenth of a millisecond to ten minutes."""
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-"""What the text form calls itself in HTTP."""
+"""The content type of the text form."""
 
 Kind = Literal["counter", "gauge", "histogram"]
 Values = tuple[str, ...]
@@ -37,7 +37,7 @@ class SeriesSnapshot(Struct, frozen=True):
 
 
 class Series:
-    """What all kinds share: a name, a help text, and labels with the values they may have."""
+    """Common to all kinds: a name, a help text, and labels with the values they may have."""
 
     kind: Kind
 

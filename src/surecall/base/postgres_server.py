@@ -27,7 +27,7 @@ or fails by itself."""
 _REFUSED: Final = frozenset({"22", "23", "54", "P0"})
 """Classes of errors that are about the values: no type takes them, or a constraint or trigger."""
 _NOT_BOUND: Final = (TypeError, ValueError, OverflowError)
-"""What the driver raises for a value that it cannot send."""
+"""Errors that the driver raises for a value that it cannot send."""
 
 
 class PostgresServer:

@@ -39,7 +39,7 @@ _NOT_BOUND: Final = (
     sqlite3.InterfaceError,
     sqlite3.ProgrammingError,
 )
-"""What is raised for a value that no column takes."""
+"""Errors that are raised for a value that no column takes."""
 _NOT_TEXT: Final = "Could not decode to UTF-8"
 """How Python begins what it says about damaged text; the database itself does not look."""
 
@@ -50,7 +50,7 @@ class Layout(NamedTuple):
     number: int
     """Tells a file from those of other programs; on a server, the lock for whoever makes tables."""
     steps: Sequence[str]
-    """What leads from each layout to the next: statements that end with `;` and the line.
+    """The steps from each layout to the next: statements that end with `;` and the line.
 
     The first makes the tables. A step that was released never changes.
     """

@@ -1,4 +1,4 @@
-"""`surecall config`: what is set and where it came from, whether it is right, and what could be."""
+"""`surecall config`: writes, shows and checks the settings, each with its origin."""
 
 import asyncio
 import os
@@ -121,7 +121,7 @@ _EXAMPLES: Final[Mapping[str, Any]] = {
     "capabilities.supports_parallel_tools": True,
     "headers.X-Title": "my application",
 }
-"""What a commented line suggests; tables come last, as TOML has it."""
+"""The example in each commented line; tables come last, as TOML has it."""
 
 
 @click.command

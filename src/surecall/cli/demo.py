@@ -31,7 +31,7 @@ class _Scene(NamedTuple):
     title: str
     reply: ScriptedReply
     shown: str
-    """What arrived, as text."""
+    """The reply as text."""
     broken: bool
 
 

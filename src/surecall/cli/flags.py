@@ -1,4 +1,4 @@
-"""What commands share: flags, values of options, and the command as it was typed."""
+"""Parts that commands share: flags, values of options, and the command as it was typed."""
 
 import errno
 import os
@@ -66,12 +66,12 @@ def flag(
     Args:
         spec: Its names, and the word that stands for its value; files, folders and runs are
             completed. Without that word and without any settings it is a switch.
-        words: What help says.
+        words: Its line in the help.
         to: The parameter of the command that gets the value, if it has another name.
         choices: The values that it takes.
         shown: Its default, which help shows.
-        complete: What a shell suggests.
-        **settings: What `click.option` takes.
+        complete: The suggestions of a shell.
+        **settings: Further arguments of `click.option`.
     """
     names = spec.split()
     metavar = None if names[-1].startswith("-") else names.pop()

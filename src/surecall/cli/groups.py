@@ -32,10 +32,10 @@ class LazyGroup(click.Group):
         """Keep what is known of the commands.
 
         Args:
-            *args: What a group takes.
+            *args: Arguments of a group.
             entries: The commands by name, in the order in which help lists them.
             default: The command that takes all words that are not a command; help leaves it out.
-            **settings: What a group takes.
+            **settings: Further arguments of a group.
         """
         super().__init__(*args, **settings)
         self.entries = entries

@@ -197,7 +197,7 @@ def repair_json(text: str, close_cut: bool = False) -> dict[str, Any]:
     """Read the JSON value in a text that may be broken; what could mean two things is refused.
 
     Args:
-        text: What a model wrote where JSON was expected.
+        text: The text of a model where JSON was expected.
         close_cut: Whether a value that was cut off is closed, with what is missing lost.
     """
     cut = "close" if close_cut else "refuse"
@@ -236,4 +236,4 @@ FUNCTIONS: Final[tuple[Callable[..., dict[str, Any]], ...]] = (
     check_schema,
     explain,
 )
-"""What the server offers."""
+"""The tools of the server."""

@@ -1,4 +1,4 @@
-"""`surecall models`: what the catalog knows of models, and presets and transforms by name."""
+"""`surecall models`: the models of the catalog, and presets and transforms by name."""
 
 import re
 from typing import Any, Final, cast

@@ -217,7 +217,7 @@ _USUAL: Final = (
     *("strict_tools", "json_object", "json_schema", "grammar", "midturn_system"),
     *("reasoning_echo", "context_window"),
 )
-"""What changes how a run goes."""
+"""Questions whose answers change a run."""
 
 
 @click.command

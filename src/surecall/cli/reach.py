@@ -1,4 +1,4 @@
-"""What the settings lead to: the options of a run, and whether the provider answers."""
+"""The effect of the settings: the options of a run, and whether the provider answers."""
 
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -102,7 +102,7 @@ def _behaviour(options: Options, known: ResolvedCapabilities) -> dict[str, str]:
 
 
 class Reached(Struct, frozen=True):
-    """What came of asking the provider."""
+    """The answer of the provider."""
 
     message: str
     code: str = ""

@@ -94,17 +94,17 @@ _WORDS: Final = {
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """What a run would do with one call."""
+    """The outcome of one call in a run."""
 
     call: ToolCall
     what: Literal["would_run", "refused", "not_checked"]
     codes: tuple[str, ...] = ()
     result: ToolResult | None = None
-    """What the model would be told, when the call is refused."""
+    """The result that the model would read, when the call is refused."""
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
-    """What a run would do with the whole reply."""
+    """The outcome of the whole reply in a run."""
 
     ok: bool
     """Whether nothing is refused."""

@@ -1,4 +1,4 @@
-"""What a shell may suggest: models, runs and names of this machine."""
+"""Suggestions for a shell: models, runs and names of this machine."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What is shown on a terminal: text made safe for it, tables, and a picture of the screen.
+"""Output on a terminal: text made safe for it, tables, and a picture of the screen.
 
 Nothing that models, providers and tools say may move the cursor, colour the screen, or reorder
 what is shown: control characters and bidirectional marks are shown by their number instead.
@@ -20,7 +20,7 @@ _LOOKS: Final[Mapping[str, Mapping[str, Any]]] = {
     "dim": {"style": "dim"},
     "wide": {"ratio": 1},
 }
-"""What a column can be, which is folded otherwise: never broken as long as there is room; one line
+"""The looks of a column, which is folded otherwise: never broken as long as there is room; one line
 that is cut; set to the right; dimmed; as wide as there is room."""
 
 

@@ -36,7 +36,7 @@ Kind = Literal[
     "word",
 ]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-"""What can be explained, in the order in which a name is looked up."""
+"""Kinds of names, in the order in which a name is looked up."""
 
 _PAGES_OF_WORDS: Final = (
     *("coming-from-the-experiment", "environment", "events", "report-files", "metrics"),
@@ -55,7 +55,7 @@ class Topic(Struct, frozen=True):
     title: str
     """One short sentence."""
     details: dict[str, str] = {}
-    """What else there is to say, by heading."""
+    """Further facts, by heading."""
 
 
 def explain_topic(name: str, kind: Kind | None = None) -> tuple[Topic, ...]:

@@ -1,6 +1,6 @@
 """The HTTP library under an SDK, `httpx` or `httpx2`, in one shape for blocking and waiting use.
 
-What is written with `await` serves both: for a blocking client nothing that is awaited ever waits.
+Code with `await` serves both: for a blocking client nothing that is awaited ever waits.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -172,12 +172,12 @@ class Library:
         """Return a response of the library.
 
         Args:
-            request: What it answers.
+            request: The request that it answers.
             status: Its status.
             last: The endpoint's last response, of which it keeps what holds for it as well.
             headers: Headers that take the place of those of the same name.
             body: Its content, whole or as it comes.
-            extensions: What else it says.
+            extensions: Its further facts.
             interrupt: Ends what brings the content, for whoever closes it while another reads.
         """
         changed = dict(headers)

@@ -1,4 +1,4 @@
-"""What an HTTP client is answered: requests for a model are made reliable, all others pass."""
+"""Answers to an HTTP client: requests for a model are made reliable, all others pass."""
 
 import logging
 import re
@@ -410,7 +410,7 @@ class Recognizer:
     """Tells requests for a model from all others.
 
     Args:
-        capabilities: What the caller says about the models; it wins over the catalog.
+        capabilities: The caller's facts about the models, which win over the catalog.
     """
 
     def __init__(self, capabilities: Mapping[str, Any] | None = None) -> None:

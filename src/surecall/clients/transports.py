@@ -42,8 +42,8 @@ def http_client(
     Args:
         library: `httpx2` or `httpx`, whichever the framework takes clients of; may be left out
             where only one of them is installed.
-        policy: What may be done for one request, and at what cost.
-        capabilities: What the models can do, where the catalog does not know it.
+        policy: The steps that one request may take, and their cost.
+        capabilities: Abilities of the models that the catalog does not know.
         **settings: Anything that `Client` of the library takes; `transport`, `mounts` and `proxy`
             are what sends.
 

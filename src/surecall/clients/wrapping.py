@@ -16,7 +16,7 @@ _Client = TypeVar("_Client")
 
 
 class CallsRefusedError(SurecallError):
-    """What a wrapped client raises when nothing made the calls of a reply right.
+    """A wrapped client raises this when nothing made the calls of a reply right.
 
     It also is the error of the SDK for a request that cannot be processed (status 422).
 
@@ -49,8 +49,8 @@ def wrap(
 
     Args:
         client: `OpenAI`, `AsyncOpenAI`, `Anthropic`, `AsyncAnthropic` or one derived from these.
-        policy: What may be done for one request, and at what cost.
-        capabilities: What the models can do, where the catalog does not know it.
+        policy: The steps that one request may take, and their cost.
+        capabilities: Abilities of the models that the catalog does not know.
 
     Raises:
         ConfigError: `INVALID_OPTION`: it is not such a client.

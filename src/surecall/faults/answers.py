@@ -1,4 +1,4 @@
-"""What goes over the wire: an answer as data, down to how its connection behaves."""
+"""Answers on the wire: data, down to how the connection behaves."""
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
@@ -51,7 +51,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     declared_bytes: int | None = None
     """The length the head claims, when it is not the true one."""
     before: Ending = "keep"
-    """What happens in place of the head; anything but `keep` leaves the client without one."""
+    """The event in place of the head; anything but `keep` leaves the client without one."""
     ending: Ending = "keep"
 
     @property
@@ -140,8 +140,8 @@ def error_answer(
     Args:
         occasion: The request, and the wire format whose shape the error has.
         status: The HTTP status.
-        message: What went wrong.
-        kind: What OpenAI's `code` says; without one, what is usual for the status.
+        message: The error in words.
+        kind: The `code` of OpenAI; without one, what is usual for the status.
         headers: Headers that this error has besides the usual ones.
     """
     protocol, manners = occasion.protocol, _MANNERS.get(occasion.protocol.name, _Manners())

@@ -28,7 +28,7 @@ Moment = Literal["call", "final", "any", "first", "no_tools"]
 conversation, or when no tools were offered."""
 
 Recovery = Literal["never", "told", "hint", "limit", "field", "asked", "forced"]
-"""What ends a lapse: nothing; any error; an error with a hint; one that names the limit; one that
+"""The end of a lapse: nothing; any error; an error with a hint; one that names the limit; one that
 names the field; a question of the user after the results; a tool choice that forces a call."""
 
 Habit = Literal["repeat_failed_call", "skip_call", "chatty_final", "starve"]
@@ -38,7 +38,7 @@ reasoning and has nothing left for the answer."""
 
 
 ZOO_PREFIX: Final = "zoo:"
-"""What the name of a simulated model may begin with."""
+"""The prefix that a simulated model's name may have."""
 _HINT: Final = "`surecall docs test-against-a-faulty-provider` has what a simulated model has."
 
 
@@ -85,7 +85,7 @@ class Behaviour(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     models: tuple[str, ...]
     """The models whose published description it follows."""
     describes: str
-    """What the description says, in one sentence."""
+    """The published description, in one sentence."""
     source: str
     lapses: tuple[Lapse, ...] = ()
     gives_up_after_errors: int | None = None

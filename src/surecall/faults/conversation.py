@@ -1,4 +1,4 @@
-"""A conversation as an oracle sees it: what was asked, called and answered, and what comes next."""
+"""A conversation as an oracle sees it: requests, calls and answers so far, and the next step."""
 
 from itertools import takewhile
 from typing import Any, Protocol
@@ -31,7 +31,7 @@ class Say(Struct, frozen=True):
 
 
 Action = CallTools | Say
-"""What a model does next: call tools, or say something."""
+"""The next step of a model: call tools, or say something."""
 
 
 class Oracle(Protocol):

@@ -1,4 +1,4 @@
-"""Oracles for any tools: what the user's text says in words that can be followed exactly.
+"""Oracles for any tools: orders in the user's text that can be followed exactly.
 
 call NAME with {"a": 1}                       one call
 call NAME with {…} and call OTHER with {…}    both in one reply

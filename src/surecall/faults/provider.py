@@ -203,7 +203,7 @@ _OPTIONAL: Final = "optional arguments"
 
 
 class Lesson:
-    """What a request teaches: its tools and results back in their fields, and how to answer.
+    """The lesson in a request: its tools and results back in their fields, and how to answer.
 
     A request that teaches nothing is left as it is, and so is the reply to it.
     """

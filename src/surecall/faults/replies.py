@@ -66,7 +66,7 @@ class PlannedReply(Struct, frozen=True, kw_only=True):
 
 
 class Occasion(Struct, frozen=True, kw_only=True):
-    """What a fault may look at: the request, its number, and chance that can be repeated."""
+    """Everything a fault may look at: the request, its number and repeatable chance."""
 
     request: ModelRequest
     number: int
@@ -78,7 +78,7 @@ class Occasion(Struct, frozen=True, kw_only=True):
     reply: PlannedReply = PlannedReply(message={})
     """The reply that is being sent; only known on the wire."""
     reply_id: str = ""
-    """What its ids are made of; only known on the wire."""
+    """The root of its ids; only known on the wire."""
     settings: Mapping[str, Any] = MappingProxyType({})
     """The tools as the client stated them, where some are not functions."""
 

@@ -1,4 +1,4 @@
-"""What comes from outside, read safely: JSON of an unknown shape, and TOML that users write."""
+"""Input from outside, read safely: JSON of an unknown shape, and TOML that users write."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,10 +31,10 @@ def parse_table(table: Mapping[str, Any], kind: type[T], where: str, hint: str) 
     """Read a table of a TOML file as a record; anything unknown in it is an error.
 
     Args:
-        table: What was read.
+        table: The table as it was read.
         kind: The record.
-        where: What the table is, for the error.
-        hint: What the record may hold, for the error.
+        where: A name of the table, for the error.
+        hint: Help for the error.
     """
     try:
         return msgspec.convert(dict(table), kind)

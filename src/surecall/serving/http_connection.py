@@ -258,7 +258,7 @@ class HttpConnection(asyncio.Protocol):
     _begun_at = 0.0
     _received = 0
     _looks: deque[int]
-    """What had come of the body at each of the last looks."""
+    """Bytes of the body that had arrived at each of the last looks."""
     _has_head = False
     _in_request = False
     _is_held = False
@@ -595,7 +595,7 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def target(self) -> bytes:
-        """What the last request asked for, as far as it is there."""
+        """The target of the last request, as far as it has arrived."""
         return self._url
 
     @property
@@ -676,7 +676,7 @@ class HttpConnection(asyncio.Protocol):
         self._linger()
 
     def _linger(self) -> None:
-        """Close once the client has read what was written: what it still sends is thrown away."""
+        """Close once the client has read the answer; anything it still sends is thrown away."""
         self._is_refused = True
         self._stop_watching()
         if self.has_ended or not self.transport.can_write_eof():

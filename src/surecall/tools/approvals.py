@@ -40,7 +40,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     run_id: str = ""
     call_id: str = ""
     approved_digest: str = ""
-    """What may be done: `digest`, or the digest of the edited payload."""
+    """The digest that is approved: `digest`, or that of the edited payload."""
     approved_payload: Any = None
     decided_at: datetime | None = None
     decided_by: str = ""
@@ -50,7 +50,7 @@ class Approval(Struct, frozen=True, kw_only=True):
 
     @property
     def runs_with(self) -> Any:
-        """What runs, or may run: the payload, or a person's replacement for it."""
+        """The arguments that may run: the payload, or a person's replacement for it."""
         return self.payload if self.approved_payload is None else self.approved_payload
 
     def at(self, now: datetime) -> "Approval":
@@ -61,7 +61,7 @@ class Approval(Struct, frozen=True, kw_only=True):
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """What a person or the application decided."""
+    """The decision of a person or the application."""
 
     approved: bool
     by: str

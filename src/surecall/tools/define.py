@@ -193,7 +193,7 @@ _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _MAX_NAME_CHARS: Final = 64
 _RULES: Final = frozenset({"approval", "once", "quick"})
 _TEXTS: Final = frozenset({"title", "description", "default"})
-"""What a schema may have and still allow any value."""
+"""Keywords of a schema that still allows any value."""
 
 
 class ToolContext(Struct, frozen=True):
@@ -265,7 +265,7 @@ class ToolFailed(Exception):  # noqa: N818 - reads as what happened: `raise Tool
 
 
 class Tool(Generic[P, R]):
-    """A tool: what a model sees of it, and how its calls are made; never changes.
+    """A tool: its description for the model, and how its calls are made; never changes.
 
     For example:
 
@@ -279,7 +279,7 @@ class Tool(Generic[P, R]):
 
     spec: ToolSpec
     function: Callable[P, R] | None
-    """What runs; `None` when the tool is only described."""
+    """The function that runs; `None` when the tool is only described."""
     binder: Binder | None
     """How the function is called with arguments that were checked."""
     checker: SchemaChecker
@@ -433,7 +433,7 @@ def tool(function: Any = None, /, *, parameters: Any = None, **options: Any) -> 
         add(1, 2)  # 3
 
     Args:
-        function: What runs, when used without options.
+        function: The function that runs, when used without options.
         parameters: A JSON Schema, or a record type, instead of what the signature says.
         **options: The fields of `ToolSpec`, `approval`, `once`, `available_when` and `quick`.
             Without `name` and `description` the function's name and docstring are taken; without

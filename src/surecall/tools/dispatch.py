@@ -1,7 +1,7 @@
 """One call becomes one result: checked, approved, run, and answered in a form a model can use.
 
 `Dispatcher.dispatch` raises nothing of its own but cancellation and exits of the process: whatever
-else goes wrong is an envelope with a code. What a tool raised goes to the logger `surecall.tools`
+else goes wrong is an envelope with a code. A tool's exception goes to the logger `surecall.tools`
 at debug.
 
 Between the check and the run, `permission.py` says whether the call has run before, and
@@ -35,7 +35,7 @@ BeforeRun = Callable[[ToolCall, ToolContext], Awaitable[None]]
 """Takes a call with the arguments that it is about to run with."""
 
 LikelyPolicy = Literal["by_effect", "run", "approve", "never"]
-"""What becomes of a call that is only likely; `never` concerns those in text, which reading leaves
+"""The treatment of a call that is only likely; `never` concerns those in text, which reading leaves
 there, and is otherwise the same as `by_effect`."""
 
 _log = open_log("surecall.tools")
@@ -133,7 +133,7 @@ class Dispatcher:
 
         Args:
             call: The call as it was read.
-            context: What the tool may know about it.
+            context: Facts about the call that the tool may use.
             warnings: Shown to the model in addition to those of the tool.
             before_run: Awaited with the call as it runs when nothing is left between it and the
                 tool; what it raises is raised here, and the tool does not run.

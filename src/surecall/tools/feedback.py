@@ -1,4 +1,4 @@
-"""What the model reads when a call is refused or fails: short, specific, and what to do next.
+"""Messages to the model when a call is refused or fails: short, specific, with the next step.
 
 Where a tool has effects, every message says whether it may have acted, so that the model does
 not repeat what is already done.

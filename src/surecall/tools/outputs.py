@@ -1,9 +1,9 @@
-"""What a tool returned: as one envelope, as plain JSON data, and how large it may be.
+"""The answer of a tool: as one envelope, as plain JSON data, and how large it may be.
 
 The size is judged before anything is turned into text. The walk looks at the answer as it lies in
 memory and stops at the first limit passed, so an answer of a gigabyte costs no more than one of
 the allowed size. The cost of a value estimates its JSON text from below: no punctuation, no
-escapes. What is shared is counted each time it would be written; what contains itself is counted
+escapes. A shared value is counted each time it would be written; one inside itself is counted
 once and left for the encoder to refuse.
 """
 

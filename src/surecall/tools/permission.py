@@ -131,12 +131,12 @@ class Permit(NamedTuple):
     approval: Approval | None = None
     """To be used before it runs."""
     receipts: tuple[Receipt, ...] = ()
-    """What a person changed."""
+    """The change of a person."""
     problem: ErrorDetail | None = None
 
 
 class Denial(NamedTuple):
-    """A call that may not run: what the model reads, and what the developer has to know."""
+    """A call that may not run: the message for the model, and the facts for a developer."""
 
     envelope: Envelope
     problem: ErrorDetail | None = None

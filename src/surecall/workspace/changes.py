@@ -22,7 +22,7 @@ class Author(Struct, frozen=True, kw_only=True):
     run_id: str = ""
     call_id: str = ""
     receipts: tuple[Receipt, ...] = ()
-    """What surecall changed in the call before it ran."""
+    """Changes that surecall made to the call before it ran."""
 
 
 APPLICATION: Final = Author()
@@ -38,7 +38,7 @@ class Change(Struct, frozen=True, kw_only=True):
     at: datetime
     author: Author
     paths: tuple[str, ...] = ()
-    """What was set, deleted, added to, locked or proposed."""
+    """Paths that were set, deleted, added to, locked or proposed."""
     etags: tuple[str, ...] = ()
     """The new versions that the change made."""
     restored: str = ""

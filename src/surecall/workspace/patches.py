@@ -101,7 +101,7 @@ def apply_operations(
     Args:
         document: The object to start from.
         operations: Objects with `op`, `path`, and `value` and `index` where they are needed.
-        root: What every path begins with.
+        root: The first part of every path.
 
     Raises:
         WorkspaceError: `ARGUMENT_ERROR`, naming the operation that could not be applied.

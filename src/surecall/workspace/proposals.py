@@ -41,7 +41,7 @@ class ProposedFact(Struct, frozen=True):
 
 
 class FactDifference(Struct, frozen=True, kw_only=True):
-    """What a proposal would do to one path."""
+    """The change that a proposal would make at one path."""
 
     path: str
     before: Any
@@ -66,7 +66,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
     created_at: datetime
     expires_at: datetime
     accepted: tuple[ProposedFact, ...] = ()
-    """What may be committed: all of it, or what a person left or made of it."""
+    """The facts that may be committed: all, or those that a person kept or edited."""
     accepted_digest: str = ""
     decided_by: str = ""
     reason: str = ""
@@ -197,7 +197,7 @@ def compare(
 
     Args:
         state: The workspace as it is now.
-        facts: What is proposed.
+        facts: The proposed facts.
         earlier: The workspace as it was when they were proposed, to find conflicts.
     """
     found = tuple(facts)

@@ -25,7 +25,7 @@ from .patches import (
 )
 
 Part = Literal["facts", "draft", "locks", "ui_state"]
-"""What has a version: each part of a workspace."""
+"""The parts of a workspace, each with a version."""
 
 PARTS: Final[tuple[Part, ...]] = ("facts", "draft", "locks", "ui_state")
 _DOCUMENTS: Final[tuple[Part, ...]] = ("facts", "draft", "ui_state")
@@ -36,13 +36,13 @@ class WorkspaceState(Struct, frozen=True, kw_only=True):
 
     id: str
     facts: dict[str, Any] = {}
-    """What is established; changed only by committing a proposal."""
+    """Established facts; changed only by committing a proposal."""
     draft: dict[str, Any] = {}
-    """What is being worked on; changed by patches."""
+    """The document being worked on; changed by patches."""
     locks: tuple[str, ...] = ()
     """Paths of which nothing may change, nor anything below them."""
     ui_state: dict[str, Any] = {}
-    """What an interface shows and remembers."""
+    """State of an interface: its views and its memory."""
     facts_version: int = 0
     draft_version: int = 0
     locks_version: int = 0

@@ -171,7 +171,7 @@ class CallLog:
 
 
 _CURRENT: Final = (None, "", "workspace_id")
-"""What stands for the current workspace: models also send the name of the field."""
+"""Values that stand for the current workspace: models also send the name of the field."""
 
 _SHOWN_PROPOSALS: Final = 20
 """How many of the latest proposals a model reads."""
@@ -194,7 +194,7 @@ class WorkspaceTools:
     """The tools of one workspace, with a log of every call.
 
     Args:
-        workspace: What they work on.
+        workspace: The workspace they work on.
         allowed_paths: When given, patches and proposals may only write at or below these paths.
         settable: When given, patches may only `set` one of exactly these paths.
         log: Where calls are noted; a log of its own when left out.

@@ -68,7 +68,7 @@ _FIRST_WAIT_S: Final = 0.002
 
 
 class Step(NamedTuple):
-    """What a change makes of a state, and what its entry in the log says."""
+    """The new state after a change, and the facts of its entry in the log."""
 
     state: WorkspaceState
     paths: tuple[str, ...] = ()
@@ -170,7 +170,7 @@ class Workspace:
 
         Args:
             operations: Objects with `op`, `path`, and `value` and `index` where they are needed.
-            part: What every path has to be in.
+            part: The part that every path is in.
             etag: When given, the version that the part must have.
             request_id: A success claims it: the same patch is then answered the same again.
             author: Who makes the change.
@@ -315,7 +315,7 @@ class Workspace:
         """Confirm a proposal, so that it can be committed once.
 
         Args:
-            proposal_id: What to accept.
+            proposal_id: The proposal to accept.
             by: The person or the part of the application that confirms it.
             only: The paths to accept, when not all of them.
             edited: The facts to accept instead, which become the change of `by`.

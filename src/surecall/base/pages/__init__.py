@@ -1,4 +1,4 @@
-"""What all pages share: one sheet, pieces of script, and names with the hash of their content.
+"""Shared by all pages: one sheet, pieces of script, and names with the hash of their content.
 
 Pieces of script have no imports: they are joined, in order, inside one function, so that a page
 can hold them or name them.

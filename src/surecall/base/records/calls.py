@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from .receipts import ErrorDetail, Receipt, clip
 
 Effect = Literal["read", "write", "external"]
-"""What a tool does to the world."""
+"""The effect of a tool on the world."""
 CoerceMode = Literal["on", "off"]
 """Whether arguments may be adapted to the schema of a tool."""
 
 
 class ToolSpec(Struct, frozen=True, kw_only=True, weakref=True):
-    """A tool as data: what is sent to the model, and how its calls may be run."""
+    """A tool as data: its description for the model, and how its calls may be run."""
 
     name: str
     description: str = ""

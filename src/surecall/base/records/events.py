@@ -1,4 +1,4 @@
-"""What a run reports while it happens, to whoever listens.
+"""Events: a run reports each step as it happens, to whoever listens.
 
 Every event is a frozen record; `type` in its JSON form is the name in the table of
 `docs/reference/events.md`. Events carry sizes and codes; what a model wrote is only in

@@ -39,7 +39,7 @@ class Message(Struct, frozen=True, omit_defaults=True):
 
 
 class ModelRequest(Struct, frozen=True, kw_only=True):
-    """What is asked of a model, independent of any wire format."""
+    """A request to a model, independent of any wire format."""
 
     model: str
     messages: tuple[Message, ...]
@@ -107,7 +107,7 @@ class Reply(Struct, frozen=True, kw_only=True):
     receipts: tuple[Receipt, ...] = ()
     """Changes made to understand the message, outside the calls that it keeps."""
     malformed: str = ""
-    """What the model wrote for a call that the provider could not read; never text to show."""
+    """The text of a call that the provider could not read; never text to show."""
     is_refusal: bool = False
     """Whether the content is a refusal, which some formats keep apart from text."""
 

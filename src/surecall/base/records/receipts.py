@@ -1,4 +1,4 @@
-"""What is noted about a reply or a call: changes made to it, defects found in it, and errors."""
+"""Findings about a reply or a call: changes made to it, defects found in it, and errors."""
 
 from typing import Any
 

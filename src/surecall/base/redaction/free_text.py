@@ -17,7 +17,7 @@ from .known import (
 )
 
 _SHAPE_START_CHARS: Final = 512
-"""What begins like a key is recognized by this much of it."""
+"""Characters by which the beginning of a key is recognized."""
 _MAX_ERROR_CHARS: Final = 16 * 1024
 _PREFIXES: Final = (
     *("csk", "fw", "ghp", "gho", "ghr", "ghs", "ghu", "glpat", "gsk", "hf", "jina", "key", "npm"),
@@ -123,7 +123,7 @@ def excerpt(text: str | bytes, limit: int = 200, *, at: int | None = None) -> st
     may be a piece of what was sent, begins or ends inside them.
 
     Args:
-        text: What a provider, a server or a client has sent, or the piece of it that came.
+        text: A text from a provider, server or client, or the piece of it that came.
         limit: How many characters are shown.
         at: The place around which they are; by default they are the first, with a note of how
             many were left out.

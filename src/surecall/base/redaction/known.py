@@ -11,7 +11,7 @@ from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
 MASK: Final = "[redacted]"
-"""What is shown in place of a secret."""
+"""The text shown in place of a secret."""
 
 _MIN_SECRET_LENGTH: Final = 6
 _PLACEHOLDERS: Final = frozenset(
@@ -22,7 +22,7 @@ _PLACEHOLDERS: Final = frozenset(
         *("unused", "your-api-key"),
     }
 )
-"""What people write where a local server wants a key and ignores it; these are ordinary words."""
+"""Words that people give to a local server which wants a key and ignores it."""
 _ESCAPED: Final = re.compile(
     r"\\{1,8}(?:u00|x)([0-9a-f]{2})|%(?:25){0,3}([0-9a-f]{2})"
     r"|&#x0{0,6}([0-9a-f]{2});|&#0{0,6}([0-9]{2,3});|&(amp|apos|gt|lt|quot);|\\{1,8}",

@@ -1,4 +1,4 @@
-"""Faults of abilities: what a provider does not do, refuses, or only pretends to do.
+"""Faults of abilities: a provider lacks them, refuses them, or only pretends to have them.
 
 Each carries the truth that a probe must find out about such a provider.
 """

@@ -1,4 +1,4 @@
-"""What a fault is, as data, and how faults are declared.
+"""Faults as data, and how they are declared.
 
 A fault is declared by the function that makes it; the name of the function and its docstring are
 the name of the fault and what it does:
@@ -67,7 +67,7 @@ WireEdit = Callable[[Answer, Occasion], Answer]
 
 
 class Fault(Struct, frozen=True, kw_only=True):
-    """One way of going wrong: what it does, where it is seen, and what must come of it.
+    """One way of going wrong: its effect, where it is seen, and the outcome that is due.
 
     A fault acts at one or more of four places: how the request is seen, the message, the chunks of
     a streamed chat completion, and the answer on the wire.
@@ -90,11 +90,11 @@ class Fault(Struct, frozen=True, kw_only=True):
     protocols: tuple[str, ...] = tuple(PROTOCOLS)
     """The wire formats in which it means something."""
     needs: str = ""
-    """What must be set for the outcome, in words."""
+    """The settings that the outcome needs, in words."""
     options: dict[str, Any] = {}
     """The same as options of a run."""
     truth: dict[str, Any] = {}
-    """What an honest probe must find out about a provider with this fault."""
+    """Facts that an honest probe must find about a provider with this fault."""
     every: int = 1
     """Touches each n-th request, beginning with the first."""
     see: RequestView | None = None

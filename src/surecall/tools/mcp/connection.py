@@ -168,7 +168,7 @@ class Connection:
 
     @property
     def features(self) -> frozenset[str]:
-        """What the connected server offers, such as `tools` and `resources`."""
+        """The abilities of the connected server, such as `tools` and `resources`."""
         found = None if self._client is None else self._client.server_capabilities
         return frozenset(_as_json(found)) if found else frozenset()
 

@@ -31,7 +31,7 @@ class Definition(Struct, frozen=True):
     """A tool as its server defines it."""
 
     name: str
-    """What the server calls it."""
+    """Its name at the server."""
     fields: dict[str, Any]
     digest: str
     """Over everything that a model or this program reads of it."""
@@ -46,7 +46,7 @@ class Definition(Struct, frozen=True):
 
     @property
     def hints(self) -> dict[str, Any]:
-        """What the server says about how the tool behaves."""
+        """The server's hints about the behaviour of the tool."""
         return as_fields(self.fields.get("annotations"))
 
     def describe(self, name: str, timeout_s: float | None) -> ToolSpec:

@@ -35,7 +35,7 @@ _INTERNAL_ERROR: Final = -32603
 
 
 class GuardedCall(NamedTuple):
-    """What became of a call."""
+    """The outcome of a call."""
 
     server: str
     tool: str
@@ -61,7 +61,7 @@ async def serve_guard(
     Args:
         target: A command that starts the server, or its URL.
         pins: A file of approved digests; without one, the digests of the first connection count.
-        name: What the server is called in messages and in the file of pins.
+        name: Name of the server in messages and in the file of pins.
         max_bytes: A result with more text and data than this is replaced by a refusal.
         on_call: Is called with every call once its answer is there.
 

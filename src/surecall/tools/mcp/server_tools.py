@@ -86,7 +86,7 @@ class McpTools:
         connect_timeout_s: float,
     ) -> None:
         self.name = name
-        """What comes before the name of each tool."""
+        """The text before the name of each tool."""
         self._connection = connection
         self._pins = pins
         self._allow = allow
@@ -138,7 +138,7 @@ class McpTools:
 
     @property
     def features(self) -> frozenset[str]:
-        """What the server offers besides tools, such as `resources`."""
+        """Offers of the server besides tools, such as `resources`."""
         return self._connection.features
 
     async def list_approved(self) -> dict[str, dict[str, Any]]:
@@ -421,7 +421,7 @@ def mcp_tools(
 
     Args:
         target: A command that starts a server (stdio), or the URL of one (streamable HTTP).
-        name: What comes before the name of each tool, as in `files__read`; by default the name
+        name: Text before the name of each tool, as in `files__read`; by default the name
             of the program or of the host.
         pins: A file of approved digests, or the digests themselves by the server's names. A file
             that does not know the server yet is written; afterwards a definition that is new or

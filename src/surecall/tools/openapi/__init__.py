@@ -73,12 +73,12 @@ def openapi_tools(
 
     Args:
         document: The document, or the path of one in JSON.
-        base_url: Where the API is. What the document says about servers is not used, redirects
+        base_url: Address of the API. The servers of the document are not used, redirects
             are not followed, and no argument can lead to another host.
         auth: A token for `Authorization: Bearer`, or headers to send; no model sees them.
         allow: Ids of the operations to take; all of them by default. One without an id is named by
             method and path, as in `get/towns/{town}`.
-        prefix: What comes before the name of each tool.
+        prefix: Text before the name of each tool.
         approval: Which calls of operations with effects need an approval, as in `@tool`.
         timeout_s: Seconds that one call may take.
         max_bytes: The largest answer; one that is larger is refused.

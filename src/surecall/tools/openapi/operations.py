@@ -203,7 +203,7 @@ class Parameter(Struct, frozen=True):
     """One value of a request outside its body."""
 
     argument: str
-    """What a model calls it."""
+    """Its name for the model."""
     name: str
     location: Location
     style: str = "form"
@@ -213,7 +213,7 @@ class Parameter(Struct, frozen=True):
 
 
 class Request(Struct, frozen=True):
-    """What is sent for one call, apart from the host."""
+    """The request of one call, apart from the host."""
 
     method: str
     path: str
@@ -233,7 +233,7 @@ class Operation(Struct, frozen=True):
     parameters: tuple[Parameter, ...]
     schema: dict[str, Any]
     content_type: str = ""
-    """What its body is; empty when it has none."""
+    """The media type of its body; empty when it has none."""
 
     def describe(self, name: str, timeout_s: float | None) -> ToolSpec:
         """Return the operation as a model sees it."""
