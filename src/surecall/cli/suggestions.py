@@ -1,6 +1,8 @@
 """Suggestions for a shell: models, runs and names of this machine."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
+from importlib import import_module
 from typing import Any, Final
 
 import click
@@ -52,10 +54,10 @@ def _list_contenders() -> _Names:
     return [*groups, *_list_models()]
 
 
-def _list_topics() -> _Names:
+def _list_topics(kind: Any = None) -> _Names:
     from surecall.cli.topics import list_topics
 
-    return ((topic.name, topic.title) for topic in list_topics())
+    return ((topic.name, topic.title) for topic in list_topics(kind))
 
 
 def _list_pages() -> _Names:
@@ -64,58 +66,10 @@ def _list_pages() -> _Names:
     return ((page.topic, page.title) for page in list_pages())
 
 
-def _list_faults() -> _Names:
-    from surecall.faults import FAULTS
-
-    return ((fault.name, fault.does) for fault in FAULTS)
-
-
-def _list_fault_groups() -> _Names:
-    from surecall.faults import GROUPS
-
-    return ((group, "a group of faults") for group in GROUPS)
-
-
-def _list_presets() -> _Names:
-    from surecall.models.profiles import Catalog
-
-    return ((preset.name, preset.purpose) for preset in Catalog.builtin().presets)
-
-
 def _list_providers() -> _Names:
     from surecall.models.profiles import Catalog
 
     return ((entry.id, entry.base_url or "") for entry in Catalog.builtin().providers)
-
-
-def _list_profiles() -> _Names:
-    from surecall.models.profiles import Catalog
-
-    return ((profile.id, "a sampling profile") for profile in Catalog.builtin().sampling)
-
-
-def _list_protocols() -> _Names:
-    from surecall.wire import PROTOCOLS
-
-    return ((name, "a wire format") for name in PROTOCOLS)
-
-
-def _list_strategies() -> _Names:
-    from surecall.models.profiles import STRATEGIES
-
-    return ((strategy.id, "a strategy") for strategy in STRATEGIES)
-
-
-def _list_suites() -> _Names:
-    from surecall.evals.suites import SUITES
-
-    return ((name, "a suite") for name in (*SUITES, "custom:"))
-
-
-def _list_formats() -> _Names:
-    from surecall.evals.export import FORMATS
-
-    return ((name, "a format of reports") for name in (*FORMATS, "all"))
 
 
 def _list_weights() -> _Names:
@@ -130,23 +84,36 @@ def _list_questions() -> _Names:
     return ((question.name, question.title) for question in (*QUESTIONS, *ON_REQUEST))
 
 
+def _list_keys(module: str, table: str, words: str, *more: str) -> _Names:
+    """Return the names in a table of a module, which is imported now, and some more."""
+    return ((name, words) for name in (*getattr(import_module(module), table), *more))
+
+
 complete_models: Final = _completer(_list_models)
 complete_contenders: Final = _completer(_list_contenders, is_list=True)
 complete_simulated: Final = _completer(_list_simulated)
 complete_topics: Final = _completer(_list_topics)
 complete_pages: Final = _completer(_list_pages)
-complete_faults: Final = _completer(_list_faults)
-complete_fault_groups: Final = _completer(_list_fault_groups)
-complete_presets: Final = _completer(_list_presets)
+complete_faults: Final = _completer(partial(_list_topics, "fault"))
+complete_presets: Final = _completer(partial(_list_topics, "preset"))
 complete_providers: Final = _completer(_list_providers)
-complete_profiles: Final = _completer(_list_profiles)
-complete_profile_lists: Final = _completer(_list_profiles, is_list=True)
-complete_protocols: Final = _completer(_list_protocols)
-complete_strategies: Final = _completer(_list_strategies, is_list=True)
-complete_suites: Final = _completer(_list_suites, is_list=True)
-complete_formats: Final = _completer(_list_formats, is_list=True)
+complete_profiles: Final = _completer(partial(_list_topics, "profile"))
+complete_profile_lists: Final = _completer(partial(_list_topics, "profile"), is_list=True)
+complete_strategies: Final = _completer(partial(_list_topics, "strategy"), is_list=True)
 complete_weights: Final = _completer(_list_weights)
 complete_questions: Final = _completer(_list_questions)
+complete_protocols: Final = _completer(
+    partial(_list_keys, "surecall.wire", "PROTOCOLS", "a wire format")
+)
+complete_fault_groups: Final = _completer(
+    partial(_list_keys, "surecall.faults", "GROUPS", "a group of faults")
+)
+complete_suites: Final = _completer(
+    partial(_list_keys, "surecall.evals.suites", "SUITES", "a suite", "custom:"), is_list=True
+)
+complete_formats: Final = _completer(
+    partial(_list_keys, "surecall.evals.export", "FORMATS", "a format", "all"), is_list=True
+)
 
 
 def complete_files(
