@@ -209,26 +209,25 @@ def short_table(done: Done) -> Table:
 
 
 def full_table(done: Done) -> Table:
-    """Return the table of the explanation page, whole replies and streams apart."""
+    """Return the table of the explanation page, each figure alone and then with surecall."""
     lines: list[str] = []
     for name, entry in asked_clients(done).items():
         for stream in (False, True):
-            for reliable in (False, True):
-                row = count(done, name, reliable=reliable, stream=stream)
-                way_in = "`surecall serve`" if entry.needs else f"`surecall.{entry.way_in}`"
-                cells = (
-                    entry.title,
-                    entry.version or "",
-                    "streamed" if stream else "whole",
-                    way_in if reliable else "–",
-                    f"{row.right} of {row.repairable}",
-                    str(row.wrong),
-                    str(row.cut),
-                    str(row.asked),
-                    str(row.requests),
-                )
-                lines.append(f"| {' | '.join(cells)} |")
-    return "| client | version | reply | with | right | wrong | cut | of | requests |", lines
+            alone, helped = (
+                count(done, name, reliable=reliable, stream=stream) for reliable in (False, True)
+            )
+            cells = (
+                entry.title,
+                entry.version or "",
+                "streamed" if stream else "whole",
+                f"{alone.right} → {helped.right} of {helped.repairable}",
+                f"{alone.wrong} → {helped.wrong}",
+                f"{alone.cut} → {helped.cut}",
+                str(helped.asked),
+                f"{alone.requests} → {helped.requests}",
+            )
+            lines.append(f"| {' | '.join(cells)} |")
+    return "| client | version | reply | right | wrong | cut | of | requests |", lines
 
 
 def list_misses(done: Done) -> Table:

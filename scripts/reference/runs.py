@@ -16,7 +16,7 @@ from surecall.models.profiles import Catalog
 from surecall.models.transport import Deadlines, RetryPolicy
 from surecall.wire import DEFAULT_PROTOCOL
 
-from .words import cell, code, doc_of, field_docs, field_list
+from .words import doc_of, field_docs, field_list
 
 OPTION_GROUPS: dict[str, tuple[str, ...]] = {
     "Tools": (
@@ -109,14 +109,11 @@ def options_page() -> str:
         "How a run behaves.",
         "Each can be given to `surecall.run(...)` by name, in the table `[options]` of",
         "`surecall.toml`, or as a variable such as `SURECALL_OPTIONS__MAX_TURNS=8`.",
-        "An unknown option is an error.\n",
+        "An unknown option is an error.",
+        "Behind the name are its type and its default.\n",
     ]
     for title, names in groups.items():
-        parts += [
-            f"## {title}\n",
-            "| option | what it does | default | type |",
-            "|---|---|---|---|",
-        ]
+        parts.append(f"## {title}\n")
         for name in names:
             default = fields[name].default
             if default is msgspec.NODEFAULT:
@@ -124,7 +121,7 @@ def options_page() -> str:
                 default = factory() if callable(factory) else None
             shown = repr(default) if default is not None else "unset"
             doc = docs[name]
-            parts.append(f"| {code(name)} | {cell(doc.doc)} | {code(shown)} | {code(doc.type)} |")
+            parts.append(f"- `{name}`: `{doc.type}`, `{shown}`. {doc.doc}")
         parts.append("")
     return "\n".join(parts)
 
@@ -143,15 +140,14 @@ def settings_page() -> str:
         "nearest parent (or `[tool.surecall]` in `pyproject.toml`), a `SURECALL_*` variable, and",
         "what is given explicitly.",
         "An unknown key or variable is an error with a suggestion.",
-        "`surecall config doctor` shows every value with its origin.\n",
-        "| key | takes | default | what it does |",
-        "|---|---|---|---|",
+        "`surecall config doctor` shows every value with its origin.",
+        "Behind the name are the kind of value and the default.\n",
     ]
     for key, setting in SETTINGS.items():
         shown = {None: "unset", (): "none", False: "`false`"}
         default = shown.get(setting.default, f"`{setting.default}`")
         default = f"{built_in[key]:g}" if key in built_in else default
-        parts.append(f"| `{key}` | {setting.expected} | {default} | {cell(setting.doc)} |")
+        parts.append(f"- `{key}`: {setting.expected}, {default}. {setting.doc}")
     parts += [
         "",
         "The variable of a setting is `SURECALL_` and its name in capitals, with `__` for a dot:",
@@ -197,16 +193,11 @@ def metrics_page() -> str:
         "and in some of their own. A value of a label that was not configured is `other`.",
     ]
     for title, found in parts.items():
-        lines += [
-            "",
-            f"## {title}",
-            "",
-            "| series | kind | labels | what it is |",
-            "|---|---|---|---|",
-        ]
+        lines += ["", f"## {title}", ""]
         for one in found:
-            labels = ", ".join(f"`{label}`" for label in one.labels) or "–"
-            lines.append(f"| `{one.name}` | {one.kind} | {labels} | {cell(one.help)} |")
+            labels = ", ".join(f"`{label}`" for label in one.labels)
+            kind = f"{one.kind} by {labels}" if labels else one.kind
+            lines.append(f"- `{one.name}`: {kind}. {one.help}")
     return "\n".join(lines) + "\n"
 
 

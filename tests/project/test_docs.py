@@ -43,16 +43,16 @@ def test_every_code_has_its_entry() -> None:
 
 
 def test_every_option_has_a_row_with_words() -> None:
-    """Each option of a run is in the table and says what it does."""
+    """Each option of a run is in the list and says what it does."""
     page = (REFERENCE / "options.md").read_text("utf-8")
-    rows = dict(re.findall(r"^\| `(\w+)` \|.*\| ([^|]+) \|$", page, re.MULTILINE))
+    rows = dict(re.findall(r"^- `(\w+)`: `.+?`, `.*?`\. (.+)$", page, re.MULTILINE))
     assert sorted(rows) == sorted(Options.__struct_fields__)
 
 
 def test_every_setting_has_a_row() -> None:
-    """Each key of the configuration is in the table."""
+    """Each key of the configuration is in the list."""
     page = (REFERENCE / "settings.md").read_text("utf-8")
-    assert [key for key in SETTINGS if f"\n| `{key}` |" not in page] == []
+    assert [key for key in SETTINGS if f"\n- `{key}`: " not in page] == []
 
 
 def test_every_event_has_a_heading() -> None:

@@ -72,15 +72,15 @@ def test_what_was_not_declared_is_other() -> None:
     for number in range(1000):
         counter.add(f"model-{number}")
         histogram.observe(1, f"model-{number}")
-    assert counter.cells() == {(OTHER,): (1000,)}
-    assert list(histogram.cells()) == [(OTHER,)]
+    assert counter.samples() == {(OTHER,): (1000,)}
+    assert list(histogram.samples()) == [(OTHER,)]
     metrics.allow("model", ["large"])
     counter.add("large")
     assert counter.value("large") == 1
     metrics.allow("model", map(str, range(10_000)))
     for number in range(10_000):
         counter.add(str(number))
-    assert len(counter.cells()) <= MAX_VALUES + 1
+    assert len(counter.samples()) <= MAX_VALUES + 1
 
 
 def test_hostile_values_of_labels_are_escaped() -> None:
@@ -187,8 +187,8 @@ def test_names_that_nobody_declared_are_not_remembered() -> None:
     observed = RequestMetrics(Metrics(), upstreams=["main"], models=["small"])
     for number in range(500):
         observed.observe(make_record(model_asked=f"model-{number}"))
-    assert len(observed._cells) == 0
-    assert len(observed.requests.cells()) == 1
+    assert len(observed._samples) == 0
+    assert len(observed.requests.samples()) == 1
 
 
 def test_every_rate_says_what_to_divide_by() -> None:

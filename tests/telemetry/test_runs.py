@@ -72,7 +72,7 @@ def test_runs_are_counted() -> None:
     assert b'surecall_run_seconds_count{model="small"} 1' in metrics.render()
     with pytest.raises(surecall.RunError):
         run(counted, *[assistant(None, tool_call("add", {"a": 1, "b": 2}))] * 40)
-    assert sum(cell[0] for cell in counted.runs.cells().values()) == 2
+    assert sum(cell[0] for cell in counted.runs.samples().values()) == 2
 
 
 def test_a_run_is_a_span_with_its_requests_and_tools_inside(traced: Traced) -> None:
