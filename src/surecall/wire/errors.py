@@ -32,10 +32,7 @@ SHOULD_RETRY_HEADER: Final = "x-should-retry"
 WAIT_MS_HEADERS: Final = ("retry-after-ms", "x-ms-retry-after-ms")
 """Headers that say in milliseconds how long to wait."""
 _KEPT_HEADERS: Final = frozenset(
-    {
-        *("content-type", *REQUEST_ID_HEADERS),
-        *("retry-after", *WAIT_MS_HEADERS, SHOULD_RETRY_HEADER),
-    }
+    {"content-type", "retry-after", *REQUEST_ID_HEADERS, *WAIT_MS_HEADERS, SHOULD_RETRY_HEADER}
 )
 
 CODES_BY_STATUS: Final[Mapping[int, Code]] = {
@@ -159,7 +156,7 @@ def check_body(
             f"The provider answered {status} with an empty body.",
             status=status,
             retryable=True,
-            request_id=_request_id(headers, None),
+            request_id=find_request_id(headers),
             headers=kept_headers(headers),
         )
     return _page_error(status, headers, body) if _is_page(headers, body) else None
@@ -194,7 +191,7 @@ def parse_error_object(
         or (code == fallback and not _TRANSIENT_KINDS.isdisjoint(kinds)),
         provider_code=kinds[0] if kinds else None,
         provider_message=shown or None,
-        request_id=_request_id(headers, value),
+        request_id=find_request_id(headers, value),
     )
 
 
@@ -245,7 +242,7 @@ def _status_error(
         retryable=_should_retry(headers, code, retryable=retryable),
         provider_code=provider_code,
         provider_message=provider_message,
-        request_id=request_id or _request_id(headers, None),
+        request_id=request_id or find_request_id(headers),
         headers=kept_headers(headers),
     )
 
@@ -261,7 +258,7 @@ def _page_error(status: int, headers: Mapping[str, str], body: bytes) -> Provide
         status=status,
         retryable=_should_retry(headers, code, retryable=code in _RETRYABLE),
         provider_message=title or None,
-        request_id=_request_id(headers, None),
+        request_id=find_request_id(headers),
         headers=kept_headers(headers),
     )
 
@@ -338,13 +335,10 @@ def _status_among(kinds: tuple[str, ...]) -> int | None:
     return next((number for number in numbers if 400 <= number < 600), None)
 
 
-def find_request_id(headers: Mapping[str, str]) -> str | None:
-    """Return the id under which the provider knows a request, if it says one."""
-    return next((headers[name] for name in REQUEST_ID_HEADERS if headers.get(name)), None)
-
-
-def _request_id(headers: Mapping[str, str], value: Any) -> str | None:
-    found = find_request_id(headers) or _text(as_fields(value).get("request_id"))
+def find_request_id(headers: Mapping[str, str], value: Any = None) -> str | None:
+    """Return the id under which the provider knows a request, from a header or the body."""
+    found = next((headers[name] for name in REQUEST_ID_HEADERS if headers.get(name)), None)
+    found = found or _text(as_fields(value).get("request_id"))
     return excerpt(found, 200) if found else None
 
 
