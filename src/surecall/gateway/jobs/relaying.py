@@ -35,7 +35,6 @@ from surecall.gateway.upstreams import Target, Upstream
 from surecall.store.records.record import RequestRecord
 from surecall.text import decode, encode
 from surecall.wire import WireProtocol
-from surecall.wire.gemini.requests import KEY_HEADER
 
 from .client import ClientJob, find_usage
 
@@ -299,7 +298,7 @@ async def list_models(
     if caller is not None:
         names = [name for name in names if caller.may_ask(name)]
     del secret
-    is_google = protocol.traits.model_in_path or any(n == KEY_HEADER for n, _ in head.auth)
+    is_google = protocol.traits.model_in_path or any(n == "x-goog-api-key" for n, _ in head.auth)
     await respond(send, 200, encode(_render_list(names, protocol, is_google=is_google)))
 
 
