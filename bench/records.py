@@ -22,7 +22,7 @@ from pathlib import Path
 
 from surecall.base.metrics import Metrics
 from surecall.base.redaction import Secret
-from surecall.gateway.telemetry.requests import RequestMetrics
+from surecall.gateway.telemetry.counters import RequestMetrics
 from surecall.store.records.record import RequestRecord, new_request_id
 from surecall.store.records.spool import Spool, SpooledRecords
 from surecall.store.records.sqlite import SqliteRecords

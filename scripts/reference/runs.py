@@ -175,7 +175,7 @@ def metrics_page() -> str:
     """Return every series with its labels and what it counts."""
     from surecall.base.metrics import Metrics
     from surecall.gateway.telemetry import RunMetrics
-    from surecall.gateway.telemetry.requests import RequestMetrics
+    from surecall.gateway.telemetry.counters import RequestMetrics
 
     gateway, run = Metrics(), Metrics()
     RequestMetrics(gateway)

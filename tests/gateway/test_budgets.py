@@ -221,7 +221,7 @@ async def test_processes_never_use_more_than_the_limit_together(tmp_path: Path) 
     assert await callers[0].begin(now) is None  # and three more are taken
     rest = await asyncio.gather(*(callers[1].begin(now) for _ in range(250)))
     assert rest.count(None) == 200 - share_of(TODAY, 200)
-    await all_budgets[0].settle(idle_s=0.0)
+    await all_budgets[0].flush(idle_s=0.0)
     more = await asyncio.gather(*(callers[2].begin(now) for _ in range(10)))
     assert more.count(None) == share_of(TODAY, 200) - 1
     for budgets in all_budgets:
@@ -237,7 +237,7 @@ async def test_tokens_beyond_a_share_become_a_debt_that_all_see(tmp_path: Path) 
     now = time.time()
     assert await Caller(settings, first).begin(now) is None
     Caller(settings, first).charge(now, 1500)
-    await first.settle()
+    await first.flush()
     refusal = await Caller(settings, second).begin(now)
     assert refusal is not None
     assert "1000 tokens" in refusal.message

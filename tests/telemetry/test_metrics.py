@@ -8,7 +8,7 @@ from support.request_records import make_record
 from surecall.base.errors import SetupError
 from surecall.base.metrics import MAX_VALUES, OTHER, Metrics
 from surecall.base.records import Defect, Receipt
-from surecall.gateway.telemetry.requests import RequestMetrics
+from surecall.gateway.telemetry.counters import RequestMetrics
 from surecall.store.records.record import ParseError, StepNote
 
 LINE = re.compile(

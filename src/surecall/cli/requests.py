@@ -18,7 +18,7 @@ from surecall.base.files import PRIVATE, explain_write_errors, write_whole
 from surecall.base.redaction import mask_known
 from surecall.base.spreadsheets import disarm_text
 from surecall.gateway.report import ToolRow, describe, show_share, summarize
-from surecall.gateway.telemetry.requests import OUTCOMES
+from surecall.gateway.telemetry.counters import OUTCOMES
 from surecall.loop.stored import encode_kept
 from surecall.store.records import STORE_FILE, open_for_reading
 from surecall.store.records.record import RequestRecord

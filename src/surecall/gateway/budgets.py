@@ -179,7 +179,7 @@ _DIGESTED_BYTES: Final = 64 * 1024
 SHARE: Final = 50
 """A process takes one part of so many of a limit at a time."""
 _MAX_REQUESTS: Final = 100
-_SETTLE_S: Final = 0.25
+_FLUSH_S: Final = 0.25
 _IDLE_S: Final = 5.0
 
 _SLEW_S: Final = 1.0
@@ -295,11 +295,11 @@ class Budgets:
             if not await self._take(window, account, share_of(window, limit)):
                 raise overloaded("The budget of the key cannot be checked at the moment.")
             if account.left <= 0:
-                account.is_empty_until_s = time.monotonic() + _SETTLE_S
+                account.is_empty_until_s = time.monotonic() + _FLUSH_S
             return account.left > 0
 
     async def _take(self, window: Window, account: _Account, amount: int) -> bool:
-        """Settle what is owed and take an amount; tell whether the ledger could be reached."""
+        """Count what is owed and take an amount; tell whether the ledger could be reached."""
         owed, account.left = -account.left, 0
         try:
             account.left += await self._ledger.take(window, account.limit, amount, owed)
@@ -310,25 +310,25 @@ class Budgets:
         return True
 
     async def open(self) -> None:
-        """Begin to settle debts, and to give back what is not used."""
+        """Begin to count debts regularly, and to give back what is not used."""
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def close(self) -> None:
-        """Settle everything."""
+        """Count everything that is owed, and give the rest back."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
-        await self.settle(idle_s=0.0)
+        await self.flush(idle_s=0.0)
         await self._ledger.close()
 
     async def _run(self) -> None:
         while True:
-            await asyncio.sleep(_SETTLE_S)
-            await self.settle()
+            await asyncio.sleep(_FLUSH_S)
+            await self.flush()
 
-    async def settle(self, *, idle_s: float = _IDLE_S) -> None:
+    async def flush(self, *, idle_s: float = _IDLE_S) -> None:
         """Count debts, give shares back that nobody uses, and forget windows that are over."""
         now, now_s = self.clock.now(), time.monotonic()
         for window, account in list(self._accounts.items()):

@@ -11,8 +11,8 @@ from surecall.exchange import Policy
 from surecall.exchange.echoes import EchoCache
 from surecall.exchange.reply_checker import EXCHANGE_RULES
 from surecall.exchange.streams import PULSE_S
+from surecall.gateway.telemetry.counters import RESULTS, RequestMetrics
 from surecall.gateway.telemetry.otel import names_collector
-from surecall.gateway.telemetry.requests import RESULTS, RequestMetrics
 from surecall.reading import ReadingLimits
 from surecall.serving import Exchange, HttpConnection, RawHeaders
 from surecall.serving.http_connection import STATUS_LINES

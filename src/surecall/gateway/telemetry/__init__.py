@@ -6,7 +6,7 @@ them.
 
 from surecall.base.metrics import Metrics
 
+from .counters import RequestMetrics, RunMetrics, observe
 from .otel import RequestSpans, RunSpans
-from .requests import RequestMetrics, RunMetrics, observe
 
 __all__ = ["Metrics", "RequestMetrics", "RequestSpans", "RunMetrics", "RunSpans", "observe"]
