@@ -10,7 +10,7 @@ from support.eval_fakes import ORIGINAL_PROFILES
 from surecall.base.errors import ConfigError
 from surecall.base.records import Usage
 from surecall.evals.cases import Case, Contender, parse_price
-from surecall.evals.choosing import choose_strategies
+from surecall.evals.choosing import choose, choose_strategies
 from surecall.evals.matrix import (
     Axes,
     Matrix,
@@ -211,14 +211,25 @@ def test_nothing_left_is_an_error() -> None:
 
 def test_models_are_chosen_by_label_glob_and_tag() -> None:
     """The filter is the one for the catalog."""
-    assert [item.label for item in build(models="small").contenders] == ["a"]
-    assert [item.label for item in build(models="!small").contenders] == ["b"]
-    stable = build(LIVE, models="stable,!qwen*").contenders
-    assert [item.model for item in stable] == [
+    assert [item.label for item in choose(TWO, "small", "model")] == ["a"]
+    assert [item.label for item in choose(TWO, "!small", "model")] == ["b"]
+    assert [item.model for item in choose(LIVE, "stable,!qwen*", "model")] == [
         "google/gemini-2.5-flash:nitro",
         "anthropic/claude-opus-4.6:nitro",
         "openai/gpt-5.2:nitro",
     ]
+
+
+@pytest.mark.parametrize(
+    ("expression", "hint"),
+    [("aa", "'a'"), ("all,!nobody", "a, b"), ("a,!small", "")],
+    ids=["misspelt", "exclusion", "nothing left"],
+)
+def test_a_filter_of_models_that_leaves_nothing_is_an_error(expression: str, hint: str) -> None:
+    """A slip of the pen never makes an experiment smaller without a word."""
+    with pytest.raises(ConfigError, match="NOTHING_SELECTED") as caught:
+        choose(TWO, expression, "model")
+    assert hint in str(caught.value.hint)
 
 
 def test_strategies_keep_their_order_and_ablations_come_last() -> None:
@@ -275,7 +286,7 @@ def test_without_history_an_estimate_is_a_guess() -> None:
     assert guess.requests == 18
     assert guess.seconds == 30.0
     assert guess.cost_usd is None
-    assert estimate(build(models="b")).cost_usd == 0.0
+    assert estimate(build(TWO[1:])).cost_usd == 0.0
 
 
 def test_history_of_the_same_kind_makes_an_estimate() -> None:
