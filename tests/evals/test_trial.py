@@ -16,8 +16,8 @@ from surecall.evals.records import TrialRow
 from surecall.evals.store.rows import COLUMNS, columns_of, decode_body, decode_row, encode_body
 from surecall.evals.strategies import settle
 from surecall.evals.trial import run_trial
-from surecall.loop.stored import encode_kept
 from surecall.models.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
+from surecall.tools.outputs import encode_kept
 
 from .desk import DeskCase, attempt, contender, script, unit
 

@@ -19,7 +19,6 @@ from surecall.base.redaction import mask_known
 from surecall.base.spreadsheets import disarm_text
 from surecall.gateway.report import ToolRow, describe, show_share, summarize
 from surecall.gateway.telemetry.counters import OUTCOMES
-from surecall.loop.stored import encode_kept
 from surecall.store.records import STORE_FILE, open_for_reading
 from surecall.store.records.record import RequestRecord
 from surecall.store.records.store import (
@@ -31,6 +30,7 @@ from surecall.store.records.store import (
 )
 from surecall.store.records.tables import RecordFilter
 from surecall.text import encode
+from surecall.tools.outputs import encode_kept
 
 from .console import Output
 from .event_lines import count_of

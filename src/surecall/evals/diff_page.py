@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from surecall.base.pages import read_asset
 from surecall.evals.wording import describe_points, label_simulated
-from surecall.loop.stored import encode_kept
+from surecall.tools.outputs import encode_kept
 
 from .clusters import METHOD
 from .diff import Change, DiffResult, PairedRate, Side, TrialPair

@@ -14,7 +14,7 @@ import msgspec
 
 from surecall.base.files import explain_write_errors, write_whole
 from surecall.base.json_values import as_fields
-from surecall.loop.stored import encode_kept
+from surecall.tools.outputs import encode_kept
 
 from .metrics.tally import Tallies, tally_rows
 from .records import Cell, Task, TrialBody, TrialRow

@@ -8,8 +8,8 @@ import msgspec
 from surecall.base.records import Envelope, Message, Receipt, ToolCall, ToolResult, ToolSpec, clip
 from surecall.base.redaction import redact
 from surecall.loop import Trace, TurnTrace
-from surecall.loop.stored import encode_kept
 from surecall.text import decode_own
+from surecall.tools.outputs import encode_kept
 
 from .records import TrialBody
 

@@ -101,7 +101,8 @@ async def mediate(
                     upstream_s=clock() - began_s,
                     calls=clean.calls,
                 )
-    exchange = _Exchange(request, route, policy, send, echoes, scope, clock, began_s)
+    tries = Escalation(request, route, policy, echoes, scope, clock, began_s)
+    exchange = _Exchange(tries, send)
     try:
         return await exchange.run(asked, sent)
     except SurecallError as error:
@@ -134,8 +135,8 @@ async def relay(
             )
             body = encode(written)
     except SurecallError as error:
-        exchange = _Exchange(request, route, _UNREAD, send, None, "", clock, began_s)
-        return replace(exchange.fail(error), upstream_s=clock() - began_s)
+        tries = Escalation(request, route, _UNREAD, None, "", clock, began_s)
+        return replace(_Exchange(tries, send).fail(error), upstream_s=clock() - began_s)
     took_s = clock() - began_s
     return Delivered(status=status, body=body, outcome="relayed", upstream_s=took_s)
 
@@ -175,28 +176,14 @@ def _internal(error: Exception) -> SurecallError:
 class _Exchange:
     """One request of a client, and what was asked and used for it."""
 
-    def __init__(
-        self,
-        request: ClientRequest,
-        route: Route,
-        policy: Policy,
-        send: Send,
-        echoes: EchoCache | None,
-        scope: str,
-        clock: Callable[[], float],
-        began_s: float,
-    ) -> None:
-        self._request = request
-        self._route = route
-        self._policy = policy
+    def __init__(self, tries: Escalation, send: Send) -> None:
+        self._tries = tries
         self._send = send
-        self._echoes = echoes
-        self._scope = scope
-        self._clock = clock
-        self._began_s = began_s
+        self._request = tries.request
+        self._policy = tries.policy
+        self._clock = tries.clock
         self._upstream_s = 0.0
-        self._checker = ReplyChecker(request, route, policy)
-        self._tries = Escalation(request, route, policy, echoes, scope, clock, began_s)
+        self._checker = ReplyChecker(tries.request, tries.route, tries.policy)
 
     async def run(self, asked: Asked | None, sent: Sent | ProviderError | None) -> Delivered:
         """Go on from what was sent already, if anything was."""
@@ -204,7 +191,7 @@ class _Exchange:
             asked = await self._in_thread(self._tries.prepare.first)
         first = asked
         if sent is not None:
-            self._upstream_s = self._clock() - self._began_s
+            self._upstream_s = self._clock() - self._tries.began_s
         verdict = await self._ask(first, sent)
         if verdict.choices is not None:
             return await self._complete(verdict, verdict.choices, first)
@@ -363,8 +350,8 @@ class _Exchange:
         return "repaired" if verdict.receipts or first.receipts else "clean"
 
     def _deliver(self, verdict: Verdict, outcome: Outcome, asked: Asked) -> Delivered:
-        if self._echoes is not None and verdict.echoes:
-            self._keep_echoes(verdict, asked)
+        if verdict.echoes:
+            self._keep_echoes(verdict)
         verdict = self._keep_found(verdict, self._tries.bad_documents)
         delivered = Delivered(
             status=200,
@@ -427,18 +414,13 @@ class _Exchange:
         report = {REPORT_MEMBER: delivered.describe()}
         return replace(delivered, body=add_members(delivered.body, report))
 
-    def _keep_echoes(self, verdict: Verdict, asked: Asked) -> None:
-        assert self._echoes is not None
-        reply = verdict.reply
+    def _keep_echoes(self, verdict: Verdict) -> None:
+        reply, protocol = verdict.reply, self._tries.route.protocol
         if reply is None and verdict.body is not None:
             try:
-                raw = self._route.protocol.parse_body(verdict.body)
+                reply = protocol.parse_message(protocol.parse_body(verdict.body))
             except ProviderError:
                 return
-            reply = self._route.protocol.parse_message(raw)
-        if reply is None:
-            return
-        calls = reply.calls if verdict.reading is None else verdict.reading.calls
-        self._echoes.keep_reply(
-            self._scope, reply, calls, lasts=self._tries.prepare.keeps_reasoning
-        )
+        if reply is not None:
+            calls = reply.calls if verdict.reading is None else verdict.reading.calls
+            self._tries.keep_echoes(reply, calls)

@@ -75,13 +75,20 @@ NO_TOOLS: Final = CompiledTools(names=ToolNames())
 _ABSENT: Final = Raw()
 
 
-class _Narrow(Struct, gc=False):
-    """What decides about a request, in any of the formats."""
+class Members(Struct, gc=False):
+    """The members of a request that are looked at in all of them, in any of the formats."""
 
     model: Any = None
     stream: Any = None
+    system: Raw = _ABSENT
+    systemInstruction: Raw = _ABSENT  # noqa: N815 - the name on the wire
+    system_instruction: Raw = _ABSENT
+    instructions: Raw = _ABSENT
     tools: Raw = _ABSENT
     functions: Raw = _ABSENT
+    messages: Raw = _ABSENT
+    input: Raw = _ABSENT
+    contents: Raw = _ABSENT
     tool_choice: Raw = _ABSENT
     function_call: Raw = _ABSENT
     n: Any = None
@@ -95,8 +102,9 @@ class _Narrow(Struct, gc=False):
     output_config: Raw = _ABSENT
 
 
-_decode_narrow: Final = decoder_of(_Narrow)
-_decode_members: Final = decoder_of(dict[str, Raw])
+decode_members: Final = decoder_of(Members)
+"""Reads them from a body."""
+_decode_raw: Final = decoder_of(dict[str, Raw])
 
 
 class ClientRequest:
@@ -116,6 +124,7 @@ class ClientRequest:
         "choices",
         "demands_form",
         "left_out",
+        "members",
         "model",
         "offers_tools",
         "one_call",
@@ -128,33 +137,27 @@ class ClientRequest:
         self,
         protocol: WireProtocol,
         body: bytes,
+        members: Members,
         model: str,
-        stream: bool = False,
-        tools: CompiledTools = NO_TOOLS,
-        choice: bytes = b"",
-        choices: int = 1,
-        one_call: bool = False,
-        demands_form: bool = False,
+        stream: bool,
+        tools: CompiledTools,
     ) -> None:
         self.protocol = protocol
         self.body = body
         """The very bytes that the client sent."""
+        self.members = members
         self.model = model
         self.stream = stream
         self.tools = tools
         self.choice = FREE
         """What the choice of a tool demands of the reply."""
-        if choice and tools.specs:
-            self.choice = read_choice(
-                choice, has_others=bool(tools.others), others=tools.other_names
-            )
-        self.offers_tools = bool(tools.specs) and self.choice.wanted != "none"
+        self.offers_tools = bool(tools.specs)
         """Whether the model may call a function."""
-        self.choices = choices
+        self.choices = 1
         """How many replies are asked for at once."""
-        self.one_call = one_call
+        self.one_call = False
         """Whether the client takes one call in a reply only."""
-        self.demands_form = demands_form
+        self.demands_form = False
         """Whether the text of the reply has to be JSON, so that it is an answer and no call."""
         self.left_out: tuple[str, ...] = ()
         """What of it no endpoint of another format takes."""
@@ -197,37 +200,42 @@ class ClientRequest:
     def _parse(
         cls, wire: WireProtocol, body: bytes, model: str | None, stream: bool | None
     ) -> "ClientRequest":
-        narrow = _decode_narrow(body)
+        members = decode_members(body)
         traits = wire.traits
-        named = model if traits.model_in_path else model or narrow.model
+        named = model if traits.model_in_path else model or members.model
         if named.__class__ is not str or not named:
             hint = "Set model to the name of one."
             hint = "Name the model in the path." if traits.model_in_path else hint
             raise _invalid("The request names no model.", hint)
-        tools = bytes(narrow.tools)
-        legacy = bytes(narrow.functions)
-        key = "tools"
-        if tools in _NO_TOOLS and legacy not in _NO_TOOLS:
+        key, tools = "tools", bytes(members.tools)
+        if tools in _NO_TOOLS and (legacy := bytes(members.functions)) not in _NO_TOOLS:
             key, tools = "functions", legacy
         compiled = NO_TOOLS if tools in _NO_TOOLS else compile_tools(wire, tools, key)
-        count: Any = narrow.n
-        if narrow.generationConfig is not _ABSENT and traits.count_key != "n":
-            config = _written(narrow.generationConfig)
+        count: Any = members.n
+        if members.generationConfig is not _ABSENT and traits.count_key != "n":
+            config = _written(members.generationConfig)
             count = as_fields(decode(config)).get(traits.count_key) if config else None
         choices = count if count.__class__ is int and count > 1 else 1
-        streams = narrow.stream is True if stream is None else stream
-        one_call = narrow.parallel_tool_calls is False or key == "functions"
+        streams = members.stream is True if stream is None else stream
+        one_call = members.parallel_tool_calls is False or key == "functions"
         choice = b""
         for name in traits.choice_keys:
-            raw = getattr(narrow, name)
+            raw = getattr(members, name)
             if raw is not _ABSENT:
                 choice = choice or _written(raw)
                 one_call = one_call or _takes_one(raw)
-        demands_form = b"json" in body and any(
-            (raw := getattr(narrow, name)) is not _ABSENT and mark in bytes(raw)
-            for name, mark in _FORMS
-        )
-        return cls(wire, body, named, streams, compiled, choice, choices, one_call, demands_form)
+        demands_form = False
+        for name, mark in _FORMS:
+            if (raw := getattr(members, name)) is not _ABSENT and mark in bytes(raw):
+                demands_form = True
+        request = cls(wire, body, members, named, streams, compiled)
+        if choice and compiled.specs:
+            has_others, others = bool(compiled.others), compiled.other_names
+            request.choice = read_choice(choice, has_others=has_others, others=others)
+            request.offers_tools = request.choice.wanted != "none"
+        request.choices, request.one_call = choices, one_call
+        request.demands_form = demands_form
+        return request
 
     @property
     def path(self) -> str:
@@ -238,8 +246,9 @@ class ClientRequest:
     def has_calls(self) -> bool:
         """Whether the conversation may hold calls or results of tools."""
         if self._has_calls is None:
-            marks, body = self.protocol.traits.call_marks, self.body
-            self._has_calls = any(mark in body for mark in marks)
+            body, self._has_calls = self.body, False
+            for mark in self.protocol.traits.call_marks:
+                self._has_calls = self._has_calls or mark in body
         return self._has_calls
 
     @property
@@ -367,14 +376,14 @@ def _say_why_unreadable(body: bytes) -> str:
 
 def replace_model(body: bytes, model: str) -> bytes:
     """Return the body of a request with the name of another model; no other byte changes."""
-    if _decode_narrow(body).model == model:
+    if decode_members(body).model == model:
         return body
     written = encode(model)
     for found in _MODEL.finditer(body):
         start, end = found.span(1)
         spliced = body[:start] + written + body[end:]
         try:
-            if _decode_narrow(spliced).model == model:
+            if decode_members(spliced).model == model:
                 return spliced
         except ValueError:  # pragma: no cover - one text was replaced by another
             break
@@ -384,7 +393,7 @@ def replace_model(body: bytes, model: str) -> bytes:
 def _read_members(body: bytes) -> Mapping[str, Any]:
     """Return the members of a body, as little decoded as can be."""
     try:
-        return _decode_members(body)
+        return _decode_raw(body)
     except ValueError:  # half a character, which is passed on as it came
         return as_fields(decode(body, surrogates="replace"))
 

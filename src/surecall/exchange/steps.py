@@ -8,7 +8,16 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from surecall.base.errors import Code, ProviderReplyError, SurecallError
-from surecall.base.records import ErrorDetail, Message, Receipt, Reply, Usage, clip
+from surecall.base.records import (
+    ErrorDetail,
+    Message,
+    RawCall,
+    Receipt,
+    Reply,
+    ToolCall,
+    Usage,
+    clip,
+)
 from surecall.calls.teach import tell_not_executed
 
 from .echoes import EchoCache
@@ -70,11 +79,13 @@ class Escalation:
         clock: Callable[[], float],
         began_s: float,
     ) -> None:
-        self._request = request
-        self._route = route
-        self._policy = policy
-        self._clock = clock
-        self._began_s = began_s
+        self.request = request
+        self.route = route
+        self.policy = policy
+        self.clock = clock
+        self.began_s = began_s
+        self._echoes = echoes
+        self._scope = scope
         self._left: list[StepName] = [step for step in _ASKING if policy.allows(step)]
         self._climbed: set[RungName] = set()
         self._said: tuple[Message, ...] = ()
@@ -101,6 +112,12 @@ class Escalation:
         if usage is not None:
             self.usage = usage if self.usage is None else self.usage + usage
 
+    def keep_echoes(self, reply: Reply, calls: Sequence[RawCall | ToolCall]) -> None:
+        """Keep what the client has to send back with its calls, and may leave out."""
+        if self._echoes is not None:
+            lasts = self.prepare.keeps_reasoning
+            self._echoes.keep_reply(self._scope, reply, calls, lasts=lasts)
+
     def report(self) -> dict[str, Any]:
         """Return what an answer reports of the requests that led to it."""
         return {
@@ -112,12 +129,12 @@ class Escalation:
 
     def may_ask(self) -> bool:
         """Tell whether the budget has another request."""
-        policy = self._policy
+        policy = self.policy
         used = 0 if self.usage is None else self.usage.total_tokens
         return (
             self.requests < policy.max_requests
             and (policy.max_tokens is None or used < policy.max_tokens)
-            and self._clock() - self._began_s < policy.max_seconds
+            and self.clock() - self.began_s < policy.max_seconds
         )
 
     def begin(self, bad: Verdict, first: Asked) -> None:
@@ -133,7 +150,7 @@ class Escalation:
         assert bad is not None
         assert last is not None
         assert first is not None
-        if self._request.choices > 1:
+        if self.request.choices > 1:
             return None
         for rung in self._rungs(bad, first.mode):
             if not self.may_ask():
@@ -148,7 +165,7 @@ class Escalation:
                 used = 0 if usage is None else usage.output_tokens
                 asked = self.prepare.raise_limit(asked, bad.reply.finish_reason, used)
             if asked is not None:
-                demands = self._request.choice.wanted != "none"
+                demands = self.request.choice.wanted != "none"
                 return Planned(step, asked, said, demands)
         if self.may_ask():
             self._skip_to(None)
@@ -174,13 +191,13 @@ class Escalation:
 
     def _rungs(self, bad: Verdict, mode: Mode) -> tuple[Rung, ...]:
         """Return the ladder as it is for the tool whose call could not be used."""
-        choice, offered = self._request.choice, self._request.tools.names.names
+        choice, offered = self.request.choice, self.request.tools.names.names
         tool = choice.only_tool or _only(bad.stuck_tools) or self._only_demanded()
         demand = "tool" if choice.only_tool is not None else _DEMANDS[choice.wanted]
         if demand == "nothing" and not choice.is_free:
             demand = "call"
         standing = Standing(PROMPT_MODES[mode], tool, demand, is_silent=bad.is_empty)
-        rungs = list_rungs(standing, self._route.capabilities)
+        rungs = list_rungs(standing, self.route.capabilities)
         is_offered = tool is not None and tool in offered
         if demand != "no_call" and not is_offered:  # there is no schema of this tool to hold it to
             kept: set[RungName] = {"errors", "taught"}
@@ -261,9 +278,9 @@ class Escalation:
 
     def _only_demanded(self) -> str | None:
         """Return the tool that must be called because there is no other."""
-        if self._request.choice.wanted != "call":
+        if self.request.choice.wanted != "call":
             return None
-        return _only(tuple(self._request.tools.names.names))
+        return _only(tuple(self.request.tools.names.names))
 
 
 def _only(names: Sequence[str]) -> str | None:

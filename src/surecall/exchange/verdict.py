@@ -30,11 +30,28 @@ from surecall.wire import WireProtocol
 from surecall.wire.rewriting import Plan, join_note, note_finish
 
 from .ladder import is_whole
-from .policy import REPORT_MEMBER, Ending, ParseError, RefusedCalls, Sent
+from .policy import REPORT_MEMBER, Ending, Outcome, ParseError, RefusedCalls, Sent
 from .request import CompiledTools, add_members
 from .wording import explain_not_run, tell_no_call, tell_not_run
 
 CHOICE_RULE: Final = "drop_choice"
+
+
+class StreamEnd(Struct, kw_only=True):
+    """What a stream that came to its end holds."""
+
+    reading: Reading | None = None
+    """What was read; `None` when nothing about it has to change."""
+    reply: Reply | None = None
+    data: bytes = b""
+    """The end as it came."""
+    is_usual: bool = False
+    """Whether clients understand the calls in it, if nothing about them has to change."""
+    outcome: Outcome = "clean"
+    calls: int = 0
+    """How many calls are delivered as they came."""
+    text: str | None = None
+    """What comes in the place of held text; `None` leaves it as it is."""
 
 
 class Verdict(Struct, frozen=True, kw_only=True):

@@ -28,6 +28,7 @@ from surecall.exchange.policy import (
     STEPS,
     RefusedCalls,
     StepName,
+    is_agent,
     read_refused_calls,
 )
 from surecall.models.transport.retry import parse_retry_after
@@ -130,6 +131,7 @@ class Head:
     """What the headers of one request say."""
 
     __slots__ = (
+        "_is_agent",
         "auth",
         "encoding",
         "formal",
@@ -161,6 +163,7 @@ class Head:
         self.is_json = False
         self.written: dict[tuple[Any, ...], Any] = {}
         """What was written of it for upstreams before, since the next request may have the same."""
+        self._is_agent: bool | None = None
         has_host = is_strange = False
         kinds = _KINDS
         for name, value in headers:
@@ -210,6 +213,13 @@ class Head:
     def repeats_422(self) -> bool:
         """Whether LangChain JS asks, which sends a request with such an answer six times more."""
         return any(item[0] == "user-agent" and "langchainjs" in item[1] for item in self.passed)
+
+    @property
+    def is_agent(self) -> bool:
+        """Whether a known agent program asks."""
+        if self._is_agent is None:
+            self._is_agent = is_agent([*self.passed, *self.formal])
+        return self._is_agent
 
     @property
     def key(self) -> str:

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from surecall.base.errors import SurecallError
 from surecall.base.redaction import excerpt, open_log, redact
-from surecall.loop.stored import encode_kept
 from surecall.store.records.record import RequestRecord
+from surecall.tools.outputs import encode_kept
 
 from .settings.tables import LogFormat
 

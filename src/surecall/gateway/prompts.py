@@ -1,33 +1,21 @@
-"""Prompts by name, and how stable the beginnings of conversations are; of both only hashes stay."""
+"""Prompts by name, and how stable the beginnings of conversations are; only hashes are recorded."""
 
 from collections import OrderedDict
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from msgspec import Raw, Struct
 
+from surecall.exchange.request import Members
 from surecall.text import decoder_of
 
 _SYSTEM_ROLES: Final = frozenset({"developer", "system"})
 _EMPTY: Final = (b"", b"[]", b"null")
 _HASH_BYTES: Final = 4
-_PART_HASH_BYTES: Final = 8
 _MAX_CONVERSATIONS: Final = 1000
 _MAX_PARTS: Final = 500
-
-
-class _Asked(Struct, gc=False):
-    """The members of a request, in any format, that a program sends again and again."""
-
-    system: Raw = Raw()
-    systemInstruction: Raw = Raw()  # noqa: N815 - the name on the wire
-    system_instruction: Raw = Raw()
-    instructions: Raw = Raw()
-    tools: Raw = Raw()
-    functions: Raw = Raw()
-    messages: Raw = Raw()
-    input: Raw = Raw()
-    contents: Raw = Raw()
+_MAX_REMEMBERED_BYTES: Final = 64 * 1024
 
 
 class _Message(Struct, gc=False):
@@ -35,51 +23,52 @@ class _Message(Struct, gc=False):
     content: Raw = Raw()
 
 
-_decode: Final = decoder_of(_Asked)
 _decode_items: Final = decoder_of(list[Raw])
 _decode_message: Final = decoder_of(_Message)
 
 
 class Prompt(NamedTuple):
-    """What the body of a request begins with, as hashes."""
+    """What a request begins with, as hashes."""
 
     name: str = ""
     """Stands for system text and tools; empty when there are none."""
-    parts: tuple[tuple[bytes, int], ...] = ()
-    """System text and tools together, then each message: hashes and sizes."""
+    parts: tuple[tuple[int, int], ...] = ()
+    """System text and tools together, then each message: hashes of this process, and sizes."""
 
 
-def read_prompt(body: bytes) -> Prompt:
+def read_prompt(asked: Members) -> Prompt:
     """Return the hashes of a request.
 
-    >>> read_prompt(b'{"messages": [{"role": "user", "content": "Hello"}]}').name
+    >>> from surecall.exchange.request import decode_members
+    >>> read_prompt(decode_members(b'{"messages": [{"role": "user", "content": "Hello"}]}')).name
     ''
-    >>> read_prompt(b'{"messages": [{"role": "system", "content": "Be brief."}]}').name
+    >>> body = b'{"messages": [{"role": "system", "content": "Be brief."}]}'
+    >>> read_prompt(decode_members(body)).name
     '112b04fc'
     """
+    fixed: list[Any] = [asked.system, asked.systemInstruction, asked.system_instruction]
+    fixed += (asked.instructions, asked.tools, asked.functions)
+    written = bytes(asked.messages) or bytes(asked.input) or bytes(asked.contents)
+    turns: list[bytes] = []
     try:
-        asked = _decode(body)
-        fixed = [bytes(getattr(asked, name)) for name in _Asked.__struct_fields__[:-3]]
-        messages = bytes(asked.messages) or bytes(asked.input) or bytes(asked.contents)
-        items = _decode_items(messages)[:_MAX_PARTS] if messages[:1] == b"[" else []
-        turns = list(map(bytes, items))
+        items = _decode_items(written)[:_MAX_PARTS] if written[:1] == b"[" else []
         for item in items:
-            message = _decode_message(item)
-            if message.role not in _SYSTEM_ROLES:
-                break
-            fixed.append(bytes(message.content))
-            del turns[0]
+            if not turns and (message := _decode_message(item)).role in _SYSTEM_ROLES:
+                fixed.append(message.content)
+            else:
+                turns.append(bytes(item))
     except (ValueError, TypeError):  # whoever reads the whole of it says what is wrong
         return Prompt()
     head = b"\0".join(fixed)
-    parts = tuple((_hash(part, _PART_HASH_BYTES).digest(), len(part)) for part in (head, *turns))
-    if all(part in _EMPTY for part in fixed):
-        return Prompt("", parts)
-    return Prompt(_hash(head, _HASH_BYTES).hexdigest(), parts)
+    name = _name(head) if len(head) <= _MAX_REMEMBERED_BYTES else _name.__wrapped__(head)
+    return Prompt(name, tuple([(hash(part), len(part)) for part in (head, *turns)]))
 
 
-def _hash(data: bytes, size: int) -> blake2b:
-    return blake2b(data, digest_size=size)
+@lru_cache(maxsize=64)
+def _name(head: bytes) -> str:
+    if all(part in _EMPTY for part in head.split(b"\0")):
+        return ""
+    return blake2b(head, digest_size=_HASH_BYTES).hexdigest()
 
 
 class Prefixes:
@@ -89,14 +78,15 @@ class Prefixes:
     first message that is not the system's.
 
     >>> prefixes = Prefixes()
+    >>> from surecall.exchange.request import decode_members
     >>> first = b'{"messages": [{"role": "user", "content": "a"}]}'
     >>> more = first[:-2] + b', {"role": "assistant", "content": "b"}]}'
-    >>> prefixes.note("key", read_prompt(first)), prefixes.note("key", read_prompt(more))
-    (None, 1.0)
+    >>> [prefixes.note("key", read_prompt(decode_members(body))) for body in (first, more)]
+    [None, 1.0]
     """
 
     def __init__(self) -> None:
-        self._last: OrderedDict[tuple[str, bytes], tuple[tuple[bytes, int], ...]] = OrderedDict()
+        self._last: OrderedDict[tuple[str, int], tuple[tuple[int, int], ...]] = OrderedDict()
 
     def note(self, whose: str, prompt: Prompt) -> float | None:
         """Note a request; return the share of the last one, by bytes, if it goes on with that."""

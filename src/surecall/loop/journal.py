@@ -19,10 +19,10 @@ from msgspec import Struct
 from surecall.base.errors import Code, JournalError, JSONTextError
 from surecall.base.files import is_disk_full, lock_file, open_private
 from surecall.base.records import Effect, ToolResult
+from surecall.base.sealed_lines import checksum, seal_line, split_sealed
 from surecall.text import decode_own
+from surecall.tools.outputs import encode_stored
 from surecall.wire import RawReply
-
-from .stored import checksum, encode_stored, seal_line, split_sealed
 
 JOURNAL_VERSION: Final = 3
 

@@ -30,10 +30,10 @@ from surecall.base.redaction import open_log
 from surecall.schema import SchemaChecker
 from surecall.text import canonical_hash, decode_own
 from surecall.tools.approvals import Approval, ApprovalStore, Decision, PausedRun
+from surecall.tools.outputs import encode_stored
 
 from .journal import JournalRecord
 from .steps import RunCalls, RunState, Step
-from .stored import encode_stored
 from .trace import Trace
 
 STATE_VERSION: Final = 1

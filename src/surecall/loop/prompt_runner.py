@@ -4,7 +4,7 @@ Requests that must not be sent are refused before they cost anything.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from time import perf_counter
 from typing import Any, Final
@@ -158,11 +158,6 @@ def _strings(value: Any) -> Iterator[str]:
 
 _CHAT: Final = ChatCompletions()
 _TOOL_FIELDS = ("tools", "tool_choice", "parallel_tool_calls")
-_ADDED_BY_FORMATS: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
-    "chat_completions": (("stream_options", True),),
-    "responses": (("include", False), ("store", False)),
-}
-"""Fields that a wire format adds to requests, and whether it does so only to streamed ones."""
 
 
 class PromptResult(Struct, frozen=True, kw_only=True):
@@ -279,10 +274,10 @@ class PromptRunner:
             found |= self._own_fields & {"parallel_tool_calls"}
         if request.tool_choice == "auto":
             found |= self._own_fields & {"tool_choice"}
-        for name, only_streamed in _ADDED_BY_FORMATS.get(self.protocol.name, ()):
-            if name not in request.params and (request.stream or not only_streamed):
-                found.add(name)
-        return found
+        added = {*self.protocol.traits.added_fields}
+        if request.stream:
+            added |= self.protocol.stream_fields.keys() - {"stream"}
+        return found | (added - request.params.keys())
 
     def _find_refused(self, request: ModelRequest, error: ProviderError) -> str | None:
         """Return the refused field that may be left out; tell the caller of one of their own."""

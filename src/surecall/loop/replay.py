@@ -26,6 +26,7 @@ from surecall.models.transport import ScriptedTransport, Transport
 from surecall.reading.transforms import TransformChain, TransformRegistry
 from surecall.text import decode_own
 from surecall.tools import render_envelope
+from surecall.tools.outputs import encode_stored
 from surecall.wire import WireProtocol, find_protocol
 
 from .asking import build_request, read_answer
@@ -46,7 +47,6 @@ from .steps import (
     RunState,
     Step,
 )
-from .stored import encode_stored
 from .trace import FailedRequest, Trace, TurnTrace
 from .turn import begin, next_step
 

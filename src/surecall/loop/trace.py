@@ -28,6 +28,7 @@ from surecall.exchange.demands import fit_history
 from surecall.exchange.prompting import SchemaLoss, find_losses
 from surecall.models.profiles import Capabilities, Findings, join_capabilities
 from surecall.text import decode_own
+from surecall.tools.outputs import encode_stored
 from surecall.wire import DEFAULT_PROTOCOL, RawReply
 
 from .guidance import find_hidden, offer_tools
@@ -36,7 +37,6 @@ from .output import OutputReading, OutputSpec
 from .plan import Plan
 from .prompt_runner import PromptResult
 from .steps import Accepted, FitCheck, RunState
-from .stored import encode_stored
 
 TRACE_VERSION: Final = 1
 

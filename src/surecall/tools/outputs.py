@@ -7,6 +7,7 @@ escapes. A shared value is counted each time it would be written; one inside its
 once and left for the encoder to refuse.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from types import NoneType
 from typing import Any, Final, Literal, cast
@@ -14,9 +15,11 @@ from typing import Any, Final, Literal, cast
 import msgspec
 from msgspec import Struct
 
-from surecall.base.errors import Code, ConfigError
+from surecall.base.errors import Code, ConfigError, JSONTextError
 from surecall.base.limits import MAX_OUTPUT_BYTES
 from surecall.base.records import Envelope, ErrorDetail
+from surecall.base.redaction import mask_known
+from surecall.text import encode, repair_surrogates
 
 _ENVELOPE_KEYS: Final = frozenset({"ok", "tool_name", "data", "warnings", "errors"})
 
@@ -72,6 +75,44 @@ def plain_data(value: Any) -> Any:
         TypeError: when something in it has no plain form.
     """
     return msgspec.to_builtins(value, str_keys=True, enc_hook=_plain_model)
+
+
+def encode_stored(record: Any) -> bytes:
+    """Encode a record without known secrets.
+
+    A result in it may hold models and dates that its tool returned.
+    """
+    try:
+        return mask_known(encode(record))
+    except JSONTextError as error:
+        if error.code != Code.NOT_SERIALIZABLE:
+            raise
+    return mask_known(encode(plain_data(record)))
+
+
+def encode_kept(value: Any) -> bytes:
+    """Encode anything that was observed: what JSON cannot carry is replaced, never refused."""
+    try:
+        return encode(value)
+    except JSONTextError:
+        return encode(_writable(msgspec.to_builtins(value, str_keys=True, enc_hook=_shown)))
+
+
+def _shown(value: Any) -> Any:
+    return value.model_dump(mode="json") if hasattr(value, "model_dump") else repr(value)
+
+
+def _writable(value: Any) -> Any:
+    """Return plain data: halves of characters and numbers without end are replaced."""
+    if isinstance(value, str):
+        return repair_surrogates(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {_writable(k): _writable(v) for k, v in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_writable(item) for item in cast("list[Any]", value)]
+    return value
 
 
 def _data_of(value: Any) -> dict[str, Any]:

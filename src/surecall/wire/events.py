@@ -322,6 +322,12 @@ class EventReader(ABC):
         self._repeated: tuple[Defect, ...] = ()
         self.events = 0
         """How many events with data have come."""
+        self.finish: str | None = None
+        """Why the model stopped, in the words of the records."""
+        self.model: str | None = None
+        """The model that answered."""
+        self.usage: Usage | None = None
+        """The tokens, as far as they are known."""
         self.piece = ""
         """The text that the last event brought."""
         self.is_odd = False
@@ -410,10 +416,8 @@ class EventReader(ABC):
         data, form = self._cutter.take(chunk), self._form
         run = None
         if form is not None and data:
-            run = self._read_run(
-                form, data if len(data) < _MAX_RUN_BYTES else data[:_MAX_RUN_BYTES]
-            )
-            if run is not None and len(run.raw) == len(data):
+            run = self._read_run(form, data[:_MAX_RUN_BYTES])
+            if run is not None and run.raw is data:
                 return (run,)
         return self._read_on(data, run)
 
@@ -455,27 +459,36 @@ class EventReader(ABC):
     def _read_run(self, form: _Form, data: bytes) -> Run | None:
         """Read the first events of some that differ from the last one in their text alone."""
         start, tail, kind, _ = form
-        number, size = self.sequence, 0
-        if number is None and not data.startswith(start):
-            return None
-        head: bytes = start
+        number = self.sequence
         texts: list[bytes] = []
-        for block in data.split(tail)[:-1]:
-            if number is not None:
-                head = start.replace(_HOLE, b"%d" % (number + len(texts) + 1))
-            if not block.startswith(head) or block[-1:] == b"\\":  # which may hide its end
-                break
-            texts.append(block[len(head) :])
-            size += len(block) + len(tail)
+        size = 0
+        if number is None:
+            if not data.startswith(start):
+                return None
+            text, found, rest = data.removeprefix(start).partition(tail)
+            if found and not rest and text[-1:] != b"\\":
+                texts, size = [text], len(data)  # as events come that the model is still writing
+            else:
+                texts, size = _split_texts(data, start, tail)
+        if not texts:
+            head: bytes = start
+            for block in data.split(tail)[:-1]:
+                if number is not None:
+                    head = start.replace(_HOLE, b"%d" % (number + len(texts) + 1))
+                if not block.startswith(head) or block[-1:] == b"\\":  # which may hide its end
+                    break
+                texts.append(block[len(head) :])
+                size += len(block) + len(tail)
         try:
             pieces = _decode_texts(b'["%b"]' % b'","'.join(texts))
         except UNREADABLE:
             return None
-        if not pieces or len(pieces) != len(texts):
+        count = len(pieces)
+        if not count or count != len(texts):
             return None
-        self.events += len(pieces)
+        self.events += count
         if number is not None:
-            self.sequence = number + len(pieces)
+            self.sequence = number + count
         self._late += pieces
         if len(self._late) > _MAX_LATE:
             self._add_late()
@@ -515,21 +528,6 @@ class EventReader(ABC):
         return same_event(event.data, name)
 
     # what each format says
-
-    @property
-    @abstractmethod
-    def finish(self) -> str | None:
-        """Why the model stopped, in the words of the records."""
-
-    @property
-    @abstractmethod
-    def model(self) -> str | None:
-        """The model that answered."""
-
-    @property
-    @abstractmethod
-    def usage(self) -> Usage | None:
-        """The tokens, as far as they are known."""
 
     @property
     def reply_id(self) -> str | None:
@@ -680,6 +678,19 @@ class EventReader(ABC):
         if not self._skipped:
             return ()
         return (Defect(Code.UPSTREAM_BAD_EVENT, f"{self._skipped} events were passed over."),)
+
+
+def _split_texts(data: bytes, start: bytes, tail: bytes) -> tuple[list[bytes], int]:
+    """Return the texts of events that stand between the same bytes, and the size of these events.
+
+    Nothing is returned where events one by one have to show which of them do.
+    """
+    *texts, last = data[len(start) :].split(tail + start)
+    end = last.find(tail)
+    size = len(data) - len(last) + end + len(tail)
+    if end < 0 or data.count(tail, 0, size) > len(texts) + 1 or b"\\" + tail in data:
+        return [], 0
+    return [*texts, last[:end]], size
 
 
 def _refuse_many_values(data: bytes) -> None:

@@ -119,6 +119,8 @@ class KeptWords(TextBuffer):
 
 def _weigh(value: Any) -> int:
     """Return the bytes that a JSON value takes in memory; one of very many parts is estimated."""
+    if value.__class__ is str:
+        return sys.getsizeof(value)
     total = seen = 0
     waiting: list[Any] = [value]
     while waiting:

@@ -164,6 +164,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """Whether each event of a stream is like a whole body."""
     takes_comments: bool = True
     """Whether clients read streams with comments among the events."""
+    added_fields: tuple[str, ...] = ()
+    """Members that are added to every request, which a provider may refuse."""
     drops_reasoning: bool = False
     """Whether clients leave the model's reasoning out of what they send back."""
 

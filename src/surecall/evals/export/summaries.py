@@ -24,7 +24,7 @@ from surecall.evals.run_source import (
 from surecall.evals.stats import CONFIDENCE, percentile, wilson
 from surecall.evals.store import RunInfo, RunStore
 from surecall.evals.wording import describe_reasons
-from surecall.loop.stored import encode_kept
+from surecall.tools.outputs import encode_kept
 
 
 def _render_counts(tally: Tally, prefix: str = "") -> dict[str, Any]:

@@ -21,8 +21,8 @@ from surecall.evals.records import CallFact, TrialRow
 from surecall.evals.run_source import RunSource, utc_text, write_export
 from surecall.evals.store import RunStore
 from surecall.evals.taxonomy import severity_of
-from surecall.loop.stored import encode_kept
 from surecall.text import encode_text
+from surecall.tools.outputs import encode_kept
 
 ColumnType = Literal["text", "integer", "number", "boolean", "list", "time"]
 

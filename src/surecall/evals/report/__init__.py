@@ -24,8 +24,8 @@ from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.records import CallFact, Cell, Parts, Reason, TrialBody, TrialRow
 from surecall.evals.store import RunInfo, RunStore
 from surecall.evals.taxonomy import Failure, classify
-from surecall.loop.stored import encode_kept
 from surecall.text import repair_surrogates
+from surecall.tools.outputs import encode_kept
 
 from .board import render_answer
 from .markup import Html, name

@@ -13,10 +13,11 @@ import msgspec
 from msgspec import Struct
 
 from surecall.base.errors import JSONTextError
+from surecall.base.sealed_lines import checksum, seal_line, split_sealed
 from surecall.base.sqlite_files import Layout, connect, damaged, explain_database_errors
 from surecall.evals.records import Cell, Manifest, TrialBody, TrialRow
-from surecall.loop.stored import checksum, encode_kept, seal_line, split_sealed
 from surecall.text import decode_own, repair_surrogates
+from surecall.tools.outputs import encode_kept
 
 _REPEATED: Final[Mapping[str, Callable[[TrialRow], Any]]] = {
     "idx": lambda row: row.index,

@@ -17,6 +17,7 @@ from surecall.exchange.prepare import Asked
 from surecall.exchange.reply_checker import ReplyChecker, leave_others
 from surecall.exchange.request import ClientRequest
 from surecall.exchange.thoughts import LeadingThought, ThoughtEvents
+from surecall.exchange.verdict import StreamEnd
 from surecall.reading.taught import with_receipts
 from surecall.reading.truncation import came_to_its_end
 from surecall.text import ObjectPrefix, continue_json
@@ -35,7 +36,6 @@ from surecall.wire.events import (
 )
 from surecall.wire.rewriting import Begun, CallPiece, EventRewriter, note_finish, note_type
 
-from .client_stream import ClientStream, Found
 from .watch import TextWatch
 
 _STARTS: Final = {
@@ -147,7 +147,7 @@ _HARMLESS: Final = frozenset(
 _OWN: Final = Asked(body=b"")
 
 
-class Passing(ClientStream):
+class Passing:
     """Passes the events of one stream on, and holds them back from the first call on.
 
     Args:
@@ -167,6 +167,12 @@ class Passing(ClientStream):
         clock: Callable[[], float],
     ) -> None:
         self._clock = clock
+        self.is_tagged = False
+        """Whether reasoning in tags began that only `Translating` can pass on as reasoning."""
+        self.has_begun = False
+        """Whether the client has the beginning of a call, which cannot be taken back."""
+        self.pulses = 0
+        """How many events without content were sent among those of the endpoint."""
         self._call: BegunCall | None = None
         """The first call, as long as it may go on before the reply has ended."""
         self._held_at = 0.0
@@ -287,9 +293,12 @@ class Passing(ClientStream):
     def _take_run(self, run: Run) -> bytes:
         """Take events that only go on with one text or one call, and return what goes on now."""
         pieces, watch = run.pieces, self._watch
-        text = "" if run.kind == CALL else pieces[0] if len(pieces) == 1 else "".join(pieces)
-        if run.kind == CALL or self._is_holding:
+        if run.kind == CALL:
             self._is_holding = True
+            self._wait(Event(run.raw, b""), 0)
+            return b""
+        text = pieces[0] if len(pieces) == 1 else "".join(pieces)
+        if self._is_holding:
             return self._hold(Event(run.raw, b""), text)
         if not self._has_words:
             self._has_words = not text.isspace()
@@ -520,7 +529,7 @@ class Passing(ClientStream):
 
     # The end
 
-    def close(self, error: SurecallError | None) -> Found:
+    def close(self, error: SurecallError | None) -> StreamEnd:
         """Return what came, or raise why it is not whole."""
         reader = self._reader
         if self._error is None and not reader.done:
@@ -532,7 +541,7 @@ class Passing(ClientStream):
             raise self._error
         if not reader.has_ended:
             if self._request.protocol.goes_on(self._request.body) and reader.reply_id is not None:
-                return Found()  # clients ask for the rest by its id
+                return StreamEnd()  # clients ask for the rest by its id
             problem = reader.incomplete()
             problem.retryable = problem.retryable and not reader.events  # the client has some of it
             raise problem
@@ -541,15 +550,15 @@ class Passing(ClientStream):
             in_thought = self._thoughts.read_calls(reader.finish)
         data = self.leave()
         if self._is_relayed:
-            return Found(data=data, outcome="relayed")
+            return StreamEnd(data=data, outcome="relayed")
         if reader.has_calls or reader.is_odd:
             return self._read_calls(data)
         if (found := self._read_text(data, in_thought)) is not None:
             return found
         if self._is_wanting():
             reply = self._fold()
-            return Found(reading=self._checker.read(reply, _OWN), reply=reply, data=data)
-        return Found(data=data)
+            return StreamEnd(reading=self._checker.read(reply, _OWN), reply=reply, data=data)
+        return StreamEnd(data=data)
 
     def _take_last(self, event: Event) -> None:
         """Take the last event, behind which the blank line is missing; it may be cut short."""
@@ -591,7 +600,7 @@ class Passing(ClientStream):
             return True
         return not self._has_words and (request.offers_tools or request.has_calls)
 
-    def _read_text(self, data: bytes, in_thought: Reading | None) -> Found | None:
+    def _read_text(self, data: bytes, in_thought: Reading | None) -> StreamEnd | None:
         """Return the calls that the text has, or reasoning that never ended; else nothing."""
         finish = self._reader.finish
         reading, rest = in_thought, "" if in_thought is None else in_thought.content
@@ -600,18 +609,18 @@ class Passing(ClientStream):
         if reading is None or not reading.calls:
             return None
         reply = Reply(content=reading.content, finish_reason=finish)
-        return Found(reading=reading, reply=reply, data=data, text=rest)
+        return StreamEnd(reading=reading, reply=reply, data=data, text=rest)
 
-    def _read_calls(self, data: bytes) -> Found:
+    def _read_calls(self, data: bytes) -> StreamEnd:
         reply = self._fold()
         if not reply.calls and self._request.choice.wanted != "call":
-            return Found(data=data)
+            return StreamEnd(data=data)
         finish = reply.finish_reason
         is_usual = not self._reader.is_odd and finish in _USUAL_ENDS
         if is_usual and takes_calls(
             self._request, reply, self._policy.limits, one_call=self._checker.one_call
         ):
-            return Found(data=data, calls=len(reply.calls))
+            return StreamEnd(data=data, calls=len(reply.calls))
         reading = self._checker.read(reply, _OWN)
         receipts = tuple(map(note_type, self._reader.untyped))
         if finish not in _USUAL_ENDS and came_to_its_end(finish):
@@ -621,7 +630,7 @@ class Passing(ClientStream):
         is_usual = is_usual and all(defect.code in _HARMLESS for defect in reply.defects)
         is_usual = is_usual and all(map(_is_whole, reply.calls))
         is_usual = is_usual and not any(map(_needs_id, reply.calls))
-        return Found(reading=reading, reply=reply, data=data, is_usual=is_usual)
+        return StreamEnd(reading=reading, reply=reply, data=data, is_usual=is_usual)
 
     def _fold(self) -> Reply:
         if self._reply is None:
@@ -651,7 +660,14 @@ class Passing(ClientStream):
         note: str = "",
         is_again: bool = False,
     ) -> bytes:
-        """Return the end of the stream with these calls."""
+        """Return the end of the stream with these calls; without any it ends with a stop.
+
+        Args:
+            calls: The calls.
+            text: What comes in the place of held text; `None` leaves it as it is.
+            note: Lines about calls that are not delivered, which come behind all text.
+            is_again: Whether all of it is from another reply, which came to its end.
+        """
         begun = None
         if self.has_begun and self._call is not None:
             begun, calls = self._call.go_on(calls), calls[1:]

@@ -17,6 +17,7 @@ from surecall.exchange.reply_checker import ReplyChecker
 from surecall.exchange.request import ClientRequest, add_members
 from surecall.exchange.steps import Escalation, Planned, is_only_read, refuse
 from surecall.exchange.verdict import (
+    StreamEnd,
     Verdict,
     as_made,
     choose_bad,
@@ -29,9 +30,11 @@ from surecall.text import decode, decode_plain, encode
 from surecall.wire import WireProtocol
 from surecall.wire.substitutes import restore_names
 
-from .client_stream import ClientStream, Found
 from .passing import Passing
 from .translating import Translating
+
+ClientStream = Passing | Translating
+"""One stream, on its way to the client."""
 
 PULSE_S: Final = 1.5
 """How long to wait between two looks at a stream; its client hears nothing for twice as long."""
@@ -77,9 +80,8 @@ class StreamRelay:
         self._policy = policy
         self._request_id = request_id
         self._headers = headers or {}
-        self._echoes = echoes
-        self._scope = scope
         self._clock = clock
+        self._keeps_echoes = echoes is not None
         self._checker = ReplyChecker(request, route, policy)
         self._tries = Escalation(request, route, policy, echoes, scope, clock, clock())
         self._tries.requests = 1
@@ -239,7 +241,7 @@ class StreamRelay:
 
     # What becomes of calls
 
-    def _decide(self, found: Found, side: ClientStream) -> Ending:
+    def _decide(self, found: StreamEnd, side: ClientStream) -> Ending:
         """Deliver what was read first, or ask for something better."""
         assert found.reading is not None
         reply = found.reply or Reply()
@@ -286,7 +288,7 @@ class StreamRelay:
 
     def _keep_echoes(self, verdict: Verdict | None) -> None:
         """Keep what the client has to send back with its calls, and may leave out."""
-        if self._echoes is None or self._side is None:
+        if not self._keeps_echoes or self._side is None:
             return
         try:
             reply = self._side.read_echoes()
@@ -294,9 +296,7 @@ class StreamRelay:
             return
         if reply is not None:
             reading = None if verdict is None else verdict.reading
-            calls = reply.calls if reading is None else reading.calls
-            lasts = self._tries.prepare.keeps_reasoning
-            self._echoes.keep_reply(self._scope, reply, calls, lasts=lasts)
+            self._tries.keep_echoes(reply, reply.calls if reading is None else reading.calls)
 
     def _give_up(self) -> Ending:
         """End a stream for which nothing better was found: as it came, if that is not wrong."""

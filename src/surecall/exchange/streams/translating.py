@@ -11,16 +11,17 @@ from surecall.exchange.prepare import Asked
 from surecall.exchange.reply_checker import ReplyChecker
 from surecall.exchange.request import ClientRequest
 from surecall.exchange.thoughts import LeadingThought
+from surecall.exchange.verdict import StreamEnd
 from surecall.reading import ReadEvent, ReasoningRead, ReplyReader, TextRead
 from surecall.reading.truncation import came_to_its_end
 from surecall.text import encode_text
-from surecall.wire import StreamDelta, StreamWriter
+from surecall.wire import Stated, StreamDelta, StreamWriter
 from surecall.wire.substitutes import restore_names
 
-from .client_stream import ClientStream, Found
+from .passing import Passing
 
 
-class Translating(ClientStream):
+class Translating:
     """Reads a stream in the endpoint's format and writes it in the client's.
 
     Args:
@@ -33,6 +34,13 @@ class Translating(ClientStream):
         begun: What has passed the beginning of the stream on already, up to its first part.
     """
 
+    is_tagged = has_begun = False
+    """No call is passed on before its end, nor does reasoning in tags need another side."""
+    pulses = 0
+    """How many events without content are among those of the endpoint, which has numbered them."""
+    stated: Stated | None = None
+    """Why there is no answer, in the words of the endpoint and in the client's own format."""
+
     def __init__(
         self,
         request: ClientRequest,
@@ -42,7 +50,7 @@ class Translating(ClientStream):
         asked: Asked,
         headers: Mapping[str, str],
         *,
-        begun: ClientStream | None = None,
+        begun: Passing | None = None,
     ) -> None:
         self._request = request
         self._checker = checker
@@ -136,7 +144,7 @@ class Translating(ClientStream):
             return b""
         return self._begin() + self._writer.pulse()
 
-    def close(self, error: SurecallError | None) -> Found:
+    def close(self, error: SurecallError | None) -> StreamEnd:
         """Return what came, or raise why it is not whole."""
         if self._error is not None:
             raise self._error
@@ -148,14 +156,14 @@ class Translating(ClientStream):
             reply = self._lead.close(reply)
         self._reply = reply
         if self._lead is not None and (in_thought := self._lead.reading) is not None:
-            return Found(reading=in_thought, reply=reply, text=in_thought.content)
+            return StreamEnd(reading=in_thought, reply=reply, text=in_thought.content)
         reading, text = self._read(reply)
         if not reading.calls:
             is_plain = bool((reply.content or "").strip()) and not reply.defects
             is_plain = is_plain and self._request.choice.wanted != "call"
             if is_plain and self._asked.mode == "native" and reply.finish_reason != "tool_calls":
-                return Found(data=self._end(reply, (), text))
-        return Found(reading=reading, reply=reply, text=text)
+                return StreamEnd(data=self._end(reply, (), text))
+        return StreamEnd(reading=reading, reply=reply, text=text)
 
     def _read(self, reply: Reply) -> tuple[Reading, str | None]:
         """Read the whole reply; also return the text that is left to write."""
@@ -201,6 +209,14 @@ class Translating(ClientStream):
         """Return the end of the stream as it came, whatever was read in it."""
         assert self._reply is not None
         return self._write_end(self._reply, self._reply.calls, None)
+
+    def shift(self, data: bytes) -> bytes:
+        """Return events as they are: all of them were numbered here."""
+        return data
+
+    def can_deliver(self, calls: Sequence[ToolCall]) -> bool:
+        """Tell whether the end of the stream can have these calls, as it always can."""
+        return True
 
     def read_echoes(self) -> Reply | None:
         """Return the reply, which may have something that a client has to send back."""

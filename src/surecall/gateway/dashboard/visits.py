@@ -31,8 +31,8 @@ from surecall.gateway.core import State
 from surecall.gateway.endpoints import Endpoint
 from surecall.gateway.headers import Head, read_body
 from surecall.gateway.keys import Caller, Keyring
-from surecall.loop.stored import encode_kept
 from surecall.text import decode
+from surecall.tools.outputs import encode_kept
 
 SESSION_S: Final = 12 * 3600
 """How long a session lasts."""

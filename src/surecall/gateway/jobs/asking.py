@@ -65,7 +65,7 @@ class AskingJob(ClientJob):
 
     def note_attempt(self, target: Target, began_s: float, error: ProviderError | None) -> None:
         """Note how an attempt at a target ended."""
-        ms = round((time.perf_counter() - began_s) * 1000, 1)
+        ms = int((perf_counter() - began_s) * 10_000 + 0.5) / 10
         name = target.upstream.name
         if error is None:  # what it says is still to be read
             self._attempts.append(AttemptNote(name, target.model, ms=ms))
@@ -92,10 +92,11 @@ class AskingJob(ClientJob):
 
     def _trail(self) -> bytes:
         """Return every attempt as a header names it: `a;error=UPSTREAM_5XX;ms=12, b;ms=230`."""
-        return ", ".join(
-            f"{item.upstream}{f';error={item.error}' if item.error else ''};ms={item.ms:.0f}"
+        named = [
+            f"{item.upstream}{f';error={item.error}' if item.error else ''};ms={int(item.ms + 0.5)}"
             for item in self._attempts
-        ).encode()
+        ]
+        return ", ".join(named).encode()
 
     def count_request(self, body: bytes) -> None:
         """Count a request to an upstream."""

@@ -13,11 +13,11 @@ from surecall.base.limits import MAX_INLINE_CHARACTERS, MIB
 from surecall.base.records import Usage
 from surecall.base.redaction import mask_error, open_log
 from surecall.exchange.mediation import mediate, relay
-from surecall.exchange.policy import Delivered, Policy, Report, Route, Sent, is_agent
+from surecall.exchange.policy import Delivered, Policy, Report, Route, Sent
 from surecall.exchange.request import ClientRequest
 from surecall.exchange.streams import StreamRelay
 from surecall.gateway.headers import Wishes, returned_headers
-from surecall.gateway.prompts import read_prompt
+from surecall.gateway.prompts import Prompt, read_prompt
 from surecall.gateway.upstreams import Target, may_fall_back
 from surecall.text import encode
 
@@ -56,8 +56,8 @@ class Job(StreamingJob):
                 Code.UNSUPPORTED_CONTENT_TYPE, "The body must not be compressed.", status=415
             )
         wishes = head.wishes()
-        request = self._request = await self._parse()
-        prompt = await read_in_thread(partial(read_prompt, self._body), is_long=request.is_long)
+        request, prompt = await self._parse()
+        self._request = request
         self._prompt = head.prompt or prompt.name
         if self._caller is not None:
             if self._caller.settings.models:
@@ -81,12 +81,15 @@ class Job(StreamingJob):
             self._core.budget.live -= 1
             gate.leave()
 
-    async def _parse(self) -> ClientRequest:
-        body, (model, stream) = self._body, self.named or (None, None)
-        if len(body) <= MAX_INLINE_CHARACTERS:
-            return ClientRequest.parse(self._protocol, body, model=model, stream=stream)
-        parse = partial(ClientRequest.parse, self._protocol, body, model=model, stream=stream)
-        return await read_in_thread(parse, is_long=True)
+    async def _parse(self) -> tuple[ClientRequest, Prompt]:
+        def read() -> tuple[ClientRequest, Prompt]:
+            request = ClientRequest.parse(self._protocol, self._body, model=model, stream=stream)
+            return request, read_prompt(request.members)
+
+        model, stream = self.named or (None, None)
+        if len(self._body) <= MAX_INLINE_CHARACTERS:
+            return read()
+        return await read_in_thread(read, is_long=True)
 
     async def _try_targets(self, targets: tuple[Target, ...], wishes: Wishes) -> None:
         """Ask one target after the other, as long as nothing was delivered."""
@@ -165,7 +168,7 @@ class Job(StreamingJob):
         if caller is not None and caller.settings.refused_calls is not None:
             wanted = caller.settings.refused_calls
         wanted = wishes.refused_calls or wanted
-        if wanted == "auto" and is_agent([*head.passed, *head.formal]):
+        if wanted == "auto" and head.is_agent:
             wanted = "deliver"
         return policy if wanted == policy.refused_calls else replace(policy, refused_calls=wanted)
 

@@ -19,8 +19,8 @@ from msgspec.structs import asdict, astuple, fields, force_setattr, replace
 from surecall.base.errors import JSONTextError, row_refused
 from surecall.base.records import Defect, Receipt
 from surecall.base.redaction import drop_begun, redact, redact_name, redact_start
-from surecall.loop.stored import encode_kept
 from surecall.text import decode_own
+from surecall.tools.outputs import encode_kept
 
 MAX_COUNT: Final = 2**53 - 1
 """The largest count or time of a record: every database, JSON reader and sum takes it."""

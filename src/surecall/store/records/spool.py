@@ -19,8 +19,8 @@ from surecall.base.background import Supervised
 from surecall.base.errors import Code, RowRefusedError, StoreError, explain
 from surecall.base.files import PRIVATE, lock_file, open_private, unlock_file
 from surecall.base.redaction import open_log
+from surecall.base.sealed_lines import checksum, seal_line, split_sealed
 from surecall.base.sqlite_files import explain_database_errors
-from surecall.loop.stored import checksum, seal_line, split_sealed
 from surecall.store.databases import Query, Rows
 
 from .record import RequestRecord, decode_line, encode_line

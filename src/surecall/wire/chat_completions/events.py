@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from surecall.base.errors import Code, JSONTextError
 from surecall.base.json_values import as_fields, as_list, text_or_none
-from surecall.base.records import Defect, Usage
+from surecall.base.records import Defect
 from surecall.text import decode, repair_surrogates, repair_surrogates_in
 from surecall.wire.events import (
     CALL,
@@ -40,6 +40,8 @@ from .replies import (
 )
 
 _FUNCTION_FIELDS: Final = frozenset({"arguments", "name"})
+_FORM_FIELDS: Final = frozenset({"content", "role", "tool_calls"})
+_PIECE_FIELDS: Final = frozenset({"function", "index", "type"})
 _CALL_FIELDS: Final = frozenset({"arguments", "function", "id", "index", "name"})
 
 
@@ -500,29 +502,11 @@ class ChatReader(EventReader):
         self._others: set[Any] = set()
         """Those of tools that are not functions."""
         self._has_finished = False
-        self._finish: str | None = None
-        self._usage: Usage | None = None
-        self._model: str | None = None
         self._id: str | None = None
         self.choice: int | None = None
         """The number of the reply that is read."""
         self.role_at = 0
         """Which event was the first to name the role."""
-
-    @property
-    def finish(self) -> str | None:
-        """Why the model stopped, in the words of the records."""
-        return self._finish
-
-    @property
-    def model(self) -> str | None:
-        """The model that answered."""
-        return self._model
-
-    @property
-    def usage(self) -> Usage | None:
-        """The tokens, as far as they are known."""
-        return self._usage
 
     def _add_more(self, kind: int, place: Any, text: str) -> None:
         if kind == CALL:
@@ -551,14 +535,14 @@ class ChatReader(EventReader):
         if self._choices > 1:
             seen = {self.choice, *self._other_choices}
             return bool(self._ended_choices) and self._ended_choices >= seen
-        return self._finish is not None
+        return self.finish is not None
 
     def _render(self) -> RawReply:
         raw = RawReply(
             message=self._message.render(),
-            finish_reason=self._finish,
-            usage=self._usage,
-            model=self._model,
+            finish_reason=self.finish,
+            usage=self.usage,
+            model=self.model,
             id=self._id,
             defects=(
                 *choices_ignored(len(self._other_choices)),
@@ -579,20 +563,20 @@ class ChatReader(EventReader):
             raise self._read_error(chunk)
         if self._id is None:
             self._id = text_or_none(chunk.get("id"))
-        if self._model is None:
-            self._model = text_or_none(chunk.get("model"))
+        if self.model is None:
+            self.model = text_or_none(chunk.get("model"))
         if chunk.get("usage"):
-            self._usage = parse_usage(chunk["usage"]) or self._usage
-        choices: Any = chunk.get("choices") or ()
-        if not isinstance(choices, list | tuple):
+            self.usage = parse_usage(chunk["usage"]) or self.usage
+        choices: Any = chunk.get("choices") or []
+        if choices.__class__ is not list:
             return self._refuse_event(data, "its choices are not a list.")
         kind = PASS
-        for choice in as_list(choices):
+        for choice in choices:
             if choice.__class__ is not dict:
                 return self._refuse_event(data, "a choice is not an object.")
             kind = self._take_choice(choice, data, shown) or kind
-        if len(as_list(choices)) == 1 and self._finish is None:
-            self._look_for_more(as_fields(choices[0]))
+        if len(choices) == 1 and self.finish is None:
+            self._look_for_more(choices[0])
         return kind
 
     def _take_choice(self, choice: dict[str, Any], data: bytes, shown: list[StreamDelta]) -> int:
@@ -625,8 +609,8 @@ class ChatReader(EventReader):
             kind = self._take_piece(piece, finish, shown) or kind
         if finish is not None:
             # A plain end does not take back what was said about the end before.
-            if self._finish in PLAIN_FINISHES:
-                self._finish = finish
+            if self.finish in PLAIN_FINISHES:
+                self.finish = finish
             self._message.flush(shown)
             self._note_end(finish, self.choice or 0)
         return kind
@@ -636,19 +620,22 @@ class ChatReader(EventReader):
         delta = choice.get("delta")
         if delta.__class__ is not dict or choice.get("index") not in (None, self.choice):
             return
-        said = {key: value for key, value in as_fields(delta).items() if value and key != "role"}
-        content, calls = said.pop("content", None), said.pop("tool_calls", None)
-        if said or self.is_several or self._message.has_halves:
+        fields = as_fields(delta)
+        content, calls = fields.get("content"), fields.get("tool_calls")
+        if bool(content) == bool(calls) or self.is_several or self._message.has_halves:
             return
-        if isinstance(content, str) and not calls:
+        if any(value for key, value in fields.items() if key not in _FORM_FIELDS):
+            return
+        if isinstance(content, str) and content:
             self._more = TEXT, 0, content
-        elif isinstance(calls, list) and len(as_list(calls)) == 1 and not (content or self.is_odd):
+        elif isinstance(calls, list) and len(as_list(calls)) == 1 and not self.is_odd:
             entry = as_fields(calls[0])
-            index, function = entry.get("index"), dict(as_fields(entry.get("function")))
-            arguments = function.pop("arguments", None)
-            said = {key for key, value in entry.items() if value} - {"function", "index", "type"}
-            if type(index) is int and isinstance(arguments, str):
-                self._more = None if said or any(function.values()) else (CALL, index, arguments)
+            index, function = entry.get("index"), as_fields(entry.get("function"))
+            arguments = function.get("arguments")
+            others = [value for key, value in function.items() if value and key != "arguments"]
+            others += [value for key, value in entry.items() if value and key not in _PIECE_FIELDS]
+            if type(index) is int and isinstance(arguments, str) and not others:
+                self._more = CALL, index, arguments
 
     def _note_end(self, finish: str | None, index: int) -> None:
         if finish is not None:
@@ -668,7 +655,7 @@ class ChatReader(EventReader):
                     check_role(role)
                 self._has_role = True
         has_calls = any(piece.get(key) for key in _CALL_KEYS)
-        if self._finish is not None:
+        if self.finish is not None:
             if has_calls:
                 raise self._refuse_order("has a call after the finish")
             if finish is None and any(piece.get(key) for key in _TEXT_KEYS):

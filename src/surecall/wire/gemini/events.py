@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from surecall.base.errors import Code, ProviderError
 from surecall.base.json_values import as_fields, as_list
-from surecall.base.records import Usage
 from surecall.text import decode
 from surecall.wire.events import CALL, END, PASS, TEXT, Event, EventReader, may_have_halves
 from surecall.wire.kept import HeldHalves
@@ -37,21 +36,6 @@ class GeminiReader(EventReader):
         self._seen: set[Any] = set()
         self._ended: set[Any] = set()
 
-    @property
-    def finish(self) -> str | None:
-        """Why the model stopped, in the words of the records."""
-        return self._fold.finish
-
-    @property
-    def model(self) -> str | None:
-        """The model that answered."""
-        return self._fold.model
-
-    @property
-    def usage(self) -> Usage | None:
-        """The tokens, as far as they are known."""
-        return self._fold.usage
-
     def _add_more(self, kind: int, place: Any, text: str) -> None:
         self._fold.parts.add_text(text)
 
@@ -69,13 +53,16 @@ class GeminiReader(EventReader):
                 self.stated = Stated(error, event.data)
             error.body = self._text_so_far() or error.body
             raise error from None
+        finally:
+            fold = self._fold
+            self.finish, self.model, self.usage = fold.finish, fold.model, fold.usage
         new = parts.take_new()
         for kind, piece in new:
             self._halves.show(kind, piece, shown)
         self.is_odd = self.is_odd or any(name in event.data for name in _ODD_NAMES)
         if self._choices > 1:
             self._note_ends(fields)
-        if self._fold.finish is not None:
+        if self.finish is not None:
             self._halves.flush(shown)
         if parts.calls_count > calls:
             self.has_calls = True
@@ -110,7 +97,7 @@ class GeminiReader(EventReader):
     def _is_finished(self) -> bool:
         if self._choices > 1:
             return len(self._ended) >= self._choices
-        return self._fold.finish is not None
+        return self.finish is not None
 
     def _state(self, error: ProviderError, value: Any) -> None:
         """Keep an error event; clients know it by how it begins."""
@@ -131,7 +118,7 @@ class GeminiReader(EventReader):
     def _has_ended(self) -> bool:
         if self._choices > 1:
             return bool(self._ended) and self._ended >= self._seen
-        return self._fold.finish is not None
+        return self.finish is not None
 
     def _render(self) -> RawReply:
         self._fold.defects += (*self._repeated, *self._skipped_defects())

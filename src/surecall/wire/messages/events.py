@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from surecall.base.errors import Code
 from surecall.base.json_values import as_fields, as_list, text_or_none
-from surecall.base.records import Defect, Usage
+from surecall.base.records import Defect
 from surecall.base.redaction import excerpt
 from surecall.text import decode, decode_plain, repair_surrogates
 from surecall.wire.events import (
@@ -229,7 +229,7 @@ class MessagesReader(EventReader):
         self._fields: dict[str, Any] = {}
         self._has_stopped = False
         self._open_calls: set[Any] = set()
-        self._usage: dict[str, Any] = {}
+        self._counts: dict[str, Any] = {}
         self._halves = HeldHalves()
         self._numbered: bytes | None = None
         """The last event with the number that it lacked."""
@@ -237,21 +237,6 @@ class MessagesReader(EventReader):
         """Whether the event that begins a message has come."""
         self.last_index = -1
         """The number of the last block."""
-
-    @property
-    def finish(self) -> str | None:
-        """Why the model stopped, in the words of the records."""
-        return read_finish(self._fields.get("stop_reason"))
-
-    @property
-    def model(self) -> str | None:
-        """The model that answered."""
-        return text_or_none(self._fields.get("model"))
-
-    @property
-    def usage(self) -> Usage | None:
-        """The tokens, as far as they are known."""
-        return parse_usage(self._usage)
 
     def _add_more(self, kind: int, place: Any, text: str) -> None:
         self._blocks.add(place, text)
@@ -312,7 +297,7 @@ class MessagesReader(EventReader):
         return decode(data, surrogates="replace")
 
     def _render(self) -> RawReply:
-        fields = {**self._fields, "content": self._blocks.render(), "usage": self._usage}
+        fields = {**self._fields, "content": self._blocks.render(), "usage": self._counts}
         if self._is_passed and fields.get("role") not in (None, ""):
             fields["role"] = "assistant"  # the client has whatever it was
         defects = (*self._blocks.defects, *self._repeated, *self._skipped_defects())
@@ -333,8 +318,7 @@ class MessagesReader(EventReader):
         self.has_begun = True
         fields = as_fields(message)
         self._check_role(fields)
-        self._put(self._fields, fields)
-        self._put(self._usage, fields.get("usage"))
+        self._put_all(fields, fields.get("usage"))
         blocks = as_list(fields.get("content"))
         for index, block in enumerate(blocks):
             self._begin_block({"index": index, "content_block": block}, data, shown)
@@ -350,8 +334,7 @@ class MessagesReader(EventReader):
         self._check_role(fields)
         if fields.get("stop_reason") is not None:
             self._has_stopped = True
-        self._put(self._fields, fields)
-        self._put(self._usage, event.get("usage"))
+        self._put_all(fields, event.get("usage"))
         return END
 
     def _begin_block(self, event: dict[str, Any], data: bytes, shown: list[StreamDelta]) -> int:
@@ -419,6 +402,13 @@ class MessagesReader(EventReader):
     def _check_role(self, fields: dict[str, Any]) -> None:
         if not self._is_passed:
             check_role(fields.get("role"))
+
+    def _put_all(self, fields: dict[str, Any], counts: Any) -> None:
+        self._put(self._fields, fields)
+        self._put(self._counts, counts)
+        self.finish = read_finish(self._fields.get("stop_reason"))
+        self.model = text_or_none(self._fields.get("model"))
+        self.usage = parse_usage(self._counts)
 
     def _put(self, target: dict[str, Any], fields: Any) -> None:
         """Add fields to those before: each count is a total, and one left out still holds."""

@@ -32,7 +32,9 @@ class Responses(WireProtocol):
     """The OpenAI `/responses` format, used without the server's memory; holds no state."""
 
     name: str = "responses"
-    traits: Traits = Traits(path=PATH, call_marks=(b'"function_call',))
+    traits: Traits = Traits(
+        path=PATH, call_marks=(b'"function_call',), added_fields=("include", "store")
+    )
     render_request = staticmethod(render_request)
     parse_body = staticmethod(parse_body)
     parse_message = staticmethod(parse_message)

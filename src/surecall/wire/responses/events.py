@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from surecall.base.errors import Code, ProviderError
 from surecall.base.json_values import as_fields, as_list, text_or_none
-from surecall.base.records import Defect, Usage
+from surecall.base.records import Defect
 from surecall.text import encode, repair_surrogates, repair_surrogates_in
 from surecall.wire.events import (
     CALL,
@@ -335,26 +335,10 @@ class ResponsesReader(EventReader):
         self._has_begun = False
         self._response: dict[str, Any] = {}
         self._calls: dict[Any, _Call] = {}
-        self._finish: str | None = None
         self.begun: dict[str, Any] = {}
         """The response as it was when it began."""
         self.items: list[tuple[Any, Any, dict[str, Any] | None]] = []
         """The events of items besides calls: their numbers, their places, and what is whole."""
-
-    @property
-    def finish(self) -> str | None:
-        """Why the model stopped, in the words of the records."""
-        return self._finish
-
-    @property
-    def model(self) -> str | None:
-        """The model that answered."""
-        return text_or_none(self._response.get("model"))
-
-    @property
-    def usage(self) -> Usage | None:
-        """The tokens, as far as they are known."""
-        return parse_usage(self._response.get("usage"))
 
     @property
     def reply_id(self) -> str | None:
@@ -461,7 +445,7 @@ class ResponsesReader(EventReader):
         """Return what a failed response stands for, which goes on as it is."""
         response = as_fields(fields.get("response"))
         error = self._read_error({"error": response.get("error")})
-        self._response = {**self._response, **response}
+        self._note_response({**self._response, **response})
         if response:
             self.stated = Stated(error, data)
         return error
@@ -508,9 +492,14 @@ class ResponsesReader(EventReader):
                 if self._has_begun and not self._is_passed:
                     raise self._refuse_order("begins a second response")
                 self._has_begun = True
-            self._response = as_fields(fields.get("response")) or self._response
+            self._note_response(as_fields(fields.get("response")) or self._response)
         elif kind in _ENDS:
             self._end(kind, as_fields(fields.get("response")), data, shown)
+
+    def _note_response(self, response: dict[str, Any]) -> None:
+        self._response = response
+        self.model = text_or_none(response.get("model"))
+        self.usage = parse_usage(response.get("usage"))
 
     def _add_delta(
         self, kind: str, fields: dict[str, Any], data: bytes, shown: list[StreamDelta]
@@ -532,11 +521,11 @@ class ResponsesReader(EventReader):
         self.done = True
         status = response.get("status") or _ENDS[kind]
         begun = {key: self._response.get(key) for key in ("id", "model")}
-        self._response = {**begun, **response}
+        self._note_response({**begun, **response})
         if response.get("status") not in _BROKEN_OFF:  # whichever of the two says less is believed
             self._response["status"] = _ENDS[kind]
         output = as_list(response.get("output"))
-        self._finish = read_finish(self._response)
+        self.finish = read_finish(self._response)
         self._look_at_end(output, status if kind == "response.completed" else "incomplete")
         self._repeated = self._repeated or find_repeated_keys(output, data)
         if output and not self._output:
