@@ -234,9 +234,7 @@ def _order(one: Standing) -> tuple[float, ...]:
     return (not one.is_eligible, -rate, false_calls, cost, time)
 
 
-def _without_contender(
-    members: Sequence[tuple[Cell, Tally]],
-) -> Cases:
+def _without_contender(members: Sequence[tuple[Cell, Tally]]) -> Cases:
     return {
         (replace(cell, model="", profile="", fallback="", strategy=""), case): trials
         for _, tally in members
