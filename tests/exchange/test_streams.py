@@ -18,6 +18,7 @@ from surecall.base.errors import (
 )
 from surecall.base.records import RawCall, Reply, Usage
 from surecall.exchange import Policy
+from surecall.exchange.request import ClientRequest
 from surecall.exchange.streams import StreamRelay
 from surecall.faults import FAULTS
 from surecall.wire import find_protocol
@@ -68,6 +69,43 @@ def test_a_clean_stream_comes_out_byte_for_byte(name: str, kind: str, size: int)
     assert got.ending.calls == len(calls_in(fold(name, data)))
     assert got.ending.model_answered
     assert not any(mark in got.flowed for mark in MARKS)
+
+
+STOPS = {
+    "chat_completions": ('"finish_reason":"tool_calls"', '"finish_reason":"stop"'),
+    "messages": ('"stop_reason":"tool_use"', '"stop_reason":"end_turn"'),
+}
+"""How a reply with calls ends, and how one without any does, where the two differ."""
+
+
+@pytest.mark.parametrize("name", STOPS)
+@pytest.mark.parametrize("hold_calls_bytes", [0, 10**6])
+def test_a_stream_with_calls_never_ends_like_a_text(name: str, hold_calls_bytes: int) -> None:
+    """The finish is put right as it is in a whole reply, also where a call goes on at once."""
+    call = RawCall("call_a1", "save", json.dumps(ARGUMENTS))
+    usual = [event.decode().replace('": "', '":"') for event in stream_of(name, call)]
+    events = [event.replace(*STOPS[name]).encode() for event in usual]
+    assert events != [event.encode() for event in usual]
+    policy = Policy(hold_calls_bytes=hold_calls_bytes)
+    got = relay(request_for(name), route_to(name), events, policy=policy)
+    assert (got.ending.outcome, got.ending.calls) == ("repaired", 1)
+    assert [receipt.rule for receipt in got.ending.receipts] == ["set_finish_reason"]
+    reply = fold(name, got.sent)
+    assert reply.finish_reason == "tool_calls"
+    assert calls_in(reply) == [("save", ARGUMENTS)]
+
+
+def test_a_call_that_was_demanded_by_name_may_end_with_a_stop() -> None:
+    """Providers of chat completions answer so."""
+    call = RawCall("call_a1", "save", json.dumps(ARGUMENTS))
+    usual = b"".join(stream_of("chat_completions", call)).decode().replace('": "', '":"')
+    request = request_for("chat_completions")
+    choice = {"type": "function", "function": {"name": "save"}}
+    body = json.dumps({**request.document, "tool_choice": choice}).encode()
+    named = ClientRequest.parse("chat_completions", body)
+    data = usual.replace(*STOPS["chat_completions"]).encode()
+    got = relay(named, route_to("chat_completions"), [data])
+    assert (got.ending.outcome, got.ending.calls) == ("clean", 1)
 
 
 @EVERY_FORMAT

@@ -552,6 +552,15 @@ class EventReader(ABC):
     def _render(self) -> RawReply:
         """Return the reply, which came to its end."""
 
+    def takes_finish(self, finish: str | None, *, is_named: bool) -> bool:
+        """Tell whether clients look for calls in a reply that ends so.
+
+        Args:
+            finish: Why the model stopped, in the words of the records.
+            is_named: Whether one tool was demanded by its name.
+        """
+        return finish in ("stop", "tool_calls")
+
     def _has_ended(self) -> bool:
         """Tell whether the reply came to its own end."""
         return self.done

@@ -132,8 +132,6 @@ def _takes_any(_name: str, _start: str) -> bool:
 _MAX_HELD_BYTES: Final = 16 * MIB
 _MAX_EARLY_BYTES: Final = 256 * 1024
 _CALL_ENDS: Final = frozenset({"tool_calls", "function_call", "malformed_function_call"})
-_USUAL_ENDS: Final = frozenset({"stop", "tool_calls", "function_call"})
-"""What clients know a reply to end with that has calls."""
 _HARMLESS: Final = frozenset(
     {
         Code.CHOICES_IGNORED,
@@ -616,14 +614,16 @@ class Passing:
         if not reply.calls and self._request.choice.wanted != "call":
             return StreamEnd(data=data)
         finish = reply.finish_reason
-        is_usual = not self._reader.is_odd and finish in _USUAL_ENDS
+        is_named = self._request.choice.only_tool is not None
+        is_end_usual = self._reader.takes_finish(finish, is_named=is_named)
+        is_usual = is_end_usual and not self._reader.is_odd
         if is_usual and takes_calls(
             self._request, reply, self._policy.limits, one_call=self._checker.one_call
         ):
             return StreamEnd(data=data, calls=len(reply.calls))
         reading = self._checker.read(reply, _OWN)
         receipts = tuple(map(note_type, self._reader.untyped))
-        if finish not in _USUAL_ENDS and came_to_its_end(finish):
+        if not is_end_usual and came_to_its_end(finish):
             receipts += note_finish(finish, "tool_calls", "/finish_reason", has_calls=True)
         if receipts:
             reading = with_receipts(reading, receipts)

@@ -531,6 +531,10 @@ class ChatReader(EventReader):
         self._message.flush(shown)
         return END
 
+    def takes_finish(self, finish: str | None, *, is_named: bool) -> bool:
+        """Tell whether clients look for calls in a reply that ends so."""
+        return finish in _CALL_KEYS or (finish == "stop" and (is_named or self.is_legacy))
+
     def _has_ended(self) -> bool:
         if self._choices > 1:
             seen = {self.choice, *self._other_choices}

@@ -241,6 +241,10 @@ class MessagesReader(EventReader):
     def _add_more(self, kind: int, place: Any, text: str) -> None:
         self._blocks.add(place, text)
 
+    def takes_finish(self, finish: str | None, *, is_named: bool) -> bool:
+        """Tell whether clients look for calls in a reply that ends so."""
+        return finish == "tool_calls"
+
     def _take_fields(
         self, fields: dict[str, Any], event: Event, shown: list[StreamDelta]
     ) -> int | None:
