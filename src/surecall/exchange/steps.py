@@ -178,12 +178,12 @@ class Escalation:
             good: The reply with that call, which is delivered if the list is of no use.
             first: What it answers.
         """
-        request, reading = self._request, good.reading
-        is_first = not request.has_calls and request.choices == 1 and self._policy.allows("force")
+        request, reading = self.request, good.reading
+        is_first = not request.has_calls and request.choices == 1 and self.policy.allows("force")
         if reading is None or not is_first or not self.may_ask():
             return None
         mode = PROMPT_MODES[first.mode]
-        rung = find_list_rung(reading.calls, mode, self._route.capabilities)
+        rung = find_list_rung(reading.calls, mode, self.route.capabilities)
         if rung is None or rung.tool not in request.tools.names.names:
             return None
         asked = self.plan(rung, good, first, first.mode, ())

@@ -87,9 +87,7 @@ class Job(StreamingJob):
             return request, read_prompt(request.members)
 
         model, stream = self.named or (None, None)
-        if len(self._body) <= MAX_INLINE_CHARACTERS:
-            return read()
-        return await read_in_thread(read, is_long=True)
+        return await read_in_thread(read, is_long=len(self._body) > MAX_INLINE_CHARACTERS)
 
     async def _try_targets(self, targets: tuple[Target, ...], wishes: Wishes) -> None:
         """Ask one target after the other, as long as nothing was delivered."""
