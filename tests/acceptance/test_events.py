@@ -76,7 +76,7 @@ def documented_fields() -> dict[str, set[str]]:
         if line.startswith("## "):
             section = line.removeprefix("## ")
             fields[section] = set()
-        elif line.startswith("| `") and section:
+        elif line.startswith("- `") and section:
             fields[section].add(line.split("`")[1])
     return fields
 
