@@ -37,7 +37,7 @@ ROOMS: Final[dict[str, tuple[int, int]]] = {
     "clients": (700, 700),
     "gateway": (6_000, 7_077),
     "faults": (2_800, 3_140),
-    "evals": (11_000, 15_485),
+    "evals": (11_000, 15_484),
     "cli": (7_000, 7_155),
 }
 """The rooms with their budgets in code lines, and what they may not pass until they meet them."""

@@ -184,7 +184,7 @@ class Suite(Protocol):
         ...
 
 
-def judge(
+def make_grades(
     *,
     original: Verdict,
     state: Iterable[Reason] | None,

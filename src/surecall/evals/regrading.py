@@ -44,7 +44,7 @@ _MEASURED: Final = (
 """Fields that say what happened then, and not what is thought of it."""
 
 
-class Judge:
+class Regrader:
     """Decides the trials of one run again, under the settings that it was made with."""
 
     def __init__(self, manifest: Manifest) -> None:
@@ -230,7 +230,7 @@ async def regrade(
     tag: str | None = None,
     dry_run: bool = False,
 ) -> Regraded:
-    """Judge the trials of a run again and write them as a new run; the old one stays as it is.
+    """Regrader the trials of a run again and write them as a new run; the old one stays as it is.
 
     Args:
         reference: The run: its id, the beginning of one, a tag, or `@latest~1`.
@@ -246,13 +246,13 @@ async def regrade(
         check_tag(tag)
     with open_run_store(store, must_exist=True) as opened:
         info = opened.info(opened.resolve(reference))
-        judge = Judge(info.manifest)
+        regrader = Regrader(info.manifest)
         pairs = [
-            (row, *await judge.decide(row, opened.find_body(info.id, row.index)))
+            (row, *await regrader.decide(row, opened.find_body(info.id, row.index)))
             for row in opened.rows(info.id)
         ]
         trials = [(new or row, body) for row, new, body in pairs]
-        manifest = _describe(info.manifest, judge.versions, info.id)
+        manifest = _describe(info.manifest, regrader.versions, info.id)
         run = None if dry_run else _write(opened, manifest, trials, tag)
     return Regraded(
         source=info.id,
@@ -266,7 +266,7 @@ async def regrade(
 
 
 def regrade_sync(reference: str = LATEST, **arguments: Any) -> Regraded:
-    """Judge a run again where no event loop runs; takes what `regrade` takes."""
+    """Regrader a run again where no event loop runs; takes what `regrade` takes."""
     return asyncio.run(regrade(reference, **arguments))
 
 

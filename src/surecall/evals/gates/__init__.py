@@ -268,7 +268,7 @@ def _rate(gate: Gate, rate: Rate, group: Group) -> GateResult:
     is_open = rate.interval.low < bound < rate.interval.high
     notes: list[str] = []
     if is_open:
-        needed = math.ceil((min_trials_against(value, bound) or 0) * _weigh_cases(rate))
+        needed = math.ceil((min_trials_against(value, bound) or 0) * _count_worth(rate))
         enough = f"; about {max(needed, rate.n + 1)} would" if needed else ""
         notes.append(f"n = {rate.n} cannot tell {value:.1%} from {bound:.1%}{enough}")
     answered = {"strict": group.strict, "original": group.original}.get(gate.metric)
@@ -289,7 +289,7 @@ def _rate(gate: Gate, rate: Rate, group: Group) -> GateResult:
     )
 
 
-def _weigh_cases(rate: Rate) -> float:
+def _count_worth(rate: Rate) -> float:
     """Return how many trials of these cases are worth one of a case of its own."""
     alone = wilson(rate.k, rate.n)
     return ((rate.interval.high - rate.interval.low) / (alone.high - alone.low)) ** 2

@@ -14,7 +14,7 @@ from surecall.evals.cases import (
     Grades,
     Ideal,
     Prepared,
-    judge,
+    make_grades,
     run_failed,
 )
 from surecall.evals.made_calls import MadeCall, find_text_calls, is_word, says_nothing, shows_call
@@ -138,7 +138,7 @@ class Scenario:
             process.append(Reason("WORK_NOT_DONE", clip(seen.text, 80)))
         if seen.is_cut and (state or process or answer):
             process.append(Reason("CUT_BY_LIMIT"))
-        return judge(
+        return make_grades(
             original=self._original_verdict(seen),
             state=None if state is None else first_of_each(state),
             process=first_of_each(process),

@@ -20,7 +20,7 @@ from surecall.evals.cases import (
     Ideal,
     IdealCall,
     Prepared,
-    judge,
+    make_grades,
     number_version,
     refuse_scenario,
     run_failed,
@@ -183,7 +183,7 @@ class DirectiveCase(Struct, frozen=True):
         result = attempt.result
         if not isinstance(result, OutputResult):
             failed = [run_failed(attempt.error or RuntimeError("nothing happened"))]
-            return judge(
+            return make_grades(
                 original=Verdict.of(failed),
                 state=None,
                 process=failed,
@@ -192,7 +192,7 @@ class DirectiveCase(Struct, frozen=True):
             )
         envelope = cast("OutputResult[Envelope]", result).output
         loose = [Reason("NO_DIRECTIVE", reason) for reason in self._check(envelope)]
-        return judge(
+        return make_grades(
             original=Verdict.of(loose),
             state=None,
             process=[*loose, *self._strict_reasons(envelope), *self._check_tried(attempt)],
@@ -288,7 +288,7 @@ class ToolCase(Struct, frozen=True):
         wrong = self.task.find_wrong(own[0].arguments) if own else ""
         if wrong:
             strict.append(Reason("PAYLOAD_WRONG", wrong))
-        return judge(
+        return make_grades(
             original=Verdict.of(loose),
             state=None,
             process=strict,

@@ -26,7 +26,7 @@ from surecall.evals.cases import (
     Ideal,
     IdealCall,
     Prepared,
-    judge,
+    make_grades,
     number_version,
     refuse_scenario,
     run_failed,
@@ -143,7 +143,7 @@ class Errand(Struct, frozen=True, kw_only=True):
         done = [call for call, result in made if result is not None and result.ok]
         failed = [] if attempt.error is None else [run_failed(attempt.error)]
         missing = [Reason("STEP_MISSING", step.name) for step in expected if step not in done]
-        return judge(
+        return make_grades(
             original=Verdict.of([*failed, *missing]),
             state=[*missing, *self._check_effects(made)],
             process=[*failed, *self._check_process(attempt, expected, done)],

@@ -17,7 +17,7 @@ from surecall.evals.cases import (
     Prepared,
     assign_calls,
     failed,
-    judge,
+    make_grades,
     run_failed,
 )
 from surecall.evals.made_calls import check_plain_answer, list_attempts, sample_value
@@ -254,7 +254,7 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
                 strict = Verdict.of(list(self._check_others(attempt, calls, judged[-1].turn)))
         else:
             strict = loose = self._grade_wish(attempt, judged)
-        return judge(
+        return make_grades(
             original=loose,
             state=None,
             process=strict.reasons,

@@ -17,7 +17,7 @@ from surecall.evals.cases import (
     Ideal,
     IdealCall,
     Prepared,
-    judge,
+    make_grades,
     number_version,
     refuse_scenario,
     run_failed,
@@ -234,7 +234,7 @@ class AgentCase(Struct, frozen=True, kw_only=True):
         failed = [] if attempt.error is None else [run_failed(attempt.error)]
         called = {_BY_TOOL[call.name].name for call in calls if call.name in _BY_TOOL}
         found = list(self._check_answers(desk, called))
-        return judge(
+        return make_grades(
             original=Verdict.of([*failed, *self._check_form(desk, called)]),
             state=[reason for reason in found if reason.code not in _OF_PROCESS],
             process=[

@@ -16,7 +16,7 @@ from surecall.evals.cases import (
     Ideal,
     IdealCall,
     Prepared,
-    judge,
+    make_grades,
     refuse_scenario,
     run_failed,
 )
@@ -283,7 +283,7 @@ class ConversationCase(Struct, frozen=True, kw_only=True):
         expected = play_turns(self.conversation, self.conversation.expected)
         failure = [] if attempt.error is None else [run_failed(attempt.error)]
         wanted = [call for turn in expected for call in turn.calls]
-        return judge(
+        return make_grades(
             original=Verdict.of([*failure, *_check_loosely(expected, made)]),
             state=check_state(expected, made),
             process=[*failure, *check_results(expected, made)],

@@ -16,7 +16,7 @@ from surecall.evals.cases import (
     Ideal,
     IdealCall,
     Prepared,
-    judge,
+    make_grades,
     refuse_scenario,
     run_failed,
 )
@@ -241,8 +241,8 @@ class CustomCase(Struct, frozen=True, kw_only=True):
         loose = [*failed, *forbidden, *self._missing_tools(ran)]
         if self.doc.calls is None:
             loose = [*process, *wrong_text, *state]
-        declared = wrong_text if self.doc.checks.judges_text else None
-        return judge(
+        declared = wrong_text if self.doc.checks.checks_text else None
+        return make_grades(
             original=Verdict.of(loose),
             state=state,
             # A text that the file asks for is work that was asked for.

@@ -175,7 +175,7 @@ class ChecksDoc(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A function in Python, as `FILE.py:name`, or `name` in the file with the tools."""
 
     @property
-    def judges_text(self) -> bool:
+    def checks_text(self) -> bool:
         """Whether anything is asked of the final text."""
         return self != ChecksDoc(ignore_case=self.ignore_case, state=self.state)
 
