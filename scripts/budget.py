@@ -22,9 +22,9 @@ SOURCE = Path(__file__).resolve().parents[1] / "src"
 ROOMS: Final[dict[str, tuple[int, int]]] = {
     "surecall": (600, 600),
     "base": (2_600, 2_600),
-    "text": (3_500, 4_065),
+    "text": (3_500, 4_062),
     "schema": (5_400, 5_537),
-    "calls": (6_000, 8_943),
+    "calls": (6_000, 8_942),
     "wire": (8_000, 9_846),
     "reading": (3_000, 3_463),
     "models": (5_200, 6_471),

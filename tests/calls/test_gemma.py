@@ -188,3 +188,12 @@ def test_long_arrays_are_read() -> None:
     text = f"<|tool_call>call:ping{{a:[{','.join(map(str, numbers))}]}}<tool_call|>"
     (call,) = read(text, EVERY).calls
     assert call.arguments == {"a": numbers}
+
+
+def test_thousands_of_strings_are_read() -> None:
+    """Texts between delimiters or in quotes cost no more questions than numbers do."""
+    words = [f"a {number}" for number in range(3000)]
+    for quote in ('<|"|>', '"'):
+        written = ",".join(f"{quote}{word}{quote}" for word in words)
+        (call,) = read(f"<|tool_call>call:ping{{a:[{written}]}}<tool_call|>", EVERY).calls
+        assert call.arguments == {"a": words}

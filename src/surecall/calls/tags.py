@@ -16,8 +16,9 @@ MAX_TAG_CHARS: Final = 512
 TagKind = Literal[
     "open_call", "close_call", "open_value", "close_value", "open_section", "close_section"
 ]
-Style = Literal["=", "name", "tag"]
-"""How a tag carries its label: `<word=LABEL>`, `<word name="LABEL">`, or as the word itself."""
+Style = Literal["=", "name", "pair", "tag"]
+"""How a tag carries its label: `<word=LABEL>`, `<word name="LABEL">`, in a pair of tags of its own,
+or as the word itself."""
 
 _DEBRIS: Final = lazy_pattern(r"(?:[ \t\r\n\u0120\u010a]|\\n)*+")
 _UNFINISHED: Final = lazy_pattern(
@@ -142,7 +143,7 @@ class Grammar:
 
     def with_properties(self, properties: tuple[str, ...]) -> "Grammar | None":
         """Return the grammar in which parameters are tags of their own."""
-        if self.style == "tag" or not properties:
+        if self.style in ("tag", "pair") or not properties:
             return None
         return _property_grammar(self.calls, properties, self._sections, self._prefix)
 

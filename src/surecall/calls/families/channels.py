@@ -48,7 +48,7 @@ class _XtmlGrammar(Grammar):
     has_tokens = True
 
     def __init__(self) -> None:
-        super().__init__(calls=("call",), values=("argument",), sections=("tools",))
+        super().__init__(calls=("call",), values=("argument",), sections=("tools",), style="pair")
         self.stops = re.compile(r"<\|(?:open|close)\|>")
         self.words = ("open", "close", "argument", "call", "tools", "sep")
 
@@ -66,8 +66,6 @@ class _XtmlGrammar(Grammar):
 
     def raw(self, source: Source, at: int) -> tuple[str, str, dict[str, str], int] | None:
         """Return the token, the word, the attributes and the end of any tag."""
-        if source.char(at) != "<":
-            return None
         token = source.starts_any((_OPEN, _CLOSE), at)
         if not token:
             return None
@@ -92,10 +90,6 @@ class _XtmlGrammar(Grammar):
         if begun.startswith((_OPEN, _CLOSE)):
             return _SEP not in begun
         return bool(begun) and (_OPEN.startswith(begun) or _CLOSE.startswith(begun))
-
-    def with_properties(self, properties: tuple[str, ...]) -> Grammar | None:
-        """Return nothing: arguments always have their own tag."""
-        return None
 
 
 _GRAMMAR: Final = _XtmlGrammar()
@@ -301,14 +295,10 @@ MUSE: Final = _MuseFormat(
 )  # fmt: skip
 
 
-def _read_atem_block(source: Source, at: int) -> Found | None:
-    """Read a block that ends its message."""
-    return _read_block(source, at, alone=True)
-
-
 ATEM_BLOCK: Final = OwnFormat(
     "muse", "A block of calls whose header is missing; nothing may follow it.", "Muse, 2026",
-    line_start=True, literals=(_BLOCK,), reads=_read_atem_block,
+    line_start=True, literals=(_BLOCK,),
+    reads=lambda source, at: _read_block(source, at, alone=True),
 )  # fmt: skip
 
 

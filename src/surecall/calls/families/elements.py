@@ -400,7 +400,7 @@ class _PairGrammar(Grammar):
     """A call is a tag and a name; a value is a pair of tags."""
 
     def __init__(self) -> None:
-        super().__init__(calls=("tool_call",), values=("arg_key", "arg_value"))
+        super().__init__(calls=("tool_call",), values=("arg_key", "arg_value"), style="pair")
         self.stops = lazy_pattern(r"</?(?:longcat_)?(?:tool_call|arg_)")
         self.words = ("tool_calls", "tool_call", "tool_sep", "arg_key", "arg_value")
 
@@ -426,10 +426,6 @@ class _PairGrammar(Grammar):
             return is_unfinished_tag(source.text, at)
         end = run_end(source, _KEY, raw[2])
         return source.at_end(end) or is_unfinished_tag(source.text, end)
-
-    def with_properties(self, properties: tuple[str, ...]) -> Grammar | None:
-        """Return nothing: parameters are always pairs."""
-        return None
 
     def raw(self, source: Source, at: int) -> tuple[bool, str, int] | None:
         """Return whether a tag closes, its word and its end."""

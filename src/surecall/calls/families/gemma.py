@@ -23,6 +23,7 @@ _KEY: Final = lazy_pattern(
     rf"({_QUOTED})|([{{,}}\]]\s*+|\A)([^\s\"'{{}}\[\],:][^\"'{{}}\[\],:\n]*+):"
 )
 _OPENS_VALUE: Final = lazy_pattern(r"[,{]\s*+[\w.\"'-]++\s*+:\s*+\Z")
+_SPACE: Final = lazy_pattern(r"\s*+")
 _MAX_KEY: Final = 256
 _MAX_SPACE: Final = 64
 _CLOSERS: Final = {"{": "}", "[": "]"}
@@ -78,9 +79,8 @@ def _write_json(source: Source, at: int, tokens: _Tokens) -> _Json | None:
             if string is None:
                 break
             parts.append(_quote_keys(text[begun : string.end()]))
-            beyond = source.skip_space(string.end())
-            is_stray = source.starts(tokens.delimiter, beyond)
-            begun = here = beyond + is_stray * len(tokens.delimiter)
+            begun, rest = _look_behind(source, string.end(), (tokens.delimiter,))
+            begun = here = begun + len(tokens.delimiter) * (rest == tokens.delimiter)
         elif found in _CLOSERS and len(closers) < MAX_VALUE_DEPTH:
             closers.append(_CLOSERS[found])
         elif found == closers[-1] or found in tokens.closers:
@@ -113,18 +113,19 @@ def _end_of_string(
     """
     text, look = source.text, at
     while True:
-        found = source.find(tokens.delimiter, look)
+        found = text.find(tokens.delimiter, look)
+        if found < 0 and not source.final:
+            raise NeedMore
         limit = len(text) if found < 0 else found
-        beyond = source.skip_space(found + len(tokens.delimiter)) if found >= 0 else 0
-        if found >= 0 and (
-            source.char(beyond) in _AFTER_STRING or source.starts_any(tokens.closers, beyond)
-        ):
+        resume = found + len(tokens.delimiter)
+        rest = _look_behind(source, resume, tokens.closers)[1] if found >= 0 else ""
+        if rest and (rest[0] in _AFTER_STRING or rest.startswith(tokens.closers)):
             if look > at:
                 why = "the string holds what delimits strings"
                 receipts.append(
                     text_receipt("nested_quotes", text[at:found], "", why, lossless=False)
                 )
-            return found, found + len(tokens.delimiter)
+            return found, resume
         closed = text.find(tokens.closers[0], look, limit)
         if found < 0 or closed >= 0:
             brace = text.rfind("}", at, closed) if closed >= 0 else -1
@@ -137,7 +138,22 @@ def _end_of_string(
             return brace, brace
         if _OPENS_VALUE.search(text[max(at, found - _MAX_KEY) : found]):
             raise _Unreadable  # it opens the next string: this one lost its own
-        look = found + len(tokens.delimiter)
+        look = resume
+
+
+def _look_behind(source: Source, at: int, literals: tuple[str, ...]) -> tuple[int, str]:
+    """Return where white space ends, and as much of what follows as one of the literals is long.
+
+    That counts as no question: an object may have thousands of strings.
+    """
+    space = _SPACE.match(source.text, at)
+    here = space.end() if space else at
+    longest = max(map(len, literals))
+    rest = source.text[here : here + longest]
+    may_grow = len(rest) < longest and any(literal.startswith(rest) for literal in literals)
+    if may_grow and not source.final:
+        raise NeedMore
+    return here, rest
 
 
 def _quote_keys(text: str) -> str:

@@ -647,14 +647,10 @@ _RETURN: Final = "✿RETURN✿:"
 _FLORETTE_RESULTS: Final = ("✿RESULT✿", "✿RETURN✿")
 
 
-def _read_florette_answer(source: Source, at: int) -> Found | None:
-    """Pass over the marker."""
-    return Found(end=source.skip_space(at + len(_RETURN)), grade="damaged")
-
-
 FLORETTE_ANSWER: Final = OwnFormat(
     "florette", "The marker before an answer, which is dropped.", "Qwen-Agent, 2023",
-    line_start=True, trims=False, literals=(_RETURN,), reads=_read_florette_answer,
+    line_start=True, trims=False, literals=(_RETURN,),
+    reads=lambda source, at: Found(end=source.skip_space(at + len(_RETURN)), grade="damaged"),
 )  # fmt: skip
 
 

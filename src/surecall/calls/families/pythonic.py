@@ -44,7 +44,7 @@ def _read_python_tokens(source: Source, at: int) -> Found | None:
     here = source.skip_space(at + len(opener))
     if source.at_end(here):
         return Found(end=here)
-    fence = _skip_fence_line(source, here)
+    fence = source.line_end(here) if source.starts("```", here) else 0
     found = _read_body(source, fence or here, block)
     if found is None:
         return None
@@ -148,11 +148,6 @@ def _read_empty_list(source: Source, at: int) -> Found | None:
         return None
     inside = source.skip_space(at + 1)
     return Found(end=inside + 1) if source.char(inside) == "]" else None
-
-
-def _skip_fence_line(source: Source, at: int) -> int:
-    """Return where the code in a fence begins, or 0 when there is no fence."""
-    return source.line_end(at) if source.starts("```", at) else 0
 
 
 def _skip_closer(
@@ -329,14 +324,10 @@ _RAVEN: Final = "Call:"
 _RAVEN_END: Final = "<bot_end>"
 
 
-def _read_gorilla(source: Source, at: int) -> Found | None:
-    """Read the calls behind the marker."""
-    return _read_labelled(source, at + len(_GORILLA))
-
-
 GORILLA: Final = OwnFormat(
     "gorilla", "OpenFunctions: calls after `<<function>>`, separated by commas.",
-    "Gorilla OpenFunctions v2, February 2024", literals=(_GORILLA,), reads=_read_gorilla,
+    "Gorilla OpenFunctions v2, February 2024", literals=(_GORILLA,),
+    reads=lambda source, at: _read_labelled(source, at + len(_GORILLA)),
 )  # fmt: skip
 
 
