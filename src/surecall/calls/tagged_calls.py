@@ -47,6 +47,7 @@ _TAG_END: Final = re.compile(r"[^\n<>]{0,60}+(?:>|</)")
 _CLOSERS: Final = ("close_section", "close_call", "close_value")
 _CDATA: Final = ("<![CDATA[", "]]>")
 _CDATA_STARTS: Final = ("<![", "![CDATA", "<!CDATA", "<[CDATA", "[CDATA[", "<![CDATA")
+_TWO_SECTIONS: Final = "two sections in a row are one value only around a closer inside it"
 _LABELS: Final = frozenset({"name", "tool"})
 _VALUE: Final = "value"
 _VALUE_ATTRIBUTES: Final = frozenset({*_LABELS, _VALUE, "string", "type"})
@@ -332,6 +333,11 @@ class _BlockReader:
             if self._source.at_end(here) or not self._source.starts(_CDATA[0], here):
                 break
             at = here + len(_CDATA[0])
+            if not (text.endswith("]]") and self._source.starts(">", at)):
+                # XML needs two sections only for the closer of a section inside one.
+                self._receipts.append(
+                    text_receipt("doubled_word", text, tag.label, _TWO_SECTIONS, lossless=False)
+                )
         self._parameters.append(Parameter(tag.label, text, tag))
         here = skip_debris(self._source, here)
         closer = None if self._source.at_end(here) else self._grammar.tag(self._source, here)
