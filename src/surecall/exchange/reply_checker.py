@@ -374,7 +374,7 @@ class ReplyChecker:
         written, is_new = body, document is None
         if (
             document is not None
-            and (joined := self._request.protocol.settle_text(document, reading)) is not None
+            and (joined := self._request.protocol.join_parts(document, reading)) is not None
         ):
             written, is_new = encode(joined), True
         elif document is None:

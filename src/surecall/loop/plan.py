@@ -273,7 +273,7 @@ def make_plan(
         key = (model, system, protocol, canonical_bytes(tools, finite=True), *map(id, given))
     frame = None if key is None else _frames.get(key)
     if frame is None:
-        plan = _settle(
+        plan = _complete(
             Plan(
                 model=model,
                 system=system,
@@ -321,7 +321,7 @@ class _Frame(NamedTuple):
 _frames: Final[dict[tuple[Any, ...], _Frame]] = {}
 
 
-def _settle(plan: Plan) -> Plan:
+def _complete(plan: Plan) -> Plan:
     """Return a plan with what follows from its model, its tools and its options."""
     model, tools, options = plan.model, plan.tools, plan.options
     capabilities, capability_origins = plan.capabilities, plan.capability_origins

@@ -63,7 +63,7 @@ class Kept:
 
     def add_value(self, value: Any) -> None:
         """Count a value that is kept as it came."""
-        self.add_bytes(_weigh(value))
+        self.add_bytes(_measure(value))
 
     def add_part(self, value: Any = None) -> None:
         """Count one more part of the reply, and the value that is kept of it."""
@@ -78,7 +78,7 @@ class Kept:
         if name in fields:
             if fields[name] == value:
                 return
-            self._bytes -= _weigh(fields[name])
+            self._bytes -= _measure(fields[name])
         else:
             self.add_value(name)
         self.add_value(value)
@@ -117,7 +117,7 @@ class KeptWords(TextBuffer):
             self._data += data
 
 
-def _weigh(value: Any) -> int:
+def _measure(value: Any) -> int:
     """Return the bytes that a JSON value takes in memory; one of very many parts is estimated."""
     if value.__class__ is str:
         return sys.getsizeof(value)

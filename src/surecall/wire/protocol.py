@@ -73,7 +73,7 @@ class WireProtocol(Protocol):
         return ({**rest, "tools": kept} if kept else rest), tuple(dict.fromkeys(left_out))
 
     @staticmethod
-    def settle_text(document: dict[str, Any], reading: Reading) -> dict[str, Any] | None:
+    def join_parts(document: dict[str, Any], reading: Reading) -> dict[str, Any] | None:
         """Return a reply whose content is text, where it came in parts; else nothing."""
         return None
 

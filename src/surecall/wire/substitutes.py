@@ -170,7 +170,7 @@ def name_limit(request: ModelRequest, field: str) -> ModelRequest:
     return replace(request, params=renamed)
 
 
-def narrow_to_allowed(request: ModelRequest) -> ModelRequest:
+def keep_allowed(request: ModelRequest) -> ModelRequest:
     """Return a request that offers only the tools its choice allows, which is what that means."""
     choice = request.tool_choice
     if not isinstance(choice, dict) or choice.get("type") != "allowed_tools":

@@ -7,7 +7,7 @@ from typing import Any
 from surecall.wire.protocol import WireProtocol
 from surecall.wire.records import Traits
 
-from .bodies import move_thought, patch_reply, put_older_call, read_clean, settle_text, write_events
+from .bodies import join_parts, move_thought, patch_reply, put_older_call, read_clean, write_events
 from .events import ChatReader
 from .replies import parse_body, parse_message
 from .requests import PATH, render_message, render_request, render_tool
@@ -47,7 +47,7 @@ class ChatCompletions(WireProtocol):
     patch_reply = staticmethod(patch_reply)
     read_clean = staticmethod(read_clean)
     put_older_call = staticmethod(put_older_call)
-    settle_text = staticmethod(settle_text)
+    join_parts = staticmethod(join_parts)
     write_events = staticmethod(write_events)
     open_conversation = ChatConversation
     open_stream = ChatReader

@@ -226,7 +226,7 @@ def put_older_call(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "choices": [{**choice, "message": kept, "finish_reason": finish}]}
 
 
-def settle_text(document: dict[str, Any], reading: Reading) -> dict[str, Any] | None:
+def join_parts(document: dict[str, Any], reading: Reading) -> dict[str, Any] | None:
     """Return a chat completion whose content is text, where it came in parts; else nothing."""
     choices = as_list(document.get("choices"))
     choice = as_fields(choices[0]) if len(choices) == 1 else {}

@@ -11,7 +11,7 @@ from surecall.base.json_values import as_fields, as_list, other_fields, text_or_
 from surecall.base.limits import MAX_SCHEMA_DEPTH
 from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec, WireRequest
 from surecall.schema import Loss, rewrite_schema
-from surecall.wire.substitutes import narrow_to_allowed, stand_in_arguments
+from surecall.wire.substitutes import keep_allowed, stand_in_arguments
 
 from .parts import (
     known_members,
@@ -309,7 +309,7 @@ def render_request(request: ModelRequest) -> WireRequest:
     Raises:
         RequestError: `INVALID_MESSAGE`, when a part of a message cannot be sent.
     """
-    request = narrow_to_allowed(request)
+    request = keep_allowed(request)
     body: dict[str, Any] = {"contents": _render_contents(request.messages)}
     instruction = _render_instruction(request.messages)
     if instruction is not None:

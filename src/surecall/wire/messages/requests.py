@@ -18,7 +18,7 @@ from surecall.base.json_values import as_fields, pick_fields
 from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec, WireRequest
 from surecall.schema import clean_parameters
 from surecall.wire.call_ids import CallIds
-from surecall.wire.substitutes import narrow_to_allowed, stand_in_arguments, stand_in_name
+from surecall.wire.substitutes import keep_allowed, stand_in_arguments, stand_in_name
 
 from .blocks import plain_text, render_parts, wire_id
 
@@ -84,7 +84,7 @@ class _Turns:
         if not words and not message.tool_calls:
             return  # thoughts alone are refused
         if self._turns and self._turns[-1].role == "user":
-            self._settle()
+            self._answer_waiting()
         turn = self._turn("assistant")
         turn.first += _thoughts(message)
         turn.words += words
@@ -108,7 +108,7 @@ class _Turns:
         self._turn("user").first.append(result)
 
     def render(self) -> list[dict[str, Any]]:
-        self._settle()
+        self._answer_waiting()
         if not self._turns:
             raise RequestError(
                 Code.INVALID_MESSAGE,
@@ -129,7 +129,7 @@ class _Turns:
             self._turns.append(_Turn(role))
         return self._turns[-1]
 
-    def _settle(self) -> None:
+    def _answer_waiting(self) -> None:
         """Answer the calls that are still waiting; their results cannot come any more."""
         for call_id in [item for items in self._waiting.values() for item in items]:
             result = {"type": "tool_result", "tool_use_id": call_id, "content": _NO_RESULT}
@@ -227,7 +227,7 @@ def render_request(request: ModelRequest) -> WireRequest:
     `output_config.effort`, and `none` turns thinking off; a `thinking` parameter goes through as
     it is. Reasoning without a signature, and the names of participants, have no place here.
     """
-    request = narrow_to_allowed(request)
+    request = keep_allowed(request)
     system, messages = _split_system(request.messages)
     body: dict[str, Any] = {
         "model": request.model,

@@ -155,9 +155,9 @@ class PartialOutput(Noted):
         """Take the next piece of a part."""
         self._add(self._find(key, _ITEM_TYPES[kind]), (kind, index), piece, shown)
 
-    def settle(self, key: Any, kind: str, index: int, text: str, shown: list[StreamDelta]) -> None:
+    def replace(self, key: Any, kind: str, index: int, text: str, shown: list[StreamDelta]) -> None:
         """Take a part that is said once more as a whole, which wins over its pieces."""
-        self._settle(self._find(key, _ITEM_TYPES[kind]), (kind, index), text, shown)
+        self._replace(self._find(key, _ITEM_TYPES[kind]), (kind, index), text, shown)
 
     def finish(self, key: Any, item: dict[str, Any], shown: list[StreamDelta]) -> None:
         """Take an item that is said once more as a whole, which wins over its pieces."""
@@ -173,7 +173,7 @@ class PartialOutput(Noted):
             if len(streamed) != len(texts):
                 streamed = [index for index, _ in texts]
             for index, (_, text) in zip(streamed, texts, strict=True):  # numbered in their own way
-                self._settle(partial, (kind, index), text, shown)
+                self._replace(partial, (kind, index), text, shown)
         self._kept.add_value(item)
         partial.item = {**partial.item, **item}
         partial.is_begun = partial.is_whole = True
@@ -219,7 +219,7 @@ class PartialOutput(Noted):
         self._text(partial, place).append(text)
         self._show(partial, place, text, shown)
 
-    def _settle(
+    def _replace(
         self, partial: _PartialItem, place: _Place, text: str, shown: list[StreamDelta]
     ) -> None:
         so_far = str(partial.texts.get(place, ""))
@@ -478,7 +478,7 @@ class ResponsesReader(EventReader):
             part, numbered_by, name = _WHOLES[kind]
             text = fields.get(name)
             if isinstance(text, str):
-                self._output.settle(_key(fields), part, _index(fields, numbered_by), text, shown)
+                self._output.replace(_key(fields), part, _index(fields, numbered_by), text, shown)
         elif kind == "response.output_item.added":
             self._output.begin(_key(fields), as_fields(fields.get("item")), shown)
         elif kind == "response.output_item.done":
@@ -486,7 +486,7 @@ class ResponsesReader(EventReader):
             self._output.finish(_key(fields), item, shown)
             self._repeated = self._repeated or find_repeated_keys([item], data)
             if item.get("type") == "reasoning":
-                shown.append(StreamDelta("reasoning", "", {"reasoning_items": self._mend([item])}))
+                shown.append(StreamDelta("reasoning", "", {"reasoning_items": self._whole([item])}))
         elif kind in _BEGINS:
             if kind == "response.created":
                 if self._has_begun and not self._is_passed:
@@ -533,19 +533,19 @@ class ResponsesReader(EventReader):
                 if isinstance(item, dict):
                     self._output.finish(index, as_fields(item), shown)
         self._output.flush(shown)
-        whole = Output({"output": self._mend(output)})
+        whole = Output({"output": self._whole(output)})
         self._output.catch_up(whole.text or "", shown, is_refusal=whole.is_refusal)
 
     def _final_output(self) -> tuple[list[Any], list[Defect]]:
         """Return the items of the reply, and what the two tellings of it differ in."""
         stated = self._response.get("output")
-        streamed = self._mend(self._output.render())
+        streamed = self._whole(self._output.render())
         if not isinstance(stated, list):
             if not streamed and self._response["status"] == "completed":
                 message = "The stream ended without any output."
                 raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message)
             return streamed, []
-        final = self._mend(as_list(stated))
+        final = self._whole(as_list(stated))
         if not streamed:
             return final, []
         if not final:
@@ -555,7 +555,7 @@ class ResponsesReader(EventReader):
         differing = [deltas_differ(what) for what in after if after[what] != before[what]]
         return final, [defect for defect in differing if defect not in known]
 
-    def _mend(self, items: list[Any]) -> list[Any]:
+    def _whole(self, items: list[Any]) -> list[Any]:
         return repair_surrogates_in(items) if self._output.has_halves else items
 
     def _count(self, number: Any) -> None:

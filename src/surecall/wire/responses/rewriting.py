@@ -198,7 +198,7 @@ class _Rewriting:
 
     def write(self) -> bytes:
         """Return the events."""
-        self._settle_texts()
+        self._find_texts()
         begun = [] if self._begun is None else [self._go_on(self._begun)]
         for event in self._events:
             kind = str(event.get("type"))
@@ -223,7 +223,7 @@ class _Rewriting:
         is_call = item.get("type") == _CALL_TYPE
         return is_call and not self._is_other(item.get("name"), item)
 
-    def _settle_texts(self) -> None:
+    def _find_texts(self) -> None:
         """Find what the parts of the text are without the calls that were in it."""
         if self._text is None:
             return
