@@ -3,9 +3,9 @@
 import pytest
 
 from surecall.calls import NeedMore, Source, ToolNames
-from surecall.calls.fitting import read_row
 from surecall.calls.json_spans import find_extent
 from surecall.calls.source import MAX_QUESTIONS, TooMuchWork
+from surecall.calls.tool_match import read_row
 from surecall.calls.written_python import read_calls_in_python
 
 

@@ -14,7 +14,7 @@ FOREIGN = ("clients", "gateway", "models", "tools/mcp", "tools/openapi", "wire")
 FOR_MODELS = {
     "tools/mcp/definitions.py",
     "tools/openapi/operations.py",
-    "models/probe/fit.py",
+    "models/probe/fit_gate.py",
     "wire/conversation.py",
     "wire/messages/blocks.py",
     "wire/server.py",

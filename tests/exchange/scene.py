@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from surecall.base.records import Message, ModelRequest, Reply, ToolSpec, WireRequest
-from surecall.exchange.echoes import EchoCache
 from surecall.exchange.mediation import mediate
 from surecall.exchange.policy import Delivered, Policy, Route, Sent
 from surecall.exchange.request import ClientRequest
+from surecall.exchange.signatures import EchoCache
 from surecall.faults.provider import FaultyProvider
 from surecall.wire import find_protocol
 

@@ -7,7 +7,7 @@ import pytest
 
 from surecall.base.records import Message, RawCall, Receipt, ToolCall
 from surecall.exchange import Policy
-from surecall.exchange.echoes import EchoCache, has_own_id
+from surecall.exchange.signatures import EchoCache, has_own_id
 from surecall.exchange.streams import StreamRelay
 from surecall.models.profiles import Capabilities
 

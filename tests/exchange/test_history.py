@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surecall.base.records import Message, ModelRequest, ToolCall, WireRequest
-from surecall.exchange.echoes import EchoCache
 from surecall.exchange.history import repair_body, repair_history
+from surecall.exchange.signatures import EchoCache
 from surecall.loop.plan import complete_history
 from surecall.models.profiles import Capabilities
 from surecall.wire import find_protocol

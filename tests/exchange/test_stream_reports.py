@@ -7,9 +7,9 @@ import pytest
 
 from surecall.base.records import RawCall
 from surecall.exchange import Policy
-from surecall.exchange.echoes import EchoCache
 from surecall.exchange.history import repair_history
 from surecall.exchange.request import ClientRequest
+from surecall.exchange.signatures import EchoCache
 from surecall.exchange.streams import StreamRelay
 
 from .streaming import FORMATS, calls_in, fold, relay, request_for, route_to, stream_of, text_call

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from surecall.store.echoes import ECHOES_FILE, KeptEchoes
+from surecall.store.remembered_signatures import ECHOES_FILE, KeptEchoes
 
 from .harness import ask, reply, serve_stubbed
 

@@ -57,7 +57,7 @@ async def test_a_slow_call_comes_as_it_is_written(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The upstream writes a piece only when the client has seen the one before it."""
-    monkeypatch.setattr("surecall.gateway.core.PULSE_S", 600)
+    monkeypatch.setattr("surecall.gateway.state.PULSE_S", 600)
     got = Reading()
     slow: list[Any] = [HEAD]
     size = 0

@@ -12,7 +12,7 @@ import pytest
 
 from surecall.gateway.budgets import RecentFailures
 from surecall.gateway.dashboard.overview import list_down
-from surecall.gateway.strategy import Strategies
+from surecall.gateway.probing import Strategies
 from surecall.gateway.upstreams import Target, Upstream
 from surecall.wire.messages import Messages
 

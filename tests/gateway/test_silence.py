@@ -147,7 +147,7 @@ async def test_a_call_that_comes_slowly_is_no_silence(
     client: str, upstream: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The SDK hands on more events than the reply has, and joins them to the same reply."""
-    monkeypatch.setattr("surecall.gateway.core.PULSE_S", 0.001)
+    monkeypatch.setattr("surecall.gateway.state.PULSE_S", 0.001)
     got, usual = Client(), Client()
     events = slow_stream(upstream, WRITTEN, text=text, size=20)
     slow: list[Any] = [HEAD]
@@ -172,7 +172,7 @@ async def test_a_pause_of_the_model_in_a_second_request_is_no_silence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the model is asked again and says nothing yet, the client hears something."""
-    monkeypatch.setattr("surecall.gateway.core.PULSE_S", 0.001)
+    monkeypatch.setattr("surecall.gateway.state.PULSE_S", 0.001)
     wrong = b"".join(slow_stream("chat_completions", '{"text": "a"}'))
     right = b"".join(slow_stream("chat_completions", WRITTEN))
     got = Client()

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from surecall.base.errors import Code, RequestError
 from surecall.base.records import Message, Receipt, ToolCall
-from surecall.exchange.demands import HistoryRules, fit_history
+from surecall.exchange.provider_rules import HistoryRules, fit_history
 from surecall.loop.plan import complete_history, parse_history
 from surecall.text import decode
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from surecall.base.errors import Code, ProviderStatusError
 from surecall.base.records import ToolSpec, WireRequest
 from surecall.models.probe import FactKey, FactStore, probe_model, select_questions
-from surecall.models.probe.fit import (
+from surecall.models.probe.fit_gate import (
     FitAsker,
     find_threshold,
     measure_separation,

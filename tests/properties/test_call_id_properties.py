@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from surecall.base.errors import ConfigError, RequestError
 from surecall.base.records import Message, ToolCall
-from surecall.exchange.demands import HistoryRules, find_own_ids, fit_history
+from surecall.exchange.provider_rules import HistoryRules, find_own_ids, fit_history
 from surecall.wire.call_ids import find_id_shape
 
 PATTERNS = (

@@ -12,9 +12,9 @@ from surecall.base.sqlite_files import Layout, connect
 from surecall.evals.store.rows import LAYOUT as EVALS
 from surecall.models.probe.facts import LAYOUT as FACTS
 from surecall.store import workspaces
-from surecall.store.echoes import ECHOES
 from surecall.store.records.ledger import BUDGETS
 from surecall.store.records.tables import POSTGRES_LAYOUT, SQLITE_LAYOUT
+from surecall.store.remembered_signatures import ECHOES
 
 RELEASED: dict[str, tuple[Layout, list[str]]] = {
     "budgets": (BUDGETS, ["042cb640"]),

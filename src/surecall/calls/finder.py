@@ -19,13 +19,13 @@ from surecall.base.records import Receipt
 from surecall.text import canonical_hash, decode
 
 from .families import FORMATS
-from .fitting import has_placeholder
 from .formats import MAX_CANDIDATES, Budget, Candidate, TextCall, text_receipt
 from .mentions import Fence, Layout, Place, Span
 from .named_bodies import find_bodies, repair_tags
 from .names import MAX_NAMES, Name, ToolNames, find_names, names_a_tool, parameter_names
 from .openers import find_openers
 from .source import Source, TooMuchWork
+from .tool_match import has_placeholder
 from .written_json import find_json_calls
 from .written_python import MAX_CALL_CHARS, find_python_calls
 

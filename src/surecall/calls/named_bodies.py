@@ -19,9 +19,9 @@ from surecall.base.records import Receipt, clip
 from surecall.schema import property_schema, type_text_value
 from surecall.text import decode, decode_noting, scan_value_end
 
-from .fitting import fits_exactly, note_only, single_parameter
 from .formats import Candidate, TextCall, text_receipt
 from .names import Name, ToolNames, find_names, parameter_names
+from .tool_match import fits_exactly, note_only, single_parameter
 from .yaml_lines import UnreadableError, read_block, read_entry, read_value
 
 _MAX_BODY: Final = 32_768

@@ -6,7 +6,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from .fitting import has_placeholder
 from .formats import CallFormat, Found, Thinking
 from .leftovers import RESIDUE, find_leftover, take_leftover
 from .mentions import Surroundings, goes_on_behind
@@ -16,6 +15,7 @@ from .openers import ANSWER_TAGS, FENCES, find_openers
 from .pieces import CallPiece, DroppedText, Piece, PieceWriter
 from .source import NeedMore, Source, TooMuchWork
 from .thinking import REASONING, REASONING_CLOSERS, find_open_reasoning
+from .tool_match import has_placeholder
 
 _CODE_MARKS: Final = frozenset({*FENCES, "`"})
 _SPACE: Final = re.compile(r"\s*+")

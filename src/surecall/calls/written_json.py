@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from surecall.base.records import Receipt
 from surecall.text import repair_json, scan_value_end
 
-from .fitting import fits_exactly, is_tool
 from .formats import MAX_CANDIDATES, Candidate, TextCall, as_object, text_receipt
 from .json_shapes import (
     ARGUMENT_KEYS,
@@ -22,6 +21,7 @@ from .json_shapes import (
     find_calls,
 )
 from .names import MAX_NAME_DISTANCE, Name, ToolNames, begin_of_name, parameter_names
+from .tool_match import fits_exactly, is_tool
 from .written_python import bind_arguments, read_loose_call
 
 _NAME_KEYS: Final = (*NAME_KEYS, "call", "command", "method", "operation")

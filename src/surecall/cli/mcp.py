@@ -108,7 +108,7 @@ def guard_server(output: Output, words: tuple[str, ...], store: str | None, **op
 
     For clients that are configured with a command, such as Claude Desktop, Cursor and VS Code.
     """
-    from surecall.gateway.guarded import serve_recorded
+    from surecall.gateway.mcp_records import serve_recorded
 
     _quiet(output)
     log = logging.getLogger("surecall.mcp")

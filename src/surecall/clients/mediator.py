@@ -18,7 +18,6 @@ from surecall.base.errors import (
     SurecallError,
 )
 from surecall.base.json_values import as_fields
-from surecall.exchange.echoes import EchoCache
 from surecall.exchange.mediation import mediate
 from surecall.exchange.policy import (
     OUTCOME_HEADER,
@@ -34,6 +33,7 @@ from surecall.exchange.policy import (
     read_refused_calls,
 )
 from surecall.exchange.request import ClientRequest, add_members
+from surecall.exchange.signatures import EchoCache
 from surecall.exchange.streams import PULSE_S, StreamRelay, rescue_call
 from surecall.models.profiles import Catalog, resolve_capabilities
 from surecall.text import SSEEvent, SSEReader, decode, encode, render_event

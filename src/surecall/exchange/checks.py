@@ -10,8 +10,8 @@ from surecall.text import decode_plain, encode
 from surecall.wire.rewriting import Clean
 from surecall.wire.substitutes import UNREADABLE_KEY
 
-from .echoes import has_own_id
 from .request import FREE, ClientRequest
+from .signatures import has_own_id
 from .thoughts import begins_thought
 
 _CALL_SIGNS: Final = re.compile("[{<\\[(:：`~✿◁>\n]")

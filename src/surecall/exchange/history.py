@@ -19,7 +19,7 @@ from surecall.wire import find_protocol
 from surecall.wire.conversation import MENDING_RULES, Conversation
 from surecall.wire.substitutes import stand_in_arguments
 
-from .echoes import RESTORE_ECHO, EchoCache
+from .signatures import RESTORE_ECHO, EchoCache
 from .wording import missing_result, tell_repeated
 
 __all__ = ["HISTORY_RULES", "repair_body", "repair_history"]

@@ -23,7 +23,6 @@ from surecall.wire import translate_reply
 from surecall.wire.rewriting import Clean
 
 from .checks import read_clean
-from .echoes import EchoCache
 from .ladder import Rung
 from .policy import (
     REPORT_MEMBER,
@@ -36,9 +35,10 @@ from .policy import (
     Step,
 )
 from .prepare import Asked, Preparation, pass_on
+from .re_asks import Escalation, is_only_read, refuse
 from .reply_checker import ReplyChecker
 from .request import ClientRequest, add_members
-from .steps import Escalation, is_only_read, refuse
+from .signatures import EchoCache
 from .verdict import CHOICE_RULE, TELL_RULE, Choices, Verdict, choose_bad
 
 _T = TypeVar("_T")

@@ -17,12 +17,12 @@ from surecall.wire.substitutes import name_limit
 from surecall.wire.translate import part_features
 
 from .chat_requests import fit_chat
-from .demands import HistoryRules, fit_history
-from .echoes import EchoCache
 from .history import Repeats, repair_body, repair_history
 from .policy import Policy, Route
 from .prompting import PromptMode, present_tools
+from .provider_rules import HistoryRules, fit_history
 from .request import ClientRequest, add_members, replace_model
+from .signatures import EchoCache
 from .wording import LOSSES_HINT, refuse_losses
 
 Mode = Literal["native", "fenced", "object"]

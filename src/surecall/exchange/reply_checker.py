@@ -46,12 +46,12 @@ from surecall.wire.rewriting import FINISH_RULE, TYPE_RULE, is_from_text
 from surecall.wire.substitutes import restore_names
 
 from .checks import read_clean
-from .echoes import give_own_ids
 from .history import HISTORY_RULES
 from .ladder import takes_list
 from .policy import ParseError, Policy, RefusedCalls, Route, Sent
 from .prepare import Asked
 from .request import ClientRequest, CompiledTools
+from .signatures import give_own_ids
 from .thoughts import MOVE_RULE, Split, ThoughtSplitter, begins_thought
 from .verdict import (
     CHOICE_RULE,

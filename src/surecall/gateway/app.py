@@ -11,15 +11,14 @@ from surecall.base.background import Supervised
 from surecall.base.errors import ProviderStatusError, StoreError, SurecallError, explain
 from surecall.base.metrics import CONTENT_TYPE
 from surecall.base.redaction import open_log
-from surecall.exchange.echoes import EchoCache
-from surecall.store.echoes import ECHOES_FILE, KeptEchoes
+from surecall.exchange.signatures import EchoCache
 from surecall.store.records.ledger import Ledger, SqliteLedger
 from surecall.store.records.store import Retention
+from surecall.store.remembered_signatures import ECHOES_FILE, KeptEchoes
 from surecall.text import encode
 from surecall.wire import WireProtocol
 
 from .budgets import Budgets, overloaded
-from .core import Core, NoRecords, State
 from .endpoints import (
     EVENTS_ONLY,
     MODEL_ENDPOINT,
@@ -37,6 +36,7 @@ from .keys import Caller, forbidden, unauthorized
 from .log import log_refused
 from .settings.load import GatewaySettings, UpstreamEntry
 from .settings.tables import Role
+from .state import Core, NoRecords, State
 from .upstreams import Upstream
 from .workers import WorkerMetrics
 

@@ -13,7 +13,7 @@ from surecall.base.errors import explain, invalid_config
 from surecall.base.redaction import open_log
 from surecall.serving import HttpServer
 
-from .core import GatewayConnection
+from .state import GatewayConnection
 
 if TYPE_CHECKING:
     from surecall.gateway.app import Gateway

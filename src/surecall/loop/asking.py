@@ -18,8 +18,8 @@ from surecall.base.records import (
 )
 from surecall.base.redaction import MASK
 from surecall.calls import ToolNames
-from surecall.exchange.demands import find_own_ids, fit_history
 from surecall.exchange.prompting import present_tools, taught_way
+from surecall.exchange.provider_rules import find_own_ids, fit_history
 from surecall.reading import (
     ReplyReader,
     find_broken_attempt,

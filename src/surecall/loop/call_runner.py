@@ -43,7 +43,7 @@ from .steps import FitCheck, RunCalls
 from .wording import DOES_NOT_FIT
 
 if TYPE_CHECKING:
-    from surecall.models.probe.fit import FitAsker
+    from surecall.models.probe.fit_gate import FitAsker
 
 
 class Recorder:
@@ -389,7 +389,7 @@ class FitGate:
 
     def _open(self) -> "FitAsker":
         if self._asker is None:
-            from surecall.models.probe.fit import FitAsker
+            from surecall.models.probe.fit_gate import FitAsker
 
             self._asker = FitAsker(self._transport, self._protocol, self._plan.model)
         return self._asker

@@ -12,8 +12,8 @@ from surecall.base.errors import Code, ProviderError, ProviderStatusError
 from surecall.base.records import Final as Ended
 from surecall.base.records import Message, ModelRequest
 from surecall.calls.teach import retell_history
-from surecall.exchange.demands import fit_history
 from surecall.exchange.prompting import taught_way
+from surecall.exchange.provider_rules import fit_history
 from surecall.models.profiles import deep_merge
 
 from .output import OutputMode, OutputReading, render_format

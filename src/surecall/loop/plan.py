@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from surecall.base.errors import Code, ConfigError, RequestError, did_you_mean
 from surecall.base.records import Message, ModelRequest, ToolCall, ToolSpec
-from surecall.exchange.demands import HistoryRules
 from surecall.exchange.prompting import PromptMode, choose_mode, name_choice, taught_way
+from surecall.exchange.provider_rules import HistoryRules
 from surecall.exchange.wording import NO_RESULT
 from surecall.models.profiles import (
     RESERVED_REQUEST_KEYS,

@@ -24,8 +24,8 @@ from surecall.base.records import (
     as_run,
 )
 from surecall.base.redaction import mask_known
-from surecall.exchange.demands import fit_history
 from surecall.exchange.prompting import SchemaLoss, find_losses
+from surecall.exchange.provider_rules import fit_history
 from surecall.models.profiles import Capabilities, Findings, join_capabilities
 from surecall.text import decode_own
 from surecall.tools.outputs import encode_stored

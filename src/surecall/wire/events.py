@@ -27,7 +27,7 @@ from surecall.base.redaction import excerpt
 from surecall.text import SSEReader, decode, decoder_of, encode, repair_surrogates
 
 from .errors import check_body, parse_error_object
-from .kept import Kept
+from .partial_reply import Kept
 from .records import RawReply, Stated, StreamDelta
 from .replies import MAX_SNIPPET, decode_finite, make_finite, refuse_reply
 

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from surecall.base.patterns import lazy_pattern
 from surecall.base.records import Receipt
-from surecall.calls.fitting import name_lone_text, note_only
 from surecall.calls.formats import CallFormat, Found, OwnFormat, TextCall, text_receipt
 from surecall.calls.json_block import Marks, close_block, read_marked, read_object
 from surecall.calls.source import NeedMore, Source
@@ -22,6 +21,7 @@ from surecall.calls.tags import (
     skip_debris,
 )
 from surecall.calls.text_values import Builder, Padding, Parameter, build_declared, build_typed
+from surecall.calls.tool_match import name_lone_text, note_only
 
 
 class Elements(CallFormat, frozen=True, eq=False, kw_only=True):

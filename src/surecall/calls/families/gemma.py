@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from surecall.base.limits import MAX_VALUE_DEPTH
 from surecall.base.patterns import lazy_pattern
 from surecall.base.records import Receipt
-from surecall.calls.fitting import fits
 from surecall.calls.formats import Found, Grade, OwnFormat, TextCall, text_receipt
 from surecall.calls.json_block import Marks, read_marked
 from surecall.calls.leftovers import note_missing, skip_to_end
 from surecall.calls.source import NeedMore, Source
+from surecall.calls.tool_match import fits
 from surecall.text import encode_text, repair_json
 
 _QUOTED: Final = r"\"(?:[^\"\\]++|\\.)*+\"|'(?:[^'\\]++|\\.)*+'"

@@ -6,11 +6,11 @@ from msgspec.structs import replace
 
 from surecall.base.patterns import lazy_pattern
 from surecall.base.records import Receipt
-from surecall.calls.fitting import code_call
 from surecall.calls.formats import Found, Grade, OwnFormat, TextCall, Thinking, text_receipt
 from surecall.calls.json_block import read_object
 from surecall.calls.json_shapes import read_json_calls
 from surecall.calls.source import Source
+from surecall.calls.tool_match import code_call
 
 _START: Final = "<|start|>assistant"
 _CHANNEL: Final = "<|channel|>"

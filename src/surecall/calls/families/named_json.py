@@ -8,7 +8,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.base.records import Receipt
-from surecall.calls.fitting import fits, read_code
 from surecall.calls.formats import (
     Found,
     OwnFormat,
@@ -32,6 +31,7 @@ from surecall.calls.names import ToolNames
 from surecall.calls.python_calls import PythonCall
 from surecall.calls.source import Source
 from surecall.calls.tags import ends_within, run_end
+from surecall.calls.tool_match import fits, read_code
 from surecall.calls.written_python import read_calls_in_python
 from surecall.text import repair_json
 

@@ -7,7 +7,10 @@ from msgspec import structs
 
 from surecall.base.errors import JSONTextError
 from surecall.base.patterns import lazy_pattern
-from surecall.calls.fitting import (
+from surecall.calls.formats import Found, OwnFormat, TextCall, text_receipt
+from surecall.calls.json_block import skip_fence
+from surecall.calls.source import Source
+from surecall.calls.tool_match import (
     begins_like_call,
     gate_row,
     has_required,
@@ -15,9 +18,6 @@ from surecall.calls.fitting import (
     note_only,
     read_row,
 )
-from surecall.calls.formats import Found, OwnFormat, TextCall, text_receipt
-from surecall.calls.json_block import skip_fence
-from surecall.calls.source import Source
 from surecall.calls.written_python import read_calls_in_python, text_calls_of
 from surecall.text import decode
 

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from surecall.base.errors import Code, ProviderError, ProviderReplyError, SurecallError
 from surecall.base.json_values import as_fields
 from surecall.base.records import Defect, Reading, Receipt, Reply, Usage
-from surecall.exchange.echoes import EchoCache
 from surecall.exchange.mediation import mediate
 from surecall.exchange.policy import Ending, Outcome, Policy, Route, Sent
 from surecall.exchange.prepare import Asked
+from surecall.exchange.re_asks import Escalation, Planned, is_only_read, refuse
 from surecall.exchange.reply_checker import ReplyChecker
 from surecall.exchange.request import ClientRequest, add_members
-from surecall.exchange.steps import Escalation, Planned, is_only_read, refuse
+from surecall.exchange.signatures import EchoCache
 from surecall.exchange.verdict import (
     StreamEnd,
     Verdict,
@@ -30,7 +30,7 @@ from surecall.text import decode, decode_plain, encode
 from surecall.wire import WireProtocol
 from surecall.wire.substitutes import restore_names
 
-from .passing import Passing
+from .passthrough import Passing
 from .translating import Translating
 
 ClientStream = Passing | Translating

@@ -18,7 +18,7 @@ from surecall.text import encode_text
 from surecall.wire import Stated, StreamDelta, StreamWriter
 from surecall.wire.substitutes import restore_names
 
-from .passing import Passing
+from .passthrough import Passing
 
 
 class Translating:

@@ -9,7 +9,6 @@ from surecall.base.errors import Code, ProviderStatusError, SurecallError
 from surecall.base.json_values import text_or_none
 from surecall.base.pages import SHARED_SCRIPTS, SHEET, hash_text, join_scripts, read_asset
 from surecall.base.redaction import open_log
-from surecall.gateway.core import Core, State
 from surecall.gateway.dashboard.approvals import (
     MAX_DECISION_BYTES,
     ApprovalDesk,
@@ -42,6 +41,7 @@ from surecall.gateway.endpoints import Endpoint
 from surecall.gateway.headers import CSRF, ClientLeft, Head, respond
 from surecall.gateway.keys import forbidden, unauthorized
 from surecall.gateway.programs import GatewayAddress, render_snippets
+from surecall.gateway.state import Core, State
 
 SCRIPTS: Final = (
     "server.js",

@@ -12,11 +12,11 @@ from surecall.base.json_values import as_fields, as_list, text_or_none
 from surecall.base.records import Message
 from surecall.base.redaction import MASK, redact
 from surecall.exchange.request import ClientRequest
-from surecall.gateway.core import Core, State
 from surecall.gateway.headers import Head
 from surecall.gateway.jobs import Job
 from surecall.gateway.keys import Caller
 from surecall.gateway.settings.tables import StoreSettings
+from surecall.gateway.state import Core, State
 from surecall.gateway.telemetry.otel import read_kept_reply
 from surecall.store.records.record import RequestRecord
 from surecall.store.records.store import count_all

@@ -5,7 +5,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from surecall.base.errors import Code, ConfigError, ProviderStatusError
-from surecall.gateway.core import State
+from surecall.gateway.state import State
 from surecall.gateway.upstreams import Target, Upstream
 from surecall.store.records.store import count_by_model
 from surecall.store.records.tables import RecordFilter

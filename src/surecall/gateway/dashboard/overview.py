@@ -11,9 +11,9 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from surecall.base.rates import Share, percentiles, share
-from surecall.gateway.core import Core, State
 from surecall.gateway.dashboard.lists import describe_row
 from surecall.gateway.report import MIN_REPLIES, READ, describe, summarize
+from surecall.gateway.state import Core, State
 from surecall.store.records.store import (
     Counts,
     ModelCount,

@@ -27,10 +27,10 @@ from surecall.base.errors import (
     WorkspaceError,
 )
 from surecall.base.json_values import as_fields
-from surecall.gateway.core import State
 from surecall.gateway.endpoints import Endpoint
 from surecall.gateway.headers import Head, read_body
 from surecall.gateway.keys import Caller, Keyring
+from surecall.gateway.state import State
 from surecall.text import decode
 from surecall.tools.outputs import encode_kept
 

@@ -11,17 +11,17 @@ from surecall.base.json_values import as_fields, count_or_none
 from surecall.base.records import Usage
 from surecall.base.redaction import drop_begun, excerpt, open_log, redact
 from surecall.gateway.budgets import overloaded
-from surecall.gateway.core import Core, State
 from surecall.gateway.headers import ClientLeft, Head, hide_key, read_body, too_large
 from surecall.gateway.keys import Caller, forbidden
 from surecall.gateway.settings.tables import PriceSettings
+from surecall.gateway.state import Core, State
 from surecall.gateway.upstreams import Target
 from surecall.store.records.record import MAX_BODY_BYTES, RequestRecord, new_request_id
 from surecall.text import decode
 from surecall.wire import WireProtocol
 
 if TYPE_CHECKING:
-    from surecall.gateway.core import GatewayConnection
+    from surecall.gateway.state import GatewayConnection
     from surecall.models.client import Answer
     from surecall.serving import Exchange
 

@@ -17,7 +17,6 @@ from surecall.base.errors import (
 from surecall.base.json_values import as_fields, as_list, text_or_none
 from surecall.base.limits import MAX_INLINE_CHARACTERS
 from surecall.base.redaction import StreamMask, excerpt, mask_error, mask_known
-from surecall.gateway.core import State
 from surecall.gateway.endpoints import guess_protocol, may_relay
 from surecall.gateway.headers import (
     OUTCOME,
@@ -31,6 +30,7 @@ from surecall.gateway.headers import (
     returned_headers,
 )
 from surecall.gateway.keys import Caller, forbidden
+from surecall.gateway.state import State
 from surecall.gateway.upstreams import Target, Upstream
 from surecall.store.records.record import RequestRecord
 from surecall.text import decode, encode

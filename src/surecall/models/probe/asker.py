@@ -16,7 +16,7 @@ from surecall.wire import RawReply, WireProtocol
 from surecall.wire.replies import mask_reply
 
 from .findings import Cost, Finding, quote
-from .fit import FitAnswer, FitAsker
+from .fit_gate import FitAnswer, FitAsker
 
 
 def _describe_object(**properties: Any) -> dict[str, Any]:

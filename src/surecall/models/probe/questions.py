@@ -41,7 +41,7 @@ from .asker import (
     user,
 )
 from .findings import Finding, no, quote, unclear, yes
-from .fit import find_threshold, measure_separation
+from .fit_gate import find_threshold, measure_separation
 
 _LEFT_OUT: Final = "the model's template leaves tools out"
 _NO_CALL: Final = "Answer with the single word: hello. Do not call any tool."

@@ -24,7 +24,7 @@ from surecall.wire.events import (
     fields_of,
     may_have_halves,
 )
-from surecall.wire.kept import HeldHalves, Kept, KeptText, KeptWords, Noted, text_of
+from surecall.wire.partial_reply import HeldHalves, Kept, KeptText, KeptWords, Noted, text_of
 from surecall.wire.records import RawReply, StreamDelta
 from surecall.wire.replies import check_role, finish_word
 

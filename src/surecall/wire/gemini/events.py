@@ -11,7 +11,7 @@ from surecall.base.errors import Code, ProviderError
 from surecall.base.json_values import as_fields, as_list
 from surecall.text import decode
 from surecall.wire.events import CALL, END, PASS, TEXT, Event, EventReader, may_have_halves
-from surecall.wire.kept import HeldHalves
+from surecall.wire.partial_reply import HeldHalves
 from surecall.wire.records import RawReply, Stated, StreamDelta
 
 from .parts import member

@@ -19,7 +19,7 @@ from surecall.base.json_values import (
 )
 from surecall.base.redaction import mask_known
 from surecall.text import decode, encode_text, repair_surrogates
-from surecall.wire.kept import Kept, KeptWords
+from surecall.wire.partial_reply import Kept, KeptWords
 from surecall.wire.server import show
 from surecall.wire.substitutes import stand_in_name
 

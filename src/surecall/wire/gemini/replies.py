@@ -23,7 +23,7 @@ from surecall.base.redaction import excerpt
 from surecall.text import decode
 from surecall.wire.errors import parse_error as parse_plain_answer
 from surecall.wire.errors import parse_error_object as parse_plain_error
-from surecall.wire.kept import Kept
+from surecall.wire.partial_reply import Kept
 from surecall.wire.records import RawReply
 from surecall.wire.replies import (
     Found,

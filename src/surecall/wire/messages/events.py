@@ -25,7 +25,7 @@ from surecall.wire.events import (
     event_of,
     may_have_halves,
 )
-from surecall.wire.kept import HeldHalves, Kept, KeptText, KeptWords, Noted, text_of
+from surecall.wire.partial_reply import HeldHalves, Kept, KeptText, KeptWords, Noted, text_of
 from surecall.wire.records import RawReply, StreamDelta
 from surecall.wire.replies import check_role
 

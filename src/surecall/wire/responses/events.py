@@ -23,7 +23,7 @@ from surecall.wire.events import (
     EventReader,
     may_have_halves,
 )
-from surecall.wire.kept import HeldHalves, Kept, KeptText, Noted
+from surecall.wire.partial_reply import HeldHalves, Kept, KeptText, Noted
 from surecall.wire.records import RawReply, Stated, StreamDelta
 from surecall.wire.replies import refuse_reply
 

@@ -20,12 +20,12 @@ from surecall.base.records import (
 )
 from surecall.calls.teach import tell_not_executed
 
-from .echoes import EchoCache
 from .ladder import Demand, Rung, RungName, Standing, find_list_rung, list_rungs
 from .policy import ParseError, Policy, Route, Step, StepName
 from .prepare import PROMPT_MODES, Asked, Mode, Preparation
 from .reply_checker import SCHEMA_RULES
 from .request import ClientRequest, Wanted
+from .signatures import EchoCache
 from .verdict import Verdict
 from .wording import EMPTY_ANSWER, ask_for_call, hint_refused, refuse_calls, write_envelope
 

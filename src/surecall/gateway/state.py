@@ -8,8 +8,8 @@ from surecall.base.errors import ConfigError, ProviderStatusError
 from surecall.base.metrics import Metrics, SeriesSnapshot
 from surecall.base.redaction import open_log
 from surecall.exchange import Policy
-from surecall.exchange.echoes import EchoCache
 from surecall.exchange.reply_checker import EXCHANGE_RULES
+from surecall.exchange.signatures import EchoCache
 from surecall.exchange.streams import PULSE_S
 from surecall.gateway.telemetry.counters import RESULTS, RequestMetrics
 from surecall.gateway.telemetry.otel import names_collector
@@ -25,10 +25,10 @@ from .budgets import Budgets, Gate, RecentFailures, RetryBudget, overloaded
 from .headers import ATTEMPTS, OUTCOME, RECEIPTS, REQUEST_ID, TRACEPARENT, UPSTREAM, Head, Hosts
 from .keys import Keyring
 from .log import log_request
+from .probing import Strategies
 from .prompts import Prefixes
 from .settings.load import GatewaySettings
 from .settings.tables import PolicySettings, TelemetrySettings
-from .strategy import Strategies
 from .upstreams import Router, Target, Upstream
 
 if TYPE_CHECKING:

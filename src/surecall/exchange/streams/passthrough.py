@@ -11,11 +11,11 @@ from surecall.base.json_values import as_fields, as_list
 from surecall.base.limits import MIB
 from surecall.base.records import RawCall, Reading, Receipt, Reply, ToolCall, Usage
 from surecall.exchange.checks import takes_calls
-from surecall.exchange.echoes import has_own_id, is_signed
 from surecall.exchange.policy import Policy
 from surecall.exchange.prepare import Asked
 from surecall.exchange.reply_checker import ReplyChecker, leave_others
 from surecall.exchange.request import ClientRequest
+from surecall.exchange.signatures import has_own_id, is_signed
 from surecall.exchange.thoughts import LeadingThought, ThoughtEvents
 from surecall.exchange.verdict import StreamEnd
 from surecall.reading.taught import with_receipts
@@ -36,7 +36,7 @@ from surecall.wire.events import (
 )
 from surecall.wire.rewriting import Begun, CallPiece, EventRewriter, note_finish, note_type
 
-from .watch import TextWatch
+from .held_text import TextWatch
 
 _STARTS: Final = {
     "array": "[",
