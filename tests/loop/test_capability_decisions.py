@@ -181,6 +181,18 @@ async def echoes(value: bool | None) -> str | None:
     return messages[1].get("reasoning_content")
 
 
+async def where_fit_is_asked(**can: Any) -> str:
+    """Return the path of the question whether a tool fits."""
+    answers = b'{"answers": [{"probability": 1.0}]}'
+    if "systemone" in str(can):
+        answers = b'{"answers": {"fits": {"noul": 1.0}}}'
+    said: Any = answers if can["decision_model"] else "yes"
+    call = assistant(None, tool_call("save", {"text": "y"}))
+    transport = ScriptedTransport([call, said, "done"])
+    await run_script([], transport=transport, fit_gate="on", capabilities=can)
+    return transport.requests[1].path
+
+
 async def asks_about_fit(value: float | None) -> bool:
     """Tell whether the model is asked if a tool fits before it runs."""
 
@@ -286,6 +298,16 @@ DECISIONS = [
     ),
     Decision("needs_reasoning_echo", echoes, ((None, None), (False, None), (True, ""))),
     Decision("fit_threshold", asks_about_fit, ((None, False), (0.5, True))),
+    Decision(
+        "decision_model",
+        lambda value: where_fit_is_asked(decision_model=value),
+        ((None, "/chat/completions"), ("d", "/decisions")),
+    ),
+    Decision(
+        "decision_path",
+        lambda value: where_fit_is_asked(decision_model="d", decision_path=value),
+        (("/decisions", "/decisions"), ("/systemone", "/systemone")),
+    ),
     Decision(
         "max_tokens_field",
         names_limit,

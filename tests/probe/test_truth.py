@@ -406,6 +406,8 @@ async def test_all_questions_together_stay_within_the_stated_cost() -> None:
     undecided = set(Capabilities.__struct_fields__) - set(report.fields)
     on_request = {field for question in ON_REQUEST for field in question.decides}
     assert undecided - on_request == {
+        "decision_model",
+        "decision_path",
         "max_tokens_field",
         "request_fields",
         "reserved_response_tokens",

@@ -33,7 +33,7 @@ NEW_LIMIT = {"max_tokens_field": "max_completion_tokens"}
 CASES = (
     Case("nothing-known", None, None),
     Case("unknown-provider", "acme", "acme/one"),
-    Case("openai", "openai", "gpt-5.2", {**ALL, **NEW_LIMIT}),
+    Case("openai", "openai", "gpt-5.2", {**ALL, **NEW_LIMIT, "decision_model": "gpt-6-luna"}),
     Case("azure", "azure_openai", "my-deployment", NEW_LIMIT),
     Case("openrouter", "openrouter", "qwen/qwen3-30b", ALL),
     Case("alias", "Open-Router", "qwen/qwen3-30b", ALL),
@@ -153,6 +153,8 @@ def test_every_field_says_where_it_comes_from() -> None:
         "false_call_rate": "default",
         "fit_separation": "default",
         "fit_threshold": "default",
+        "decision_model": "default",
+        "decision_path": "default",
         "max_tokens_field": "default",
         "takes_developer": "default",
         "takes_repeated_roles": "provider:openrouter",

@@ -73,7 +73,7 @@ def test_every_claim_has_a_date_a_source_and_evidence() -> None:
         *catalog.sampling,
         *catalog.presets,
     ]
-    assert len(entries) == 19 + 24 + 26 + 16 + 16
+    assert len(entries) == 19 + 25 + 26 + 16 + 16
     for entry in entries:
         assert datetime.date(2024, 1, 1) < entry.date < datetime.date(2100, 1, 1)
         assert entry.source.strip()

@@ -361,17 +361,18 @@ class FitGate:
 
     async def _ask(self, tool: ToolSpec) -> FitCheck:
         started = perf_counter()
-        threshold = self._plan.capabilities.fit_threshold
-        check = FitCheck(tool=tool.name, fits=True, threshold=threshold)
+        asker = self._open()
+        check = FitCheck(tool=tool.name, fits=True, threshold=asker.threshold)
         try:
-            answer = await self._open().ask(self._plan.request_text, tool)
+            answer = await asker.ask(self._plan.request_text, tool)
         except ProviderError as error:
             _log.warning("whether %s fits could not be asked: %s", tool.name, error.code)
             check = replace(check, requests=max(error.attempts, 1), error=str(error.code))
         else:
             check = replace(
                 check,
-                fits=answer.fits(threshold),
+                fits=answer.fits(asker.threshold),
+                threshold=asker.threshold,
                 score=answer.score,
                 requests=answer.requests,
                 usage=answer.usage,
@@ -391,5 +392,7 @@ class FitGate:
         if self._asker is None:
             from surecall.models.probe.fit_gate import FitAsker
 
-            self._asker = FitAsker(self._transport, self._protocol, self._plan.model)
+            self._asker = FitAsker(
+                self._transport, self._protocol, self._plan.model, self._plan.capabilities
+            )
         return self._asker

@@ -1,7 +1,7 @@
 """Asking a model whether a function fits a request: one short question for each function.
 
 The score is the log-probability of yes minus that of no, where the provider gives them; elsewhere
-there is only the plain answer.
+there is only the plain answer. Where an endpoint for decisions is known, its model is asked.
 """
 
 import math
@@ -11,11 +11,14 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from surecall.base.errors import Code, ProviderError
-from surecall.base.json_values import as_fields
-from surecall.base.records import Message, ModelRequest, ToolSpec, Usage, clip
+from surecall.base.errors import Code, JSONTextError, ProviderError
+from surecall.base.json_values import as_fields, as_list
+from surecall.base.records import Message, ModelRequest, ToolSpec, Usage, WireRequest, clip
 from surecall.base.redaction import cut_secret_causes
+from surecall.models.profiles import Capabilities
 from surecall.models.transport import Transport, exchange
+from surecall.models.transport.interface import ask_transport
+from surecall.text import decode
 from surecall.wire import WireProtocol
 from surecall.wire.chat_completions.bodies import parse_first_token
 
@@ -24,11 +27,17 @@ _QUESTION: Final = (
     "Its arguments: {arguments}.\n\nCan this function do what the user asks for? "
     "Answer with one word: yes or no."
 )
+_STATEMENT: Final = (
+    "The function {name} can do what the user asks for. {name}: {description} "
+    "Its arguments: {arguments}."
+)
 _MAX_REQUEST_CHARS: Final = 4_000
 _MAX_DESCRIPTION_CHARS: Final = 1_000
 _SHORT: Final[Mapping[str, Any]] = {"max_tokens": 8, "temperature": 0}
 _WITH_LOGPROBS: Final[Mapping[str, Any]] = {**_SHORT, "logprobs": True, "top_logprobs": 20}
 _REFUSING_CODES: Final = frozenset({Code.BAD_REQUEST, Code.UNPROCESSABLE})
+_LEAST: Final = 1e-6
+"""How far from certain a probability counts at most, so that it has a score."""
 _YES: Final = "yes"
 _NO: Final = "no"
 
@@ -51,19 +60,38 @@ class FitAnswer(Struct, frozen=True, kw_only=True):
 
 
 class FitAsker:
-    """Asks one model; what its provider refuses once is not sent again."""
+    """Asks one model, or the model for decisions; what is refused once is not sent again."""
 
-    def __init__(self, transport: Transport, protocol: WireProtocol, model: str) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        protocol: WireProtocol,
+        model: str,
+        capabilities: Capabilities | None = None,
+    ) -> None:
         self._transport = transport
         self._protocol = protocol
         self._model = model
+        known = capabilities or Capabilities()
+        self._decision = (known.decision_model, known.decision_path)
+        self._threshold = known.fit_threshold
         has_logprobs = protocol.traits.has_logprobs
         self._params = [_WITH_LOGPROBS, _SHORT, {}] if has_logprobs else [_SHORT, {}]
 
+    @property
+    def threshold(self) -> float | None:
+        """The score from which a function fits; probabilities of decisions have their middle."""
+        return self._threshold if self._decision[0] is None else None
+
     async def ask(self, request: str, tool: ToolSpec) -> FitAnswer:
         """Ask about one function; raise `ProviderError` when the model cannot be asked."""
-        messages = (Message("user", write_question(request, tool)),)
         requests = 0
+        if self._decision[0] is not None:
+            decided, requests = await self._decide(self._decision[0], request, tool)
+            if decided is not None:
+                return decided
+            self._decision = (None, self._decision[1])
+        messages = (Message("user", write_question(request, tool)),)
         while True:
             params = dict(self._params[0])
             wire = self._protocol.render_request(
@@ -86,16 +114,52 @@ class FitAsker:
                 requests=requests + came.attempts,
             )
 
+    async def _decide(
+        self, model: str, request: str, tool: ToolSpec
+    ) -> tuple[FitAnswer | None, int]:
+        """Ask the endpoint for decisions; no answer where it refuses or says something else."""
+        path, said = self._decision[1], clip(request, _MAX_REQUEST_CHARS)
+        question = {"instructions": _describe(_STATEMENT, tool)}
+        body: dict[str, Any] = {"model": model}
+        if path == "/decisions":
+            body |= {"input": said, "questions": [{"type": "predicate", **question}]}
+        else:
+            body |= {"state": said, "questions": {"fits": {"type": "noul", **question}}}
+        wire = WireRequest(path=path, body=body)
+        try:
+            came = await ask_transport(self._transport, lambda: self._transport.send(wire))
+        except ProviderError as error:
+            cut_secret_causes(error)
+            if error.retryable:
+                raise
+            return None, max(error.attempts, 1)
+        try:
+            fields = as_fields(decode(came.body))
+        except JSONTextError:
+            return None, came.attempts
+        answers = fields.get("answers")
+        first = as_fields(as_fields(answers).get("fits") or next(iter(as_list(answers)), None))
+        likely = first.get("probability", first.get("noul"))
+        if isinstance(likely, bool) or not isinstance(likely, int | float) or not 0 <= likely <= 1:
+            return None, came.attempts
+        likely = min(max(likely, _LEAST), 1 - _LEAST)
+        counted = as_fields(fields.get("usage"))
+        tokens = (counted.get(name) for name in ("input_tokens", "output_tokens", "total_tokens"))
+        usage = Usage(*(count if isinstance(count, int) else 0 for count in tokens))
+        score = math.log(likely / (1 - likely))
+        answer = FitAnswer(says_yes=score >= 0, score=score, usage=usage, requests=came.attempts)
+        return answer, came.attempts
+
 
 def write_question(request: str, tool: ToolSpec) -> str:
     """Return the question whether a function fits a request."""
+    return _describe(_QUESTION, tool, request=clip(request, _MAX_REQUEST_CHARS))
+
+
+def _describe(template: str, tool: ToolSpec, **words: str) -> str:
     arguments = ", ".join(as_fields(tool.parameters.get("properties"))) or "none"
-    return _QUESTION.format(
-        request=clip(request, _MAX_REQUEST_CHARS),
-        name=tool.name,
-        description=clip(tool.description, _MAX_DESCRIPTION_CHARS),
-        arguments=arguments,
-    )
+    description = clip(tool.description, _MAX_DESCRIPTION_CHARS)
+    return template.format(name=tool.name, description=description, arguments=arguments, **words)
 
 
 def read_word(said: str) -> bool | None:

@@ -151,6 +151,11 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     fit_threshold: float | None = None
     """The score from which a tool fits a request, where asking the model about it was found to
     help; `fit_gate="auto"` asks only then."""
+    decision_model: str | None = None
+    """The model of an endpoint for decisions, where the provider is known to have one. The fit gate
+    asks it instead of the model of the run, and a tool fits from a probability of one half."""
+    decision_path: Literal["/decisions", "/systemone"] = "/decisions"
+    """Where decisions are asked for, below the provider's prefix."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """What the limit of a reply is called in chat completions."""
     takes_developer: bool = False
