@@ -215,10 +215,13 @@ def test_text_around_calls_is_shown(family: Family, prompt: str | None) -> None:
 def test_a_cut_reply_never_gives_another_call(
     family: Family, finish_reason: str | None, sample: list[Call]
 ) -> None:
-    """Wherever the text ends too soon, every whole call is one of the full text."""
+    """Wherever the text ends too soon, every whole call is one of the full text.
+
+    Each family is cut at every third character; every character is cut in test_cut_properties.
+    """
     calls = family.fitted(sample)
     text = family.render(calls, "One moment.", "")
-    for at in range(len(text)):
+    for at in range(len(sample) % 3, len(text), 3):
         reading = read_reply(text[:at], tools=NAMES, finish_reason=finish_reason)
         whole = [(call.name, call.arguments) for call in reading.calls if call.state == "whole"]
         assert whole == calls[: len(whole)], text[:at]

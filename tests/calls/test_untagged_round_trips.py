@@ -165,7 +165,7 @@ def test_repeated_beginnings_are_read_in_linear_time(family: Family) -> None:
     text = family.render([("save_note", {"title": "x", "body": "y"})])
     beginning = text[: text.index("x")]
     for unit in (beginning, f"{beginning}\n", text[: text.index("y") + 2] + "\n", f"{text} x\n"):
-        read(unit * (100_000 // len(unit)), EVERY, generation_prompt="")
+        read(unit * (40_000 // len(unit)), EVERY, generation_prompt="")
 
 
 @pytest.mark.parametrize("form", EVERY, ids=lambda form: form.about)
@@ -173,4 +173,4 @@ def test_repeated_openers_are_read_in_linear_time(form: CallFormat) -> None:
     """A long text of openers is read to its end, on one line and on many."""
     for opener in form.openers(ToolNames(TOOLS)):
         for unit in (opener, f"{opener}\n"):
-            read(unit * (100_000 // len(unit)), EVERY, generation_prompt="")
+            read(unit * (40_000 // len(unit)), EVERY, generation_prompt="")
