@@ -5,7 +5,7 @@ import pytest
 from surecall.calls import NeedMore, Source, ToolNames
 from surecall.calls.json_spans import find_extent
 from surecall.calls.source import MAX_QUESTIONS, TooMuchWork
-from surecall.calls.tool_match import read_row
+from surecall.calls.unmarked_json import read_row
 from surecall.calls.written_python import read_calls_in_python
 
 

@@ -13,7 +13,7 @@ from support.read_text import TOOLS, check_cuts, check_splits, read
 from support.text_cases import EVERY, arguments_of
 from surecall.calls.formats import CallFormat, TextCall
 from surecall.calls.names import ToolNames
-from surecall.calls.tool_match import has_placeholder
+from surecall.calls.unmarked_json import has_placeholder
 
 
 @dataclass(frozen=True)

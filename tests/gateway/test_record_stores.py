@@ -32,11 +32,11 @@ from surecall.store.records.record import (
     encode_row,
     new_request_id,
 )
+from surecall.store.records.retention import Retention
 from surecall.store.records.spool import Spool, SpooledRecords
 from surecall.store.records.sqlite import SqliteRecords
 from surecall.store.records.store import (
     RecordStore,
-    Retention,
     count_all,
     count_by_model,
     count_by_time,
@@ -199,13 +199,13 @@ async def test_retention_by_age_and_number(store: RecordStore) -> None:
     old = [make_record(number, request_body=b"x") for number in range(20)]
     new = [RequestRecord(id=new_request_id(now + at), time=now + at) for at in range(30)]
     await add_all(store, *old, *new)
-    assert await store.prune(Retention(max_age_s=None, max_records=None)) == 0
-    assert await store.prune(Retention(max_age_s=3600)) == 20
+    assert await Retention(max_age_s=None, max_records=None).prune(store) == 0
+    assert await Retention(max_age_s=3600).prune(store) == 20
     assert sorted(await ids(store)) == sorted(record.id for record in new)
     assert await store.get(old[0].id) is None
-    assert await store.prune(Retention(max_records=10)) == 20
+    assert await Retention(max_records=10).prune(store) == 20
     assert sorted(await ids(store)) == sorted(record.id for record in new)[20:]
-    assert await store.prune(Retention(max_records=0)) == 10
+    assert await Retention(max_records=0).prune(store) == 10
 
 
 async def test_one_who_is_cancelled_neither_hangs_the_rest_nor_loses_its_record(
@@ -365,7 +365,7 @@ async def test_several_gateways_share_a_server(server: Any) -> None:
     await asyncio.gather(*(one.add(make_record(number)) for number, one in enumerate(stores)))
     assert [len(await ids(one)) for one in stores] == [4] * 4
     keep_one = Retention(max_age_s=None, max_records=1)
-    removed = await asyncio.gather(*(one.prune(keep_one) for one in stores))
+    removed = await asyncio.gather(*(keep_one.prune(one) for one in stores))
     assert sum(removed) == 3
     await asyncio.gather(*(one.close() for one in stores))
 

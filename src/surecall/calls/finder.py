@@ -25,7 +25,7 @@ from .named_bodies import find_bodies, repair_tags
 from .names import MAX_NAMES, Name, ToolNames, find_names, names_a_tool, parameter_names
 from .openers import find_openers
 from .source import Source, TooMuchWork
-from .tool_match import has_placeholder
+from .unmarked_json import has_placeholder
 from .written_json import find_json_calls
 from .written_python import MAX_CALL_CHARS, find_python_calls
 

@@ -21,7 +21,7 @@ from surecall.text import decode, decode_noting, scan_value_end
 
 from .formats import Candidate, TextCall, text_receipt
 from .names import Name, ToolNames, find_names, parameter_names
-from .tool_match import fits_exactly, note_only, single_parameter
+from .unmarked_json import fits_exactly, note_only, single_parameter
 from .yaml_lines import UnreadableError, read_block, read_entry, read_value
 
 _MAX_BODY: Final = 32_768

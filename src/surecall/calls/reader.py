@@ -15,7 +15,7 @@ from .openers import ANSWER_TAGS, FENCES, find_openers
 from .pieces import CallPiece, DroppedText, Piece, PieceWriter
 from .source import NeedMore, Source, TooMuchWork
 from .thinking import REASONING, REASONING_CLOSERS, find_open_reasoning
-from .tool_match import has_placeholder
+from .unmarked_json import has_placeholder
 
 _CODE_MARKS: Final = frozenset({*FENCES, "`"})
 _SPACE: Final = re.compile(r"\s*+")

@@ -21,7 +21,7 @@ from .json_shapes import (
     find_calls,
 )
 from .names import MAX_NAME_DISTANCE, Name, ToolNames, begin_of_name, parameter_names
-from .tool_match import fits_exactly, is_tool
+from .unmarked_json import fits_exactly, is_tool
 from .written_python import bind_arguments, read_loose_call
 
 _NAME_KEYS: Final = (*NAME_KEYS, "call", "command", "method", "operation")

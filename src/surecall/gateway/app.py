@@ -13,7 +13,7 @@ from surecall.base.metrics import CONTENT_TYPE
 from surecall.base.redaction import open_log
 from surecall.exchange.signatures import EchoCache
 from surecall.store.records.ledger import Ledger, SqliteLedger
-from surecall.store.records.store import Retention
+from surecall.store.records.retention import Retention
 from surecall.store.remembered_signatures import ECHOES_FILE, KeptEchoes
 from surecall.text import encode
 from surecall.wire import WireProtocol
@@ -227,7 +227,7 @@ class Gateway(Core):
             age_s = None if store.max_age_days is None else store.max_age_days * 86_400
             try:
                 kept = Retention(max_age_s=age_s, max_records=store.max_records)
-                self.request_metrics.pruned.add_many(await self.store.prune(kept))
+                self.request_metrics.pruned.add_many(await kept.prune(self.store))
             except StoreError as error:
                 _log.warning("Old requests were not removed: %s", explain(error))
             await asyncio.sleep(_PRUNE_EVERY_S)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from surecall.base.records import Defect
 from surecall.store.records import open_records
 from surecall.store.records.record import RequestRecord, new_request_id
-from surecall.store.records.store import Retention
+from surecall.store.records.retention import Retention
 from surecall.tools.mcp.guard import GuardedCall, serve_guard
 
 _PROTOCOL: Final = "mcp"
@@ -28,7 +28,7 @@ async def serve_recorded(target: str | Sequence[str], *, place: str | None, **op
     await store.start()
     try:
         await serve_guard(target, on_call=lambda call: store.add_soon(record_call(call)), **options)
-        await store.prune(Retention())
+        await Retention().prune(store)
     finally:
         await store.close()
 

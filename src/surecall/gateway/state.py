@@ -19,7 +19,7 @@ from surecall.serving.http_connection import STATUS_LINES
 from surecall.store.records.record import RequestRecord
 from surecall.store.records.spool import SpooledRecords
 from surecall.store.records.sqlite import SqliteRecords
-from surecall.store.records.store import Retention, StoreCounts
+from surecall.store.records.store import StoreCounts
 
 from .budgets import Budgets, Gate, RecentFailures, RetryBudget, overloaded
 from .headers import ATTEMPTS, OUTCOME, RECEIPTS, REQUEST_ID, TRACEPARENT, UPSTREAM, Head, Hosts
@@ -153,9 +153,13 @@ class NoRecords:
     def add_soon(self, record: RequestRecord) -> None:
         """Keep nothing."""
 
-    async def prune(self, retention: Retention) -> int:
+    async def find_latest(self, skipped: int) -> str:
+        """Find nothing."""
+        return ""
+
+    async def remove_some(self, last: str) -> tuple[int, bool]:
         """Remove nothing."""
-        return 0
+        return 0, False
 
     async def close(self) -> None:
         """Nothing is open."""

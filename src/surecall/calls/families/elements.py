@@ -21,7 +21,7 @@ from surecall.calls.tags import (
     skip_debris,
 )
 from surecall.calls.text_values import Builder, Padding, Parameter, build_declared, build_typed
-from surecall.calls.tool_match import name_lone_text, note_only
+from surecall.calls.unmarked_json import name_lone_text, note_only
 
 
 class Elements(CallFormat, frozen=True, eq=False, kw_only=True):

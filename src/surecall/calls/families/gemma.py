@@ -13,7 +13,7 @@ from surecall.calls.formats import Found, Grade, OwnFormat, TextCall, text_recei
 from surecall.calls.json_block import Marks, read_marked
 from surecall.calls.leftovers import note_missing, skip_to_end
 from surecall.calls.source import NeedMore, Source
-from surecall.calls.tool_match import fits
+from surecall.calls.unmarked_json import fits
 from surecall.text import encode_text, repair_json
 
 _QUOTED: Final = r"\"(?:[^\"\\]++|\\.)*+\"|'(?:[^'\\]++|\\.)*+'"

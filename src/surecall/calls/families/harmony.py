@@ -10,7 +10,7 @@ from surecall.calls.formats import Found, Grade, OwnFormat, TextCall, Thinking, 
 from surecall.calls.json_block import read_object
 from surecall.calls.json_shapes import read_json_calls
 from surecall.calls.source import Source
-from surecall.calls.tool_match import code_call
+from surecall.calls.unmarked_json import code_call
 
 _START: Final = "<|start|>assistant"
 _CHANNEL: Final = "<|channel|>"

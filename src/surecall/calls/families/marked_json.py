@@ -21,7 +21,7 @@ from surecall.calls.json_block import (
 from surecall.calls.json_shapes import find_calls, read_json_calls
 from surecall.calls.names import PLACEHOLDERS
 from surecall.calls.source import Source
-from surecall.calls.tool_match import read_code
+from surecall.calls.unmarked_json import read_code
 from surecall.calls.yaml_lines import UnreadableError, read_mapping, read_value
 from surecall.text import decode, repair_json
 

@@ -31,7 +31,7 @@ from surecall.calls.names import ToolNames
 from surecall.calls.python_calls import PythonCall
 from surecall.calls.source import Source
 from surecall.calls.tags import ends_within, run_end
-from surecall.calls.tool_match import fits, read_code
+from surecall.calls.unmarked_json import fits, read_code
 from surecall.calls.written_python import read_calls_in_python
 from surecall.text import repair_json
 

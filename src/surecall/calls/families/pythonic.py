@@ -9,7 +9,7 @@ from surecall.calls.json_block import read_block, said_by
 from surecall.calls.leftovers import note_missing, skip_to_end
 from surecall.calls.python_calls import PythonCall, PythonCalls
 from surecall.calls.source import Source
-from surecall.calls.tool_match import code_call, fits, read_code
+from surecall.calls.unmarked_json import code_call, fits, read_code
 from surecall.calls.written_python import read_calls_in_python, text_calls_of
 
 

@@ -10,7 +10,7 @@ from surecall.base.patterns import lazy_pattern
 from surecall.calls.formats import Found, OwnFormat, TextCall, text_receipt
 from surecall.calls.json_block import skip_fence
 from surecall.calls.source import Source
-from surecall.calls.tool_match import (
+from surecall.calls.unmarked_json import (
     begins_like_call,
     gate_row,
     has_required,

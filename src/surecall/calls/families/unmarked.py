@@ -16,7 +16,7 @@ from surecall.calls.formats import (
 from surecall.calls.json_shapes import read_json_calls
 from surecall.calls.leftovers import note_leftovers, note_missing, skip_leftovers, skip_to_end
 from surecall.calls.source import Source
-from surecall.calls.tool_match import begins_like_call, fits, gate_row, read_row
+from surecall.calls.unmarked_json import begins_like_call, fits, gate_row, read_row
 from surecall.calls.written_python import read_calls_in_python, text_calls_of
 
 from .elements import ANTHROPIC_XML, BARE_INVOKE, BARE_QWEN_XML, QWEN_XML, SEED_XML

@@ -1,8 +1,7 @@
-"""The one interface of stores for requests: pages, figures, retention, counts."""
+"""The one interface of stores for requests: pages, figures, counts."""
 
 import asyncio
 import heapq
-import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from itertools import islice, repeat
@@ -15,13 +14,12 @@ from surecall.base.limits import MIB
 from surecall.base.redaction import open_log
 from surecall.store.databases import Query, Rows
 
-from .record import RequestRecord, StoredRow, decode_row, first_id_at
+from .record import RequestRecord, StoredRow, decode_row
 from .tables import Dialect, RecordFilter, Selection
 
 _log = open_log("surecall.gateway")
 MAX_PAGE: Final = 1000
 """The most records of one page."""
-DAY_S: Final = 86_400.0
 DEFAULT_SPOOL_BYTES: Final = 256 * MIB
 """How large the file may get that holds records while their store cannot be reached."""
 
@@ -35,13 +33,6 @@ class RecordPage(Struct, frozen=True, kw_only=True):
     records: tuple[RequestRecord, ...]
     next: str | None = None
     """Give this as `before` to get the page that follows; None when there is none."""
-
-
-class Retention(Struct, frozen=True, kw_only=True):
-    """How long and how many records are kept; None means without limit."""
-
-    max_age_s: float | None = 30 * DAY_S
-    max_records: int | None = 1_000_000
 
 
 class StoreCounts(Struct, kw_only=True):
@@ -103,20 +94,6 @@ class RecordStore(ABC):
     @abstractmethod
     async def remove_some(self, last: str) -> tuple[int, bool]:
         """Remove some records below an id; return how many, and whether there may be more."""
-
-    async def prune(self, retention: Retention) -> int:
-        """Remove what need not be kept any more, and return how many records that were."""
-        last = ""
-        if retention.max_age_s is not None:
-            last = first_id_at(time.time() - retention.max_age_s)
-        if retention.max_records is not None:
-            beyond = await self.find_latest(max(retention.max_records, 0))
-            last = max(last, f"{beyond}0" if beyond else "")
-        removed, has_more = 0, bool(last)
-        while has_more:
-            count, has_more = await self.remove_some(last)
-            removed += count
-        return removed
 
     @abstractmethod
     async def close(self) -> None:
