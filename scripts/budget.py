@@ -37,8 +37,8 @@ ROOMS: Final[dict[str, tuple[int, int]]] = {
     "clients": (700, 700),
     "gateway": (6_000, 7_079),
     "faults": (2_800, 3_140),
-    "evals": (11_000, 15_484),
-    "cli": (7_000, 7_155),
+    "evals": (11_000, 15_505),
+    "cli": (7_000, 7_156),
 }
 """The rooms with their budgets in code lines, and what they may not pass until they meet them."""
 FIGURES: Final[dict[str, tuple[int, int]]] = {

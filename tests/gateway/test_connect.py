@@ -164,6 +164,14 @@ def test_a_program_runs_with_a_gateway_of_its_own(tmp_path: Path) -> None:
     assert json.loads(listed.stdout)["requests"][0]["outcome"] == "repaired"
 
 
+def test_the_end_names_the_codes_of_requests_that_failed(tmp_path: Path) -> None:
+    """A program may show nothing of an error, such as one about its key."""
+    words = ("with", sys.executable, "--upstream", "http://127.0.0.1:9/v1", "--", "-c", _ASKS, "0")
+    done = run_surecall(*words, home=tmp_path)
+    assert "surecall: 1 request: 1 failed" in done.stderr
+    assert "most often: CONNECT" in done.stderr
+
+
 def test_a_signal_reaches_the_program_and_the_gateway_ends_with_it(tmp_path: Path) -> None:
     """SIGTERM is the program's to answer."""
     script = "import signal, sys, time\n"

@@ -279,6 +279,7 @@ def _report(output: Output, place: str, began: float) -> None:
                 outcomes[record.outcome] += 1
                 rules.update(receipt.rule for receipt in record.receipts)
                 codes.update(defect.code for defect in record.defects)
+                codes.update(filter(None, [record.error_code]))
         finally:
             await store.close()
 

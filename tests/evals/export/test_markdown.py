@@ -120,8 +120,12 @@ def test_the_most_common_failures_come_first(tmp_path: Path) -> None:
     rows = [row(ok=False, index=n, trial=n + 1, reason="B" if n else "A") for n in range(3)]
     page = page_of(tmp_path, rows)
     assert "| why 3 trials failed | trials | example |" in page
-    first = page.index("| behaviour: `B` `called` | 2 | trial 1 |")
-    assert first < page.index("| behaviour: `A` `called` | 1 | trial 0 |")
+    first = page.index(
+        "| behaviour: `B`, at least one call ran | 2 | trial 1: `draft is not as asked` |"
+    )
+    assert first < page.index(
+        "| behaviour: `A`, at least one call ran | 1 | trial 0: `draft is not as asked` |"
+    )
 
 
 def test_the_worst_models_are_shown_when_there_are_too_many(tmp_path: Path) -> None:

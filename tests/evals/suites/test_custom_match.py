@@ -120,6 +120,21 @@ def test_a_call_is_exact_when_any_expected_one_is_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("calls", "made", "said"),
+    [
+        ([A], ran(("a", {"x": 2})), "expected a {'x': 1}, got a {'x': 2}"),
+        ([A], ran(("b", {})), "expected a {'x': 1}"),
+        ([A], [], "expected a {'x': 1}"),
+        ([{"any_of": [A, B]}], ran(("b", {"y": 1})), "expected a {'x': 1} or b {}, got b {'y': 1}"),
+        ([A, A], ran(("a", {"x": 1}), ("a", {})), "expected a {'x': 1}, got a {}"),
+    ],
+)
+def test_a_missing_call_is_shown_beside_what_came(calls: Any, made: Any, said: str) -> None:
+    """Of the same tool, and only a call that is not another expected one."""
+    assert check_calls(case_of(calls), made)[0].message == said
+
+
+@pytest.mark.parametrize(
     ("checks", "text", "count"),
     [
         ({"text_equals": "Yes."}, " Yes.\n", 0),

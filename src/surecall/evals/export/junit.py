@@ -155,12 +155,13 @@ def _explain(
         index = tally.examples[failure]
         row = source.store.row(source.run_id, index)
         where = f"{failure.layer} {failure.code} {failure.detail}".rstrip()
-        yield f"{count} x {where}, as in trial {index}: {_words(row)}"
+        yield f"{count} x {where}, as in trial {index}: {explain_row(row)}"
     if len(failures) > _MAX_FAILURES:
         yield f"and {len(failures) - _MAX_FAILURES} more kinds"
 
 
-def _words(row: TrialRow) -> str:
+def explain_row(row: TrialRow) -> str:
+    """Return what went wrong in a trial, on one line."""
     text = " ".join((row.error or describe_reasons(row.strict_reasons)).split())
     return text if len(text) <= _MAX_TEXT_CHARS else f"{text[:_MAX_TEXT_CHARS]}…"
 

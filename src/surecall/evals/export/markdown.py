@@ -1,7 +1,7 @@
 """`summary.md`: a comment for a pull request, sixty lines at the most, details folded."""
 
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +19,8 @@ from surecall.evals.stats import Rate
 from surecall.evals.store import RunInfo, RunStore
 from surecall.evals.wording import describe_cost, describe_points, label_simulated
 
+from .junit import explain_row
+
 MAX_LINES: Final = 60
 """A comment that is longer is not read."""
 
@@ -33,6 +35,14 @@ _MAX_GATES: Final = 4
 _MAX_NAMED_GATES: Final = 20
 _MAX_NOTE_CHARS: Final = 400
 _MAX_NAME_CHARS: Final = 80
+_OUTCOMES: Final = {
+    "abstained": "no call was made",
+    "broke": "no call ran",
+    "called": "at least one call ran",
+    "error": "the endpoint failed",
+    "refused": "the endpoint refused",
+}
+"""The outcomes of a trial, as the reasons of failures name them."""
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
@@ -41,7 +51,9 @@ def write_markdown(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
     source = RunSource(store, run_id)
     path = out / "summary.md"
     gates = check_stored(store, source.info, source.tallies)
-    text = render_markdown(source.tallies, source.info, gates)
+    text = render_markdown(
+        source.tallies, source.info, gates, lambda index: explain_row(store.row(run_id, index))
+    )
     with write_export(path) as file:
         file.write(text.encode("utf-8"))
     tables = list_tables(source.info.manifest, source.tallies)
@@ -71,7 +83,12 @@ def _plain_cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def render_markdown(tallies: Tallies, info: RunInfo, gates: Sequence[GateResult] = ()) -> str:
+def render_markdown(
+    tallies: Tallies,
+    info: RunInfo,
+    gates: Sequence[GateResult] = (),
+    explain: Callable[[int], str] | None = None,
+) -> str:
     """Return the comment; names of models, tools and rules cannot become markup."""
     summary = summarize_tallies(tallies)
     lines = [
@@ -80,7 +97,7 @@ def render_markdown(tallies: Tallies, info: RunInfo, gates: Sequence[GateResult]
         *_rates(group_tasks(tallies)),
         *_comparisons(summary.strategies),
         *_fabrications(summary.overall),
-        *_failures(summary.overall),
+        *_failures(summary.overall, explain),
         *_details(summary),
     ]
     return "\n".join(lines).rstrip("\n") + "\n"
@@ -113,14 +130,16 @@ def _head(summary: Summary, info: RunInfo) -> Iterator[str]:
         counted = f"**unfinished**, {summary.rows:,} of {info.units:,} trials"
     parts = [
         f"Run {code_span(info.id)}: {counted}",
-        f"by the original's loose assertion {_share(summary.overall.original_of_all)}",
+        f"`original` {_share(summary.overall.original_of_all)}",
     ]
     if summary.overall.answer.n:
         parts.append(f"answers {_share(summary.overall.answer)}")
     errors = _count_errors(summary)
     if errors:
         answered = _share(summary.overall.strict)
-        parts.append(f"**{errors:,} errors** of the endpoint count as wrong; without {answered}")
+        parts.append(
+            f"**{errors:,} errors** of the endpoint count as wrong; without them {answered}"
+        )
     if summary.controls is not None:
         parts.append(f"controls without tools {_share(summary.controls.strict)}")
     parts.append(f"surecall {info.manifest.package}" if info.manifest.package else "surecall")
@@ -158,7 +177,7 @@ def _rates(tasks: Sequence[tuple[Task, Group]]) -> Iterator[str]:
     """Yield a line for each model and what else tells rows apart, the strategies side by side."""
     strategies = list(dict.fromkeys(task.strategy for task, _ in tasks))
     has_columns = 1 < len(strategies) <= _MAX_COLUMNS
-    columns = [code_span(name) for name in strategies] if has_columns else ["right", "loose"]
+    columns = [code_span(name) for name in strategies] if has_columns else ["strict", "original"]
     axes = ("profile", "fallback") if has_columns else ("profile", "fallback", "strategy")
     varying = [axis for axis in axes if len({getattr(task, axis) for task, _ in tasks}) > 1]
     found: dict[tuple[str, ...], dict[str, Group]] = {}
@@ -220,7 +239,7 @@ def _fabrications(overall: Group) -> Iterator[str]:
         yield ""
 
 
-def _failures(overall: Group) -> Iterator[str]:
+def _failures(overall: Group, explain: Callable[[int], str] | None) -> Iterator[str]:
     if not overall.failures:
         return
     failed = overall.strict.n - overall.strict.k
@@ -228,9 +247,10 @@ def _failures(overall: Group) -> Iterator[str]:
     yield "|---|---|---|"
     for found in overall.failures[:_MAX_FAILURES]:
         failure = found.failure
-        detail = f" {code_span(failure.detail)}" if failure.detail else ""
-        reason = f"{failure.layer}: {code_span(failure.code)}{detail}"
-        yield f"| {reason} | {found.count:,} | trial {found.example} |"
+        detail = _OUTCOMES.get(failure.detail) or (failure.detail and code_span(failure.detail))
+        reason = f"{failure.layer}: {code_span(failure.code)}{detail and f', {detail}'}"
+        said = f": {code_span(explain(found.example), _MAX_NOTE_CHARS)}" if explain else ""
+        yield f"| {reason} | {found.count:,} | trial {found.example}{said} |"
     left = overall.failures[_MAX_FAILURES:]
     if left:
         yield f"| {len(left)} other reasons | {sum(found.count for found in left):,} | |"
@@ -244,7 +264,7 @@ def _details(summary: Summary) -> Iterator[str]:
         return
     yield "<details><summary>By scenario, and the rules that right runs used</summary>"
     yield ""
-    yield "| scenario | right | loose |"
+    yield "| scenario | strict | original |"
     yield "|---|---|---|"
     left = len(scenarios) - _MAX_SCENARIOS
     if left > 0:
@@ -273,7 +293,7 @@ def _calls(summary: Summary) -> Iterator[str]:
     found = models if len(models) <= _MAX_CALL_ROWS else [summary.overall]
     if not found:
         return
-    yield "| model | calls in their place | fit as sent | fit after reading | errors by kind |"
+    yield "| model | calls sent as calls | valid as sent | valid after reading | errors as sent |"
     yield "|---|---|---|---|---|"
     for group in found:
         calls = group.calls

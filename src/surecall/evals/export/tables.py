@@ -103,7 +103,7 @@ TRIAL_COLUMNS: Final[tuple[Column, ...]] = (
     _column("seed", "integer", "The random seed of the trial."),
     _column("simulated", "boolean", "Whether the model is simulated."),
     _column("control", "boolean", "Whether it is a control without tools."),
-    _column("original_ok", "boolean", "The loose verdict of the original."),
+    _column("original_ok", "boolean", "The verdict of the original experiment's assertion."),
     _column("strict_ok", "boolean", "The verdict on behaviour: state and process."),
     _column(
         "outcome",
@@ -115,7 +115,7 @@ TRIAL_COLUMNS: Final[tuple[Column, ...]] = (
     _column("error", "text", "The error in words."),
     _column("error_status", "integer", "HTTP status of the error."),
     _column("strict_reason", "text", "Gravest reason of the strict verdict.", _first_strict_code),
-    _column("original_reason", "text", "First reason of the loose verdict.", _first_original_code),
+    _column("original_reason", "text", "First reason of that verdict.", _first_original_code),
     _column("cut_by_limit", "boolean", "Failed, cut at its token limit."),
     _column("censored", "boolean", "Stopped: the true time is longer."),
     _column("elapsed_ms", "number", "How long it took."),

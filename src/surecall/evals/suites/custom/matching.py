@@ -193,13 +193,12 @@ def check_calls(case: CaseDoc, ran: Sequence[CalledTool]) -> list[Reason]:
         return []
     used = match_places(case, ran)
     missing = [call for place, call in enumerate(wanted) if place not in used]
-    reasons = [Reason("CALL_MISSING", _describe_wanted(call)) for call in missing]
+    taken = set(used.values())
+    others = [call for place, call in enumerate(ran) if place not in taken]
+    reasons = [Reason("CALL_MISSING", _compare(call, others)) for call in missing]
     if case.extra_calls == "refuse":
-        taken = set(used.values())
         reasons += (
-            Reason("CALL_UNEXPECTED", _describe_call(call.name, call.arguments))
-            for place, call in enumerate(ran)
-            if place not in taken
+            Reason("CALL_UNEXPECTED", _describe_call(call.name, call.arguments)) for call in others
         )
     return reasons
 
@@ -302,6 +301,13 @@ def _match_in_order(wanted: Sequence[CallDoc], ran: Sequence[CalledTool]) -> dic
 def _match_any_order(wanted: Sequence[CallDoc], ran: Sequence[CalledTool]) -> dict[int, int]:
     right = [[i for i, made in enumerate(ran) if _is_right(call, made)] for call in wanted]
     return assign_calls(right)
+
+
+def _compare(wanted: CallDoc, others: Sequence[CalledTool]) -> str:
+    """Say which call was expected, and which of the same tool came in its place."""
+    names = {choice.tool for choice in (wanted, *wanted.any_of)}
+    got = [_describe_call(call.name, call.arguments) for call in others if call.name in names]
+    return f"expected {_describe_wanted(wanted)}" + (f", got {got[0]}" if got else "")
 
 
 def _describe_wanted(call: CallDoc) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from support.streams import chunk, event
 from surecall.base.errors import Code, ProviderError
-from surecall.wire import find_protocol, kept
+from surecall.wire import find_protocol, partial_reply
 
 MB = 1_000_000
 TEXT = "x" * 2_000
@@ -127,8 +127,8 @@ def test_a_reply_without_end_is_refused_before_it_is_large(
     case: Endless, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever of a reply does not end: with a tenth of the limits, less than 2 MB are held."""
-    monkeypatch.setattr(kept, "_MAX_BYTES", kept._MAX_BYTES // 10)  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(kept, "_MAX_PARTS", kept._MAX_PARTS // 10)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(partial_reply, "_MAX_BYTES", partial_reply._MAX_BYTES // 10)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(partial_reply, "_MAX_PARTS", partial_reply._MAX_PARTS // 10)  # pyright: ignore[reportPrivateUsage]
     held, code = grown_bytes(case, map(case.make, range(20_000)))
     assert code == Code.STREAM_TOO_LARGE
     assert held < 2 * MB
