@@ -87,8 +87,8 @@ ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"approvals": "x.db"}, "approvals must be a store, as in MemoryApprovals()"),
     ({"preset": "opnai"}, "Did you mean 'openai'?"),
     ({"provider": "opnai"}, "Did you mean 'openai'?"),
-    ({"model": 5}, "model must be text, not 5."),
-    ({"api_key": 5}, "api_key must be text, not int."),
+    ({"model": 5}, "model must be a string, not 5."),
+    ({"api_key": 5}, "api_key must be a string, not int."),
     ({"base_url": "localhost:8000"}, "base_url must be an address such as https://host/v1."),
     ({"prompt": None}, "The prompt must be a text, a message or a list of messages, not None."),
     ({"prompt": {"content": "x"}}, 'Write it like {"role": "user", "content": "Hello"}.'),
@@ -138,7 +138,7 @@ def settle(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("model = 5", "model (from surecall.toml: model) must be text, not 5."),
+        ("model = 5", "model (from surecall.toml: model) must be a string, not 5."),
         ("stream = 'yes'", "must be true or false, not 'yes'."),
         ("probe = 'yes'", "must be `off` or `auto`, not 'yes'."),
         ("modle = 'm'", "Did you mean 'model'?"),

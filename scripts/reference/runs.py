@@ -152,8 +152,8 @@ def settings_page() -> str:
         "",
         "The variable of a setting is `SURECALL_` and its name in capitals, with `__` for a dot:",
         "`SURECALL_BASE_URL`, `SURECALL_LOCAL__N_CTX`.",
-        "Variables are read as TOML values where the key takes more than text:",
-        '`true`, `8`, `0.5`, `["a", "b"]`; anything else is text.',
+        "Variables are read as TOML values where the key takes more than a string:",
+        '`true`, `8`, `0.5`, `["a", "b"]`; anything else is a string.',
         "A further `__` reaches inside an option: `SURECALL_OPTIONS__REQUEST_OVERRIDES__SEED=7`.",
         "A blank variable counts as unset.\n",
         "## The key\n",
@@ -188,7 +188,7 @@ def metrics_page() -> str:
     lines = [
         "# Metrics",
         "",
-        "The series of a gateway, in the text form of Prometheus at `/metrics`.",
+        "The gateway's metrics, served at `/metrics` in Prometheus text format.",
         "Runs of the library count in the same series of replies, under the upstream `library`,",
         "and in some of their own. A value of a label that was not configured is `other`.",
     ]

@@ -57,6 +57,9 @@ def test_every_row_says_something_and_leaves_no_place_open(name: str) -> None:
         assert not any(f"<{place}>" in filled for place in ("url", "model", "key", "own_key"))
     if program.content:
         assert program.file.endswith((".json", ".toml"))
+    if "<own_key>" in program.text:
+        assert program.keys[0][0] in GatewayAddress(URL).lines(program)
+        assert '"sk-1"' in GatewayAddress(URL, key="sk-1").lines(program)
 
 
 def test_a_shell_takes_every_export_as_it_is(tmp_path: Path) -> None:

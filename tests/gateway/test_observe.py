@@ -320,11 +320,11 @@ def test_the_report_answers_what_would_have_been_right() -> None:
     rows = summarize(seen, by=("model", "upstream"))
     said = describe(rows)
     assert said[0] == (
-        "Of 407 observed replies with tools 57 were broken (14.0 %, 11.0 % to 17.7 %): 41 would "
+        "Of 407 observed replies with tools, 57 were broken (14.0 %, 11.0 % to 17.7 %): 41 would "
         "have been right after a repair, 12 would have been asked for again, 4 refused."
     )
     assert said[1] == (
-        "Of 63 replies with tools 3 were broken (4.8 %, 1.6 % to 13.1 %): 3 were repaired, "
+        "Of 63 replies with tools, 3 were broken (4.8 %, 1.6 % to 13.1 %): 3 repaired, "
         "0 asked for again, 0 not made right."
     )
     assert said[2:] == ["m via u: end observing with all steps; 16 have to be asked for again."]

@@ -175,7 +175,7 @@ def with_program(
     """Run a program with a gateway of its own, and say at the end what was repaired.
 
     NAME is a program that `surecall connect` lists, or any command; its arguments come behind `--`:
-    surecall with codex --upstream http://127.0.0.1:11434/v1 --model qwen3 -- "fix the test"
+    surecall with codex --upstream http://127.0.0.1:11434/v1 --model qwen3 -- exec "fix the test"
     """
     from surecall.gateway.programs import SHELL, GatewayAddress, list_programs
     from surecall.gateway.server import bind_socket

@@ -95,7 +95,7 @@ undecided_flag: Final = flag(
 )
 max_errors_flag: Final = flag(
     "--max-errors N|SHARE",
-    "Endpoint errors that may be: 3, 0.02 or 2%; with more, no gate passes and no model is "
+    "Endpoint errors allowed: 3, 0.02 or 2%; with more, no gate passes and no model is "
     "named. [default: 2%]",
 )
 

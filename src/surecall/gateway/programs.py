@@ -100,6 +100,8 @@ class GatewayAddress(Struct, frozen=True):
     def lines(self, program: Program) -> str:
         """Everything that a person needs to point the program at the gateway by hand."""
         parts = [self.fill(program.text)] if program.text else []
+        if "<own_key>" in program.text and self.key is None:
+            parts.insert(0, f"# your key comes from {program.keys[0][0]}")
         if (program.variables or program.keys) and not program.text:
             parts.append(self.exports(program))
         if not program.variables and (arguments := self.arguments(program)):

@@ -72,22 +72,18 @@ def summarize(models: Iterable[ModelCount], *, by: tuple[Part, ...]) -> list[Too
 
 def describe(rows: Sequence[ToolRow]) -> list[str]:
     """Return the answer in sentences: what was broken, what came of it, what to switch on."""
-    said: list[str] = []
-    for is_observed in (True, False):
-        found = [row for row in rows if row.is_observed is is_observed]
-        if found:
-            said.append(_describe_all(found, is_observed=is_observed))
+    seen, served = ([row for row in rows if row.is_observed is value] for value in (True, False))
+    said = [_describe_all(found, is_observed=found is seen) for found in (seen, served) if found]
     return [*said, *filter(None, map(_advise, rows))] or ["No reply to a request with tools yet."]
 
 
 def _describe_all(rows: Sequence[ToolRow], *, is_observed: bool) -> str:
-    def total(field: str) -> int:
-        return sum(getattr(row, field) for row in rows)
-
-    fixed, asked, refused = total("repaired"), total("reasked"), total("unusable")
-    broken = share(fixed + asked + refused, total("replies"))
-    start = f"Of {broken.n} {'observed ' if is_observed else ''}replies with tools "
-    start += f"{broken.of} were broken ({show_share(broken)})"
+    fields = ("repaired", "reasked", "unusable", "replies")
+    fixed, asked, refused, replies = (sum(getattr(row, name) for row in rows) for name in fields)
+    broken = share(fixed + asked + refused, replies)
+    what = f"{'observed ' if is_observed else ''}{'reply' if broken.n == 1 else 'replies'}"
+    was = "was" if broken.of == 1 else "were"
+    start = f"Of {broken.n} {what} with tools, {broken.of} {was} broken ({show_share(broken)})"
     if not broken.of:
         return f"{start}."
     if is_observed:
@@ -95,7 +91,7 @@ def _describe_all(rows: Sequence[ToolRow], *, is_observed: bool) -> str:
             f"{start}: {fixed} would have been right after a repair, {asked} would have been "
             f"asked for again, {refused} refused."
         )
-    return f"{start}: {fixed} were repaired, {asked} asked for again, {refused} not made right."
+    return f"{start}: {fixed} repaired, {asked} asked for again, {refused} not made right."
 
 
 def _advise(row: ToolRow) -> str:

@@ -103,9 +103,9 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     have three retries. Arguments that can be read and do not fit their tool do not count here: the
     model reads what is wrong with them until `max_turns` or `max_identical_calls` ends the run."""
     max_escalations: int = 0
-    """When the arguments for one tool are refused twice in a row: how many steps up the requests
-    may go, through a forced choice, a schema for the reply and a taught form. A small model is also
-    asked once for a list of all its first calls."""
+    """How many times requests may escalate after one tool's arguments are refused twice in a row:
+    first a forced choice, then a schema for the reply, then a form taught in the prompt. A small
+    model is also asked once for a list of all its first calls."""
     text_formats: TextFormats = "auto"
     """Whether calls and thoughts that the model wrote as text are read: `auto` does so for every
     model in the turns in which tools are offered, `all` in every turn, `off` never."""

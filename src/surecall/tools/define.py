@@ -217,7 +217,7 @@ class ToolContext(Struct, frozen=True):
     receipts: tuple[Receipt, ...] = ()
     """The changes to the call before it ran."""
     once_key: str = ""
-    """The same for all calls that a tool with `once` takes for equal; empty for other tools."""
+    """Identical for calls that a tool with `once` treats as equal; empty for other tools."""
 
     @property
     def idempotency_key(self) -> str:

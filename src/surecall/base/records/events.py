@@ -148,7 +148,7 @@ class ToolCallEnded(Event, frozen=True, tag="tool_call_end"):
 
 
 class ApprovalRequested(Event, frozen=True, tag="approval_requested"):
-    """A call waits for a decision, and the run with it; emitted when both are stored."""
+    """A call, and so the run, is waiting for a decision; emitted once both are stored."""
 
     approval_id: str
     tool_call_id: str

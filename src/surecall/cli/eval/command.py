@@ -138,8 +138,8 @@ def evaluate() -> None:
 )
 @click.option("--scenarios", metavar="FILTER", help=_SCENARIOS_HELP)
 @click.option("--cases", metavar="LIST", help="Cases by id or glob.")
-@count_flag("--sample", "Draw so many cases, from each scenario in proportion.")
-@count_flag("--limit", "Take at most so many cases.")
+@count_flag("--sample", "Draw this many cases, from each scenario in proportion to its size.")
+@count_flag("--limit", "Take at most this many cases.")
 @click.option("--agent", metavar="COMMAND", help="Program to start for each trial.")
 @click.option("--shuffle", is_flag=True, default=None, help="Run trials in random order.")
 @click.option(

@@ -117,7 +117,7 @@ TRIAL_COLUMNS: Final[tuple[Column, ...]] = (
     _column("strict_reason", "text", "Gravest reason of the strict verdict.", _first_strict_code),
     _column("original_reason", "text", "First reason of that verdict.", _first_original_code),
     _column("cut_by_limit", "boolean", "Failed, cut at its token limit."),
-    _column("censored", "boolean", "Stopped: the true time is longer."),
+    _column("censored", "boolean", "The trial was stopped, so its true time is longer."),
     _column("elapsed_ms", "number", "How long it took."),
     _column("turns", "integer", "Turns of the run."),
     _column("requests", "integer", "Requests of the run."),

@@ -119,7 +119,7 @@ def arguments_wrapped(values: Values) -> Values:
 
 @ARGUMENTS.on_values(seen="vibe_tavern study, failure modes: wrong types")
 def arguments_scalars_as_text(values: Values) -> Values:
-    """Writes numbers and booleans as text."""
+    """Writes numbers and booleans as strings."""
     return _write_as_text(values, bool | int | float)
 
 

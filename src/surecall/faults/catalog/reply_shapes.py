@@ -51,7 +51,7 @@ def call_flat(reply: PlannedReply, _: Occasion) -> PlannedReply:
 
 @SHAPE.on_calls(seen="servers that collect calls while they stream", protocols=CHAT_ONLY)
 def call_list_with_junk(reply: PlannedReply, _: Occasion) -> PlannedReply:
-    """Puts a null and a text between the calls."""
+    """Puts a null and a string between the calls."""
     return reply.with_calls([None, *reply.calls, "call"])
 
 

@@ -267,7 +267,7 @@ def parse_key(value: Any, origin: str) -> Secret | None:
     text = value.reveal() if isinstance(value, Secret) else value
     if not isinstance(text, str):
         raise invalid_config(
-            f"{'api_key' if origin == 'flag' else f'The key from {origin}'} must be text, "
+            f"{'api_key' if origin == 'flag' else f'The key from {origin}'} must be a string, "
             f"not {type(value).__name__}.",
             "Give the key as one text, or leave api_key out and set a variable.",
         )

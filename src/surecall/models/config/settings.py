@@ -43,7 +43,7 @@ class SettingKey(NamedTuple):
 
 
 def _text(doc: str) -> SettingKey:
-    return SettingKey(Text, "text", doc)
+    return SettingKey(Text, "a string", doc)
 
 
 def _folder(doc: str) -> SettingKey:
@@ -71,7 +71,7 @@ SETTINGS: Final[Mapping[str, SettingKey]] = {
         "Address of the provider. When unset: `OPENAI_BASE_URL` if it is set, else what the "
         "[provider](providers.md) or the name of the model says.",
     ),
-    "api_prefix": SettingKey(str, "text", "Path between `base_url` and the endpoint."),
+    "api_prefix": SettingKey(str, "a string", "Path between `base_url` and the endpoint."),
     "api_key_env": SettingKey(
         Text,
         "the name of a variable",
@@ -119,8 +119,8 @@ SETTINGS: Final[Mapping[str, SettingKey]] = {
     "probe": SettingKey(
         Literal["off", "auto"],
         "`off` or `auto`",
-        "Whether a run with tools asks the provider first whether the model can call them, when "
-        "nothing else tells: three requests at most. Stored answers are used either way. "
+        "Whether a run with tools first probes if the model can call them, when that is not "
+        "already known; at most three requests. Stored answers are used either way. "
         "For embedded models the default is `auto`.",
         "off",
     ),
@@ -143,7 +143,7 @@ SETTINGS: Final[Mapping[str, SettingKey]] = {
     ),
     "options.*": SettingKey(Any, "a value", "Any option of a run, see the options page."),
     "capabilities.*": SettingKey(Any, "a value", "Facts about the model that are known better."),
-    "headers.*": SettingKey(str, "text", "Headers to send with every request."),
+    "headers.*": SettingKey(str, "a string", "Headers to send with every request."),
 }
 """Every key there is, with what it takes."""
 

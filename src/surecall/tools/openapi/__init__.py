@@ -84,7 +84,8 @@ def openapi_tools(
         max_bytes: The largest answer; one that is larger is refused.
 
     Raises:
-        ConfigError: The document or `base_url` cannot be used, or `allow` names what is not there.
+        ConfigError: The document or `base_url` cannot be used, or `allow` names an operation that
+            does not exist.
         ToolDefinitionError: An operation that `allow` names cannot be a tool.
     """
     split_base_url(base_url)
