@@ -48,8 +48,13 @@ class KeptRecords:
     def add_soon(self, record: RequestRecord) -> None:
         self.records.append(record)
 
-    async def prune(self, _retention: Any) -> int:
-        return 0
+    async def find_latest(self, _skipped: int) -> str:
+        """Find nothing to remove."""
+        return ""
+
+    async def remove_some(self, _last: str) -> tuple[int, bool]:
+        """Remove nothing."""
+        return 0, False
 
     async def close(self) -> None:
         pass
