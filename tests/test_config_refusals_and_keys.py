@@ -80,8 +80,8 @@ REFUSALS = [
         ("'strem'", "Did you mean 'stream'?"),
         overrides={"strem": True},
     ),
-    Refusal("number for text", "INVALID_CONFIG", ("model", "text"), file="model = 3"),
-    Refusal("blank text", "INVALID_CONFIG", ("model", "text"), file='model = ""'),
+    Refusal("number for string", "INVALID_CONFIG", ("model", "string"), file="model = 3"),
+    Refusal("blank string", "INVALID_CONFIG", ("model", "string"), file='model = ""'),
     Refusal(
         "text for a flag",
         "INVALID_CONFIG",
