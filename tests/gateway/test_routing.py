@@ -139,7 +139,7 @@ async def test_asking_again_does_not_multiply(tmp_path: Path) -> None:
 
 
 async def test_another_key_or_body_is_another_request(tmp_path: Path) -> None:
-    """What failed for one client is retried for others, and again once it was repeated."""
+    """A request that failed for one client is retried for others, and again after a repeat."""
     async with serve_stubbed(tmp_path, [BROKEN]) as (served, _):
         for key, text in (("a", "Hi"), ("b", "Hi"), ("a", "Ho"), ("a", "Hi")):
             head = {"authorization": f"Bearer k-{key}23456"}

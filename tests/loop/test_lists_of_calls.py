@@ -107,7 +107,7 @@ async def test_the_gate_comes_first() -> None:
 
 
 async def test_a_call_with_several_things_in_one_argument_is_listed() -> None:
-    """What the schema refuses is asked for as a list before it is corrected into one call."""
+    """A call that the schema refuses is asked for as a list before it is corrected into one."""
     packed = ONE.replace('"one"', '["one", "two"]')
     await run(packed, listed(*SAVES))
     assert saved == ["one", "two"]

@@ -311,7 +311,7 @@ class Contender(Struct, frozen=True, kw_only=True):
     """One model at one place."""
 
     label: str
-    """What it is called in cells and reports."""
+    """Its name in tables and reports."""
     model: str
     """What the provider calls it; sampling profiles and presets go by this."""
     provider: str | None = None

@@ -38,7 +38,7 @@ CHOICE_RULE: Final = "drop_choice"
 
 
 class StreamEnd(Struct, kw_only=True):
-    """What a stream that came to its end holds."""
+    """The contents of a stream that came to its end."""
 
     reading: Reading | None = None
     """What was read; `None` when nothing about it has to change."""

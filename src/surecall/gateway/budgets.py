@@ -173,7 +173,7 @@ def _digest(body: bytes) -> bytes:
 
 _MAX_FAILURES: Final = 1000
 _REPEATED_WITHIN_S: Final = 60.0
-"""What clients wait between two tries at most, in most cases."""
+"""The longest wait of most clients between two tries."""
 _DIGESTED_BYTES: Final = 64 * 1024
 
 SHARE: Final = 50

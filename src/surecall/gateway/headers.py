@@ -353,7 +353,7 @@ def too_large(limit: int) -> ProviderStatusError:
 AnswerHeaders = list[tuple[bytes, bytes]]
 _NO_RETRY: Final = (_SHOULD_RETRY, b"false")
 _MAX_CLIENT_WAIT_S: Final = 60.0
-"""What official clients wait at most; with more, some do not wait at all."""
+"""The longest wait of official clients; asked for more, some do not wait at all."""
 
 
 async def respond(

@@ -28,7 +28,7 @@ _decode_message: Final = decoder_of(_Message)
 
 
 class Prompt(NamedTuple):
-    """What a request begins with, as hashes."""
+    """The hashed beginnings of a request."""
 
     name: str = ""
     """Stands for system text and tools; empty when there are none."""

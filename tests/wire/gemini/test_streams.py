@@ -229,7 +229,7 @@ def test_pieces_come_in_one_part_as_well_and_several_calls_may_follow() -> None:
     ],
 )
 def test_a_piece_that_has_no_place_is_never_left_out(pieces: list[Any]) -> None:
-    """The arguments are unreadable, and not those of the other pieces."""
+    """The arguments are unreadable, and the other pieces do not stand in for them."""
     raw, _ = fold(call_in_pieces(*pieces_of({"z": 1}), *pieces))
     (call,) = GEMINI.parse_message(raw).calls
     assert call.arguments == "{"

@@ -34,7 +34,7 @@ _BESIDE_STRING: Final = frozenset(("", *"{[,:}]"))
 
 class _Tokens(NamedTuple):
     delimiter: str
-    """What stands on both sides of a string."""
+    """The token on both sides of a string."""
     closers: tuple[str, ...]
     """What may end a call; only the first one is written by a healthy model."""
     result: str

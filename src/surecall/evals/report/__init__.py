@@ -45,7 +45,7 @@ class RowMark(Struct, frozen=True):
     index: int
     scenario: str
     case: tuple[Any, ...]
-    """What trials have in common that are repetitions of one another."""
+    """The name that repetitions of one trial share."""
     failed: bool
 
     @classmethod

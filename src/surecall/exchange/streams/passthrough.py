@@ -170,7 +170,7 @@ class Passing:
         self.has_begun = False
         """Whether the client has the beginning of a call, which cannot be taken back."""
         self.pulses = 0
-        """How many events without content were sent among those of the endpoint."""
+        """How many events without content were sent between the events of the endpoint."""
         self._call: BegunCall | None = None
         """The first call, as long as it may go on before the reply has ended."""
         self._held_at = 0.0

@@ -37,7 +37,7 @@ class Translating:
     is_tagged = has_begun = False
     """No call is passed on before its end, nor does reasoning in tags need another side."""
     pulses = 0
-    """How many events without content are among those of the endpoint, which has numbered them."""
+    """How many events without content stand between the numbered events of the endpoint."""
     stated: Stated | None = None
     """Why there is no answer, in the words of the endpoint and in the client's own format."""
 

@@ -203,7 +203,7 @@ STAGES: Final = tuple(map(_make_stage, read_data("agents/stages.toml")["stages"]
 """The stages, in order."""
 
 CHECKERS: Final = {stage.name: SchemaChecker(stage.tool.parameters) for stage in STAGES}
-"""The schemas of their tools, compiled once, because every trial makes the tools anew."""
+"""The schemas of their tools, compiled once, because every trial makes its own tools."""
 
 _PIPELINE: Final = (
     "Answer the user's question with the data of a workspace, in four steps. Make one call for "

@@ -56,7 +56,7 @@ class BfclConversation(Struct, frozen=True, kw_only=True):
 
     id: str
     turns: tuple[tuple[Message, ...], ...]
-    """What the user says, turn by turn."""
+    """The words of the user, turn by turn."""
     functions: tuple[dict[str, Any], ...]
     apis: tuple[str, ...]
     config: dict[str, dict[str, Any]]

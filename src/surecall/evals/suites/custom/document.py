@@ -237,7 +237,7 @@ _KINDS: Final[Mapping[str, type[Struct]]] = {
     "results": ResultDoc,
     "tools": ToolDoc,
 }
-"""What the tables under a key hold."""
+"""The contents of the tables under a key."""
 _UNKNOWN_KEY: Final = "Object contains unknown field `"
 
 
